@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,9 +15,11 @@ import aiohttp
 from dragoman import Host
 from dragoman.gateway.access import Identify, fixed_tokens, with_token
 from dragoman.gateway.app import HttpOptions, serve_http
+from dragoman.gateway.callers import CallerHosts
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.questions import ClientQuestions
 from dragoman.gateway.settings import CallerEntry, View
+from dragoman.gateway.sign_in_pages import SignInPages
 from dragoman.gateway.store.base import Store
 
 Json = dict[str, Any]
@@ -48,14 +50,23 @@ async def gateway_of(
     views: Mapping[str, View] | None = None,
     plain_names: bool = False,
     store: Store | None = None,
+    own: Collection[str] = (),
     **options: Any,
 ) -> AsyncIterator[Running]:
-    """A gateway in front of these servers. `options`: of the host."""
+    """A gateway in front of these servers. `own`: those to which each caller signs in by itself. `options`:
+    of the host."""
     questions = ClientQuestions()
     options.setdefault("permission_mode", "bypassPermissions")
-    async with Host(servers, interaction=questions, sampler=questions, **options) as host:
+    async with Host(servers, interaction=questions, sampler=questions, set_aside=own, **options) as host:
         await host.ready(timeout=30)
-        gateway = Gateway(host, questions, plain_names=plain_names, views=views, store=store)
+        gateway = Gateway(
+            host,
+            questions,
+            plain_names=plain_names,
+            views=views,
+            store=store,
+            callers=CallerHosts(host, SignInPages()) if own else None,
+        )
         reporting = asyncio.create_task(gateway.run())
         http = HttpOptions(identify=identify or with_token(fixed_tokens(callers)))
         try:

@@ -1,7 +1,8 @@
 """The HTTP server of the gateway: its paths, and the checks before each request.
 
 The order is the security model: the addresses that a request names, then its caller, then the handler. Only
-`/healthz` and `/readyz` need no token; they say nothing about servers.
+`/healthz`, `/readyz` and the pages for the sign-ins of callers need no token; they say nothing about servers,
+except its name to a browser with the link of a sign-in.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from typing import Final
 from aiohttp import web
 from msgspec import Struct
 
+from dragoman.auth import pages
 from dragoman.cleaning import one_line
 from dragoman.errors import ConfigError
 from dragoman.gateway.access import Addresses, Identify, KnownCaller, Refused
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.http import StreamableHttp
+from dragoman.gateway.http import BODY_SECONDS, StreamableHttp
 from dragoman.gateway.sessions import Sessions
+from dragoman.gateway.sign_in_pages import NOT_EXPECTED, PAGE, RETURN, TOKEN, PageRequest
 from dragoman.gateway.sse import HttpWithSse
 from dragoman.gateway.websocket import WebSockets
 from dragoman.interaction import Caller
@@ -31,6 +34,8 @@ BODY_LIMIT_BYTES: Final = 16 * 1024 * 1024
 CLEANING_SECONDS: Final = 60.0
 REQUEST_LIMIT: Final = 2000
 """Requests and streams of one caller that are open at the same time."""
+FORM_LIMIT_BYTES: Final = 4096
+"""Of the form of a page."""
 DRAIN_SECONDS: Final = 10.0
 """How long requests that are being answered may take when the gateway ends."""
 
@@ -60,6 +65,8 @@ async def serve_http(gateway: Gateway, options: HttpOptions) -> AsyncGenerator[i
         site = web.TCPSite(runner, options.host, options.port, reuse_address=True)
         await _listen(site, options)
         port: int = runner.addresses[0][1]
+        if gateway.callers is not None and not gateway.callers.pages.url:
+            gateway.callers.pages.url = f"http://127.0.0.1:{port}"
         server.addresses = Addresses.of(options.host, port, options.more_hosts)
         cleaning = asyncio.create_task(server.clean())
         try:
@@ -114,6 +121,10 @@ class _HttpServer:
                 "DELETE": streamable.delete,
             }
             routes[f"/mcp/{view}" if view else "/mcp"] = methods
+        if self._gateway.callers is not None:
+            app.router.add_get(f"{PAGE}/{{sign_in}}", self._sign_in_page, allow_head=False)
+            app.router.add_post(f"{PAGE}/{{sign_in}}", self._sign_in_page)
+            app.router.add_get(RETURN, self._sign_in_page, allow_head=False)
         for path, document in self._options.documents.items():
             app.router.add_get(path, self._document(document))
         for path, methods in routes.items():
@@ -138,6 +149,8 @@ class _HttpServer:
         while True:
             await asyncio.sleep(CLEANING_SECONDS)
             await self.sessions.end_idle()
+            if self._gateway.callers is not None:
+                self._gateway.callers.close_idle()
 
     def _checked(
         self, methods: Mapping[str, Answer]
@@ -173,6 +186,19 @@ class _HttpServer:
                 del self._open[caller]
                 self._is_idle.set()
 
+    async def _sign_in_page(self, request: web.Request) -> web.Response:
+        """A page for a browser, which has no token. It says nothing about servers but their names."""
+        assert self._gateway.callers is not None
+        try:
+            origins = request.headers.getall("Origin", []) if request.method == "POST" else []
+            self.addresses.check(request.headers.getall("Host", []), origins)
+            asked = await _page_request(request)
+            answer = await self._gateway.callers.pages.answer(asked)
+        except Refused as refused:
+            self._gateway.metrics.refused[refused.status] += 1
+            answer = NOT_EXPECTED
+        return pages.response(answer.body, answer.status, answer.headers)
+
     async def _metrics(self, request: web.Request, caller: KnownCaller) -> web.StreamResponse:
         gateway = self._gateway
         text = gateway.metrics.text(
@@ -181,6 +207,7 @@ class _HttpServer:
             clients=gateway.client_count,
             sessions=len(self.sessions),
             requests_open=self._open.total(),
+            caller_hosts_open=0 if gateway.callers is None else len(gateway.callers),
         )
         return web.Response(text=text, headers={"Content-Type": "text/plain; version=0.0.4"})
 
@@ -202,3 +229,18 @@ class _HttpServer:
         if any(view.status == "pending" for view in self._gateway.host.servers.values()):
             return web.Response(status=503, text="connecting\n")
         return web.Response(text="ok\n")
+
+
+async def _page_request(request: web.Request) -> PageRequest:
+    sign_in = request.match_info.get("sign_in", "")
+    token: str | None = None
+    if request.method == "POST":
+        if (request.content_length or FORM_LIMIT_BYTES) >= FORM_LIMIT_BYTES:
+            raise Refused(413, "the form is too large")
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                field = (await request.post()).get(TOKEN)
+        except TimeoutError:
+            raise Refused(408, "the form took too long") from None
+        token = field if isinstance(field, str) else ""
+    return PageRequest(sign_in, dict(request.cookies), token, "" if sign_in else str(request.rel_url))

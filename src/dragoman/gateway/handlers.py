@@ -7,16 +7,13 @@ denies is not listed, and is answered like what does not exist.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine, Generator, Mapping
-from contextlib import contextmanager
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from dragoman import tracing
-from dragoman.calls.prompts import Prompts
-from dragoman.calls.resources import Resources
 from dragoman.calls.tool_call import new_call_id
 from dragoman.catalog.prompts import Prompt
 from dragoman.catalog.resources import Resource, ResourceTemplate
@@ -30,8 +27,10 @@ from dragoman.errors import (
     UnknownTool,
 )
 from dragoman.gateway.access import KnownCaller
+from dragoman.gateway.callers import CallerHosts, CallerServers, offers
 from dragoman.gateway.exposed import exposed, exposed_uris, server_in
 from dragoman.gateway.questions import RunningRequest
+from dragoman.gateway.reach import Reach
 from dragoman.gateway.results import (
     block_value,
     completion_result,
@@ -104,7 +103,6 @@ class ClientHandlers:
 
     def __init__(self, gateway: Gateway, known: KnownCaller, view: str) -> None:
         self._gateway = gateway
-        self._host = gateway.host
         self._known = known
         self._caller = known.caller
         self.view = view
@@ -114,15 +112,32 @@ class ClientHandlers:
         self.updated: Callable[[str], None] = _ignore
         """Called with the URI of a resource that has changed."""
 
-    @cached_property
-    def _resources(self) -> Resources:
-        return self._host.resources.for_caller(self._caller)
+    @property
+    def own(self) -> CallerServers | None:
+        """The caller's own servers, if they are open; they are while a request is handled."""
+        return None if self._gateway.callers is None else self._gateway.callers.find(self._caller)
 
-    @cached_property
-    def _prompts(self) -> Prompts:
-        return self._host.prompts.for_caller(self._caller)
+    @property
+    def _reach(self) -> Reach:
+        own = self.own
+        return Reach(self._gateway.host, None if own is None else own.host, self._caller)
 
     def table(self) -> Mapping[str, Handler]:
+        handlers = self._handlers()
+        if self._gateway.callers is None:
+            return handlers
+        return {method: self._with_own(self._gateway.callers, each) for method, each in handlers.items()}
+
+    def _with_own(self, callers: CallerHosts, handler: Handler) -> Handler:
+        async def handle(request: ClientRequest) -> Result:
+            async with callers.serving(self._known) as own:
+                if own is not None and request.method.endswith("/list"):
+                    await own.first_settled()
+                return await handler(request)
+
+        return handle
+
+    def _handlers(self) -> Mapping[str, Handler]:
         return {
             "tools/list": self._list_tools,
             "tools/call": self._call,
@@ -145,7 +160,7 @@ class ClientHandlers:
     # Tools.
 
     async def _list_tools(self, request: ClientRequest) -> Result:
-        found = self._gateway.tools(self.view).items()
+        found = self._gateway.tools(self.view, self.own).items()
         return {
             "tools": [
                 listed_tool(name, tool, self._gateway.fixed_arguments(tool, self.view))
@@ -156,7 +171,7 @@ class ClientHandlers:
 
     def may_call(self, tool: ServerTool) -> bool:
         name = self._gateway.name_of(tool)
-        return any(each.offers_tool(tool.server, name) for each in self._known.selections)
+        return any(offers(each, tool, name) for each in self._known.selections)
 
     def may_use(self, server: str) -> bool:
         """Whether the caller may use the resources and prompts of the server, and the view has them."""
@@ -167,7 +182,7 @@ class ClientHandlers:
 
     async def _call(self, request: ClientRequest) -> Result:
         asked = request.decode(_Call)
-        tool = self._gateway.tool(asked.name, self.view)
+        tool = await self._gateway.find_tool(asked.name, self.view, self.own)
         if tool is None or not self.may_call(tool):
             raise RequestError(INVALID_PARAMS, f"Unknown tool: {asked.name[:200]}")
         return await self._run(
@@ -181,7 +196,7 @@ class ClientHandlers:
             running.request.progress(progress.progress, progress.total, progress.message)
 
         try:
-            outcome = await self._host.call(
+            outcome = await self._reach.host_of(tool.server).call(
                 tool.name,
                 {**asked.arguments, **self._gateway.fixed_arguments(tool, self.view)},
                 forward=True,
@@ -212,10 +227,10 @@ class ClientHandlers:
         return {"resourceTemplates": [listed_resource(each, uriTemplate=uri) for uri, each in found.items()]}
 
     async def _listed_resources(self) -> list[Resource]:
-        return [each for each in await self._resources.list() if self.may_use(each.server)]
+        return [each for each in await self._reach.resources() if self.may_use(each.server)]
 
     async def _listed_templates(self) -> list[ResourceTemplate]:
-        return [each for each in await self._resources.templates() if self.may_use(each.server)]
+        return [each for each in await self._reach.templates() if self.may_use(each.server)]
 
     async def _read(self, request: ClientRequest) -> Result:
         uri = request.decode(_Read).uri
@@ -223,7 +238,7 @@ class ClientHandlers:
 
         async def make(running: RunningRequest, call_id: str) -> Result:
             with _as_protocol_errors():
-                found = await self._resources.read(server, own, call_id=call_id)
+                found = await self._reach.resources_of(server).read(server, own, call_id=call_id)
             return {"contents": [without_nulls(part) for part in found.contents]}
 
         return await self._run(request, server, make)
@@ -264,11 +279,14 @@ class ClientHandlers:
 
     async def _watch(self, uri: str, server: str, own: str, started: asyncio.Future[None]) -> None:
         """Passes the changes of a resource on, until it is cancelled."""
+        servers = self.own
         try:
-            async with self._resources.subscribed(server, own) as updates:
-                started.set_result(None)
-                async for update in updates:
-                    self.updated(uri + update.uri.removeprefix(own) if update.uri.startswith(own) else uri)
+            with contextlib.nullcontext() if servers is None else servers.used():
+                async with self._reach.resources_of(server).subscribed(server, own) as updates:
+                    started.set_result(None)
+                    async for update in updates:
+                        is_below = update.uri.startswith(own)
+                        self.updated(uri + update.uri.removeprefix(own) if is_below else uri)
         except DragomanError as error:
             if not started.done():
                 started.set_exception(error)
@@ -280,7 +298,7 @@ class ClientHandlers:
     # Prompts and completion.
 
     async def _exposed_prompts(self) -> Mapping[str, Prompt]:
-        found = [each for each in await self._prompts.list() if self.may_use(each.server)]
+        found = [each for each in await self._reach.prompts() if self.may_use(each.server)]
         return exposed(found, plain=self._gateway.plain_names)
 
     async def _list_prompts(self, request: ClientRequest) -> Result:
@@ -295,7 +313,8 @@ class ClientHandlers:
 
         async def make(running: RunningRequest, call_id: str) -> Result:
             with _as_protocol_errors():
-                found = await self._prompts.get(prompt.name, asked.arguments, call_id=call_id)
+                prompts = self._reach.prompts_of(prompt.server)
+                found = await prompts.get(prompt.name, asked.arguments, call_id=call_id)
             messages = [{"role": each.role, "content": block_value(each.content)} for each in found.messages]
             return {"messages": messages, **({"description": found.description} if found.description else {})}
 
@@ -309,15 +328,16 @@ class ClientHandlers:
                 prompt = (await self._exposed_prompts()).get(asked.ref.name)
                 if prompt is None:
                     raise _unknown_prompt(asked.ref.name)
+                prompts = self._reach.prompts_of(prompt.server)
                 return completion_result(
-                    await self._prompts.complete(prompt.name, argument.name, argument.value, given=given)
+                    await prompts.complete(prompt.name, argument.name, argument.value, given=given)
                 )
             templates = exposed_uris(await self._listed_templates(), template_of)
             template = templates.get(asked.ref.uri)
             if template is None:
                 raise ResourceNotFound(asked.ref.uri[:1000])
             return completion_result(
-                await self._resources.complete(
+                await self._reach.resources_of(template.server).complete(
                     template.server, template.uri_template, argument.name, argument.value, given=given
                 )
             )
@@ -341,7 +361,11 @@ class ClientHandlers:
         call_id, running = new_call_id(), RunningRequest(request, self._caller)
 
         async def work() -> Result:  # goes on after `input_required`, as the server's work does
-            with self._gateway.running(server, running):
+            host, own = self._reach.host_of(server), self.own
+            with (
+                contextlib.nullcontext() if own is None else own.used(),
+                self._gateway.running(host, server, running),
+            ):
                 return await make(running, call_id)
 
         return await questions.run(call_id, running, work())
@@ -379,7 +403,7 @@ def _passed_on(request: ClientRequest) -> Json:
 def _ignore(uri: str) -> None: ...
 
 
-@contextmanager
+@contextlib.contextmanager
 def _as_protocol_errors() -> Generator[None]:
     """Turns errors of the host into errors of the protocol."""
     try:

@@ -14,10 +14,10 @@ from typing import Final
 from aiohttp import web
 from msgspec import UNSET, Struct
 
-from dragoman.catalog.tools import ServerTool
 from dragoman.errors import StoreUnavailable
 from dragoman.gateway import headers as header_rules
 from dragoman.gateway.access import KnownCaller, Refused
+from dragoman.gateway.callers import CallerServers
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.questions import replica_in
 from dragoman.gateway.sessions import Session, Sessions, no_session
@@ -119,7 +119,7 @@ class StreamableHttp:
         try:
             header_rules.check(headers, str(envelope.method), envelope.params)
             if envelope.method == "tools/call":
-                header_rules.check_arguments(headers, envelope.params, self._find)
+                await self._check_arguments(headers, envelope, caller)
         except RequestError as error:
             return _error(400, error.code_in("modern"), error.message, _id_of(envelope), error.data)
         holder = self._holder(message)
@@ -154,8 +154,17 @@ class StreamableHttp:
         finally:
             await replicas.forget(holder, outbox)
 
-    def _find(self, name: str) -> ServerTool | None:
-        return self._gateway.tool(name, self._view)
+    async def _check_arguments(
+        self, headers: header_rules.Headers, envelope: Envelope, caller: KnownCaller
+    ) -> None:
+        """`RequestError` as of `check_arguments`, also for a tool of the caller's own servers."""
+        gateway, name = self._gateway, header_rules.name_in(envelope.params)
+        own: CallerServers | None = None
+        async with contextlib.AsyncExitStack() as stack:
+            if gateway.callers is not None:
+                own = await stack.enter_async_context(gateway.callers.serving(caller))
+            tool = await gateway.find_tool(name, self._view, own)
+        header_rules.check_arguments(headers, envelope.params, tool)
 
     async def _initialize(
         self, request: web.Request, caller: KnownCaller, message: bytes

@@ -7,6 +7,8 @@
             "scopes": {"files": {"servers": ["files"]}}},
   "views": {"support": {"servers": ["tickets"], "rename": {"tickets__search": "find_ticket"},
                         "arguments": {"find_ticket": {"project": "SUP"}}}},
+  "publicUrl": "https://tools.example.com",
+  "callerSignIn": ["tracker"],
   "store": {"redis": "redis://redis.internal:6379/0", "key": "…"}
 }
 ```
@@ -24,7 +26,7 @@ from msgspec import Struct
 
 from dragoman.errors import ConfigError
 from dragoman.private_files import is_open_to
-from dragoman.urls import parse_url
+from dragoman.urls import is_loopback, parse_url
 from dragoman.wildcards import fits
 
 TOKEN_CHARACTERS: Final = 16
@@ -44,6 +46,14 @@ class Selection(Struct, frozen=True, rename="camel", forbid_unknown_fields=True)
     def offers_server(self, server: str) -> bool:
         """Whether resources and prompts of the server are in it."""
         return server in self.servers if self.servers is not None else self.tools is None
+
+    def offers_some_tool(self, server: str, start: str) -> bool:
+        """Whether it may have a tool of the server, whose tools are not known yet. `start`: how the names of
+        its tools begin."""
+        if self.servers is not None and server not in self.servers:
+            return False
+        starts = [each.partition("*")[0] for each in self.tools or ("*",)]
+        return any(each.startswith(start) or start.startswith(each) for each in starts)
 
     def offers_tool(self, server: str, name: str) -> bool:
         """`name`: as clients know it."""
@@ -94,6 +104,10 @@ class StoreEntry(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GatewaySettings(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    public_url: str = ""
+    """How browsers reach the gateway, without a path of its own: `https://tools.example.com`."""
+    caller_sign_in: tuple[str, ...] = ()
+    """Servers to which each caller signs in by itself."""
     callers: Mapping[str, CallerEntry] = {}
     oauth: OAuthEntry | None = None
     views: Mapping[str, View] = {}
@@ -133,6 +147,12 @@ def _problems(settings: GatewaySettings) -> list[str]:
             parse_url(settings.oauth.audience)
         except ConfigError as error:
             problems.append(f"oauth: {error}")
+        problems += [
+            f"the caller {name!r} has the name that a token of the issuer gives"
+            for name in settings.callers
+            if name.endswith(f"@{settings.oauth.issuer}")
+        ]
+    problems += _problems_of_url(settings.public_url) if settings.public_url else []
     if settings.store is not None and len(settings.store.key) < KEY_CHARACTERS:
         problems.append(f"the key of the store has fewer than {KEY_CHARACTERS} characters")
     problems += [
@@ -141,6 +161,18 @@ def _problems(settings: GatewaySettings) -> list[str]:
         if not _is_path(name)
     ]
     return problems
+
+
+def _problems_of_url(url: str) -> list[str]:
+    try:
+        parsed = parse_url(url)
+    except ConfigError as error:
+        return [f"publicUrl: {error}"]
+    if "?" in url or "#" in url or "@" in url:
+        return ["publicUrl has no query, fragment or user"]
+    if parsed.scheme != "https" and not is_loopback(parsed):
+        return ["publicUrl must begin with https://: tokens depend on what browsers send there"]
+    return []
 
 
 def _is_path(name: str) -> bool:

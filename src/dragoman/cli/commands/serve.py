@@ -19,9 +19,14 @@ from dragoman.cli.options import added_servers_option
 from dragoman.cli.render.servers import counted
 from dragoman.errors import ConfigError
 from dragoman.permissions.modes import PermissionMode
+from dragoman.urls import parse_url
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from dragoman.config.load import Configuration
     from dragoman.gateway.app import HttpOptions
+    from dragoman.gateway.callers import CallerHosts
     from dragoman.gateway.gateway import Gateway
     from dragoman.gateway.settings import GatewaySettings
     from dragoman.gateway.store.base import Store
@@ -111,13 +116,21 @@ def command(
     loaded = load_with_servers()
     for name in servers:
         find_server(loaded.configuration, name)
+    own = () if over_stdio else _own_servers(settings, where, loaded.configuration)
     questions = ClientQuestions()
 
     async def work(host: Host) -> None:
         from dragoman.gateway.gateway import Gateway
 
         store = None if over_stdio else _store(settings)
-        gateway = Gateway(host, questions, plain_names=plain_names, views=settings.views, store=store)
+        gateway = Gateway(
+            host,
+            questions,
+            plain_names=plain_names,
+            views=settings.views,
+            store=store,
+            callers=_callers(host, settings) if own else None,
+        )
         reporting = asyncio.create_task(gateway.run())
         try:
             if over_stdio:
@@ -137,7 +150,29 @@ def command(
         interaction=questions,
         sampler=questions,
         permission_mode=permission_mode,
+        set_aside=own,
     )
+
+
+def _own_servers(settings: GatewaySettings, where: Address, configuration: Configuration) -> Collection[str]:
+    """The servers to which each caller signs in by itself; `ConfigError` if one of them cannot be."""
+    from dragoman.gateway.access import is_loopback
+    from dragoman.gateway.callers import check_names
+
+    check_names(configuration, settings.caller_sign_in)
+    if settings.caller_sign_in and not settings.public_url and not is_loopback(where.host):
+        raise ConfigError(
+            f"{where.host} can be reached from other machines, and browsers need an address for callerSignIn",
+            hint='Name it: "publicUrl": "https://…".',
+        )
+    return settings.caller_sign_in
+
+
+def _callers(host: Host, settings: GatewaySettings) -> CallerHosts:
+    from dragoman.gateway.callers import CallerHosts
+    from dragoman.gateway.sign_in_pages import SignInPages
+
+    return CallerHosts(host, SignInPages(settings.public_url))
 
 
 def _settings(settings_file: Path | None, where: Address, over_stdio: bool) -> GatewaySettings:
@@ -244,9 +279,13 @@ def _http_options(settings: GatewaySettings, where: Address, public_hosts: tuple
         host=where.host,
         port=where.port,
         identify=with_token(*verifiers, challenge=challenge),
-        more_hosts=public_hosts,
+        more_hosts=(*public_hosts, *_host_of(settings.public_url)),
         documents=documents,
     )
+
+
+def _host_of(url: str) -> list[str]:
+    return [parse_url(url).origin.partition("//")[2]] if url else []
 
 
 def same_options(where: Address, settings_file: Path | None) -> str:
@@ -261,6 +300,7 @@ def _say_what_is_served(gateway: Gateway, where: Address, settings: GatewaySetti
     views = gateway.host.servers.values()
     connected = sum(view.status == "connected" for view in views)
     tools = len(gateway.tools())
+    own = [name for name in settings.caller_sign_in if name in gateway.host.configuration.set_aside]
     callers = [*settings.callers, *(["access tokens of " + settings.oauth.issuer] if settings.oauth else [])]
     details = [
         *(_failure(view) for view in views if view.status != "connected"),
@@ -269,6 +309,7 @@ def _say_what_is_served(gateway: Gateway, where: Address, settings: GatewaySetti
     lines = [
         f"Serving {counted(tools, 'tool')} of {counted(connected, 'server')} at {where.url}",
         *details[:DETAIL_LIMIT],
+        *([f"  each caller signs in by itself: {', '.join(own)}"] if own else []),
         f"Callers: {', '.join(callers)}. Each request needs a token.",
         f"Connect a client: dragoman serve {again}--print-config claude-code (or codex, cursor, vscode).",
         "Calls, and why they were allowed or denied: dragoman logs --audit. Stop: Ctrl-C.",
