@@ -13,6 +13,7 @@ from typing import Any
 import aiohttp
 
 from dragoman import Host
+from dragoman.config.scopes import Sources
 from dragoman.gateway.access import Identify, fixed_tokens, with_token
 from dragoman.gateway.app import HttpOptions, serve_http
 from dragoman.gateway.callers import CallerHosts
@@ -43,7 +44,7 @@ class Running:
 
 @asynccontextmanager
 async def gateway_of(
-    servers: Mapping[str, object],
+    servers: Mapping[str, object] | Sources,
     *,
     callers: Mapping[str, CallerEntry] = CALLERS,
     identify: Identify | None = None,
@@ -51,6 +52,7 @@ async def gateway_of(
     plain_names: bool = False,
     store: Store | None = None,
     own: Collection[str] = (),
+    documents: Mapping[str, Mapping[str, object]] | None = None,
     **options: Any,
 ) -> AsyncIterator[Running]:
     """A gateway in front of these servers. `own`: those to which each caller signs in by itself. `options`:
@@ -68,7 +70,7 @@ async def gateway_of(
             callers=CallerHosts(host, SignInPages()) if own else None,
         )
         reporting = asyncio.create_task(gateway.run())
-        http = HttpOptions(identify=identify or with_token(fixed_tokens(callers)))
+        http = HttpOptions(identify=identify or with_token(fixed_tokens(callers)), documents=documents or {})
         try:
             async with serve_http(gateway, http) as port:
                 yield Running(gateway, host, port)

@@ -52,8 +52,12 @@ class Selection(Struct, frozen=True, rename="camel", forbid_unknown_fields=True)
         its tools begin."""
         if self.servers is not None and server not in self.servers:
             return False
-        starts = [each.partition("*")[0] for each in self.tools or ("*",)]
-        return any(each.startswith(start) or start.startswith(each) for each in starts)
+        if self.tools is None:
+            return True
+        patterns = [each.partition("*") for each in self.tools]
+        return any(
+            literal.startswith(start) or (star and start.startswith(literal)) for literal, star, _ in patterns
+        )
 
     def offers_tool(self, server: str, name: str) -> bool:
         """`name`: as clients know it."""
