@@ -65,7 +65,7 @@ class CallersSite(SignInSite):
         if "error" not in reply:
             self.owners[reply["access_token"]] = account
             self._account_of_refresh[reply["refresh_token"]] = account
-            reply["expires_in"] = self.expires_in
+            reply["expires_in"] = self.expires_in if form["grant_type"] == "authorization_code" else 3600
         return reply
 
     def expire(self) -> None:

@@ -16,7 +16,7 @@ from dragoman import Host
 from dragoman.config.scopes import Sources
 from dragoman.gateway.access import Identify, fixed_tokens, with_token
 from dragoman.gateway.app import HttpOptions, serve_http
-from dragoman.gateway.callers import CallerHosts
+from dragoman.gateway.callers import CallerHosts, accounts_in
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.questions import ClientQuestions
 from dragoman.gateway.settings import CallerEntry, View
@@ -67,7 +67,7 @@ async def gateway_of(
             plain_names=plain_names,
             views=views,
             store=store,
-            callers=CallerHosts(host, SignInPages()) if own else None,
+            callers=CallerHosts(host, SignInPages(), accounts_in(store)) if own else None,
         )
         reporting = asyncio.create_task(gateway.run())
         http = HttpOptions(identify=identify or with_token(fixed_tokens(callers)), documents=documents or {})

@@ -199,7 +199,8 @@ class OAuthCredentials:
         fails; an account that is known is used all the same, unless `fresh`."""
         now = time.monotonic()
         is_known = self._account is not None
-        if not fresh and (now - self._looked_at < 1.0 or (is_known and not self._is_changed_elsewhere())):
+        is_current = not self._is_changed_elsewhere() if is_known else now - self._looked_at < 1.0
+        if is_current and not fresh:
             return self._account
         self._looked_at = now
         if self._unsaved is not None:

@@ -23,6 +23,9 @@ from dragoman.events import Event
 from dragoman.gateway.exposed import PREFIX
 from dragoman.gateway.settings import Selection
 from dragoman.gateway.sign_in_pages import CallerReturn, SignInPages
+from dragoman.gateway.store.accounts import SharedAccounts
+from dragoman.gateway.store.base import Store
+from dragoman.gateway.store.redis import RedisStore
 from dragoman.host import Host
 from dragoman.interaction import Caller
 from dragoman.names import ServerName
@@ -30,6 +33,7 @@ from dragoman.names import ServerName
 if TYPE_CHECKING:
     from dragoman.auth.stores.base import AccountStore
     from dragoman.gateway.access import KnownCaller
+    from dragoman.gateway.replicas import Replicas
 
 IDLE_SECONDS: Final = 900.0
 """The host of a caller that makes no request for so long is closed."""
@@ -58,6 +62,16 @@ def check_names(configuration: Configuration, names: Collection[str]) -> None:
             )
         if server.config is not None:
             check_takes_accounts(name, server.config)
+
+
+def accounts_in(store: Store | None) -> AccountStore | None:
+    """Where accounts are, if not in the secret store of this machine: where replicas share them."""
+    if not isinstance(store, RedisStore):
+        return None
+    from dragoman.auth.stores.base import Vault
+    from dragoman.gateway.replicas import announcing
+
+    return SharedAccounts(store, Vault(), announcing(store))
 
 
 class SignInOffer(ServerTool):
@@ -154,6 +168,13 @@ class CallerHosts:
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def share_with(self, replicas: Replicas) -> None:
+        """Sign-ins may go on at another replica, and accounts be changed there."""
+        self.pages.replica = replicas.name
+        self.pages.pass_on = replicas.ask_page
+        if isinstance(self._accounts, SharedAccounts):
+            replicas.on_account = self._accounts.changed
 
     def find(self, caller: Caller) -> CallerServers | None:
         """The caller's servers, if they are open."""

@@ -75,7 +75,8 @@ class Gateway:
         self.callers = callers
         if callers is not None:
             callers.on_open = self._own_opened
-            callers.pages.replica = questions.replica
+            if self.replicas is not None:
+                callers.share_with(self.replicas)
         self._connections: dict[ClientConnection, KnownCaller] = {}
         self._running: dict[tuple[Host, str], list[RunningRequest]] = {}
         """By server, the requests of clients that it is answering."""

@@ -16,7 +16,7 @@ import hmac
 import html
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from typing import Final, Self
 
@@ -94,6 +94,8 @@ class SignInPages:
         self.url = url.rstrip("/")
         self.replica = ""
         """The name of this replica, if there can be several."""
+        self.pass_on: Callable[[str, PageRequest], Awaitable[PageAnswer | None]] | None = None
+        """Has another replica answer; None if it is gone."""
         self._pending: dict[str, CallerReturn] = {}
 
     def begin(self, caller: str, server: str, using: AbstractContextManager[object]) -> CallerReturn:
@@ -107,6 +109,18 @@ class SignInPages:
         self._pending.pop(pending.id, None)
 
     async def answer(self, asked: PageRequest) -> PageAnswer:
+        """The answer of the replica that knows the sign-in."""
+        answer: PageAnswer | None = None
+        for replica in asked.replicas:
+            if replica == self.replica:
+                answer = await self.answer_here(asked)
+            elif self.pass_on is not None and is_replica(replica):
+                answer = await self.pass_on(replica, asked)
+            if answer is not None and answer != NOT_EXPECTED:
+                return answer
+        return NOT_EXPECTED
+
+    async def answer_here(self, asked: PageRequest) -> PageAnswer:
         if asked.sign_in:
             pending = self._pending.get(asked.sign_in)
             return NOT_EXPECTED if pending is None else pending.page(asked)

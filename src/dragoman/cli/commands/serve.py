@@ -129,7 +129,7 @@ def command(
             plain_names=plain_names,
             views=settings.views,
             store=store,
-            callers=_callers(host, settings) if own else None,
+            callers=_callers(host, settings, store) if own else None,
         )
         reporting = asyncio.create_task(gateway.run())
         try:
@@ -168,11 +168,11 @@ def _own_servers(settings: GatewaySettings, where: Address, configuration: Confi
     return settings.caller_sign_in
 
 
-def _callers(host: Host, settings: GatewaySettings) -> CallerHosts:
-    from dragoman.gateway.callers import CallerHosts
+def _callers(host: Host, settings: GatewaySettings, store: Store | None) -> CallerHosts:
+    from dragoman.gateway.callers import CallerHosts, accounts_in
     from dragoman.gateway.sign_in_pages import SignInPages
 
-    return CallerHosts(host, SignInPages(settings.public_url))
+    return CallerHosts(host, SignInPages(settings.public_url), accounts_in(store))
 
 
 def _settings(settings_file: Path | None, where: Address, over_stdio: bool) -> GatewaySettings:

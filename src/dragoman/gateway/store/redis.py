@@ -8,6 +8,7 @@ answer raises `StoreUnavailable` within two seconds, and at once for a moment af
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -30,6 +31,9 @@ PAUSE_SECONDS: Final = 0.5
 PING_SECONDS: Final = 10
 GRANT_SECONDS: Final = 12 * 3600
 """How long grants last after the newest of them."""
+LOCK_SECONDS: Final = 30.0
+"""A lock ends so long after its holder died."""
+LOCK_POLL_SECONDS: Final = 0.05
 BATCH: Final = 500
 """Calls that are counted with one command, at most."""
 _COUNT: Final = """
@@ -124,6 +128,32 @@ class RedisStore:
                     future.set_exception(result)
                 elif not future.done():
                     future.set_result(cast("float", result))
+
+    @contextlib.asynccontextmanager
+    async def locked(self, key: str, wait_seconds: float) -> AsyncGenerator[None]:
+        """A lock between replicas. It is extended while it is held, and ends by itself if its holder dies."""
+        lock: Any = self._redis.lock(
+            self._name(f"lock {key}"),
+            timeout=LOCK_SECONDS,
+            sleep=LOCK_POLL_SECONDS,
+            blocking_timeout=wait_seconds,
+            thread_local=False,
+        )
+        if not await self._do(lock.acquire):
+            raise StoreUnavailable(self.where, "another replica has held a lock for too long")
+        extending = asyncio.create_task(self._extend(lock))
+        try:
+            yield
+        finally:
+            extending.cancel()
+            with contextlib.suppress(*self._failures):  # it ends by itself
+                await lock.release()
+
+    async def _extend(self, lock: Any) -> None:
+        while True:
+            await asyncio.sleep(LOCK_SECONDS / 3)
+            with contextlib.suppress(*self._failures):
+                await lock.extend(LOCK_SECONDS, replace_ttl=True)
 
     # Grants: all in one hash, which each replica holds in memory too.
 
