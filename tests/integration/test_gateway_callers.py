@@ -181,12 +181,14 @@ async def test_a_server_of_a_caller_whose_name_looks_like_a_shared_ones_shares_n
     servers = {"a.b": site.entry, "a_b": files()}
     async with gateway_of(servers, own=["a.b"]) as running, Client(running.url) as ada:
         sign_in, shared = await names(ada)
-        assert shared.startswith("a_b__look_") and sign_in == "a_b__authenticate"
+        assert shared.startswith("a_b__look_")
+        assert sign_in == "a_b__authenticate"
         async with Browser(site, "anna") as browser:
             await browser.sign_in(await begin(ada, sign_in))
         await until(lambda: has_count(ada, 3))
         found = await names(ada)
-        assert len(set(found)) == 3 and shared in found
+        assert len(set(found)) == 3
+        assert shared in found
         assert {await call(ada, name) for name in found} == {"anna", "seen by all"}
 
 

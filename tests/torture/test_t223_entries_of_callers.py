@@ -76,20 +76,22 @@ async def test_t223_a_rule_that_comes_later_holds_at_once(home: Path, site: Call
 
 
 async def test_t223_a_caller_is_asked_as_for_a_shared_server_and_its_yes_is_its_own(site: CallersSite):
-    async with gateway_of({"tracker": site.entry}, own=["tracker"], permission_mode="default") as running:
-        async with Client(running.url) as ada:
-            await signed_in(ada, site, "anna")
-            params: Json = {"name": "tracker__whoami", "arguments": {}}
-            asked = (await ada.modern("tools/call", params, capabilities=FORMS)).last["result"]
-            ((key, question),) = asked["inputRequests"].items()
-            assert "May mcp__tracker__whoami be called" in question["params"]["message"]
-            params["requestState"] = asked["requestState"]
-            answer = {"answer": "allow while the gateway runs"}
-            params["inputResponses"] = {key: {"action": "accept", "content": answer}}
-            done = (await ada.modern("tools/call", params, capabilities=FORMS)).last["result"]
-            assert done["content"][0]["text"] == "anna"
-            assert await call(ada) == "anna"
-            hosts = running.gateway.callers
-            assert hosts is not None
-            await hosts.close()
-            assert await call(ada) == "anna", "a yes outlives the host of the caller"
+    async with (
+        gateway_of({"tracker": site.entry}, own=["tracker"], permission_mode="default") as running,
+        Client(running.url) as ada,
+    ):
+        await signed_in(ada, site, "anna")
+        params: Json = {"name": "tracker__whoami", "arguments": {}}
+        asked = (await ada.modern("tools/call", params, capabilities=FORMS)).last["result"]
+        ((key, question),) = asked["inputRequests"].items()
+        assert "May mcp__tracker__whoami be called" in question["params"]["message"]
+        params["requestState"] = asked["requestState"]
+        answer = {"answer": "allow while the gateway runs"}
+        params["inputResponses"] = {key: {"action": "accept", "content": answer}}
+        done = (await ada.modern("tools/call", params, capabilities=FORMS)).last["result"]
+        assert done["content"][0]["text"] == "anna"
+        assert await call(ada) == "anna"
+        hosts = running.gateway.callers
+        assert hosts is not None
+        await hosts.close()
+        assert await call(ada) == "anna", "a yes outlives the host of the caller"

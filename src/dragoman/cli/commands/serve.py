@@ -17,13 +17,14 @@ from dragoman.cleaning import one_line
 from dragoman.cli.common import find_server, load_with_servers, run_with_host
 from dragoman.cli.options import added_servers_option
 from dragoman.cli.render.servers import counted
-from dragoman.errors import ConfigError
+from dragoman.errors import ConfigError, SignInFailed
 from dragoman.permissions.modes import PermissionMode
 from dragoman.urls import parse_url
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from dragoman.auth.oauth import OAuthCredentials
     from dragoman.config.load import Configuration
     from dragoman.gateway.app import HttpOptions
     from dragoman.gateway.callers import CallerHosts
@@ -83,6 +84,11 @@ class Address(NamedTuple):
 @click.option(
     "--permission-mode", type=click.Choice(get_args(PermissionMode)), help="For calls that no rule decides."
 )
+@click.option(
+    "--forget-caller",
+    metavar="NAME",
+    help="Revoke and forget the sign-ins of a caller (callerSignIn), and exit.",
+)
 @click.option("--print-config", type=click.Choice(CLIENTS), help="Print the entry for a client, and exit.")
 def command(
     servers: tuple[str, ...],
@@ -94,6 +100,7 @@ def command(
     settings_file: Path | None,
     plain_names: bool,
     permission_mode: PermissionMode | None,
+    forget_caller: str | None,
     print_config: str | None,
 ) -> None:
     """Serves the tools, resources and prompts of all servers, or of SERVERS, as one MCP server.
@@ -117,6 +124,9 @@ def command(
     for name in servers:
         find_server(loaded.configuration, name)
     own = () if over_stdio else _own_servers(settings, where, loaded.configuration)
+    if forget_caller is not None:
+        _forget_caller(settings, loaded.configuration, forget_caller)
+        return
     questions = ClientQuestions()
 
     async def work(host: Host) -> None:
@@ -173,6 +183,43 @@ def _callers(host: Host, settings: GatewaySettings, store: Store | None) -> Call
     from dragoman.gateway.sign_in_pages import SignInPages
 
     return CallerHosts(host, SignInPages(settings.public_url), accounts_in(store))
+
+
+def _forget_caller(settings: GatewaySettings, configuration: Configuration, name: str) -> None:
+    """Signs a caller out of every server at which it has an account; gateways that run notice it."""
+    from dragoman.connections.factory import AccountOptions, TransportDependencies, oauth_credentials
+    from dragoman.gateway.callers import accounts_in, identity_of
+    from dragoman.interaction import Caller
+
+    async def work() -> None:
+        store = _store(settings)
+        dependencies = TransportDependencies()
+        dependencies.account = AccountOptions(identity_of(Caller(name)), accounts_in(store))
+        try:
+            for server in settings.caller_sign_in:
+                config = configuration.servers[server].config
+                credentials = None if config is None else oauth_credentials(server, config, dependencies)
+                if credentials is not None:
+                    click.echo(f"{one_line(name, 200)}: {await _signed_out(credentials)}")
+        finally:
+            await store.close()
+
+    asyncio.run(work())
+
+
+async def _signed_out(credentials: OAuthCredentials) -> str:
+    from dragoman.auth.errors import AuthProblem
+    from dragoman.auth.revocation import sign_out
+
+    server = credentials.entry.server
+    try:
+        account = await credentials.load(fresh=True)
+    except AuthProblem as problem:
+        raise SignInFailed(server, problem.cause, hint=problem.hint) from None
+    if account is None or account.tokens is None:
+        return f"not signed in to {server}."
+    problem = await sign_out(credentials)
+    return f"signed out of {server}." + (f" {problem}." if problem else "")
 
 
 def _settings(settings_file: Path | None, where: Address, over_stdio: bool) -> GatewaySettings:
