@@ -36,6 +36,7 @@ COOKIES_LIMIT: Final = 20
 """Sign-ins of one browser that are looked at when it returns."""
 _COOKIE: Final = "dragoman-sign-in-"
 _REPLICA: Final = re.compile(r"[0-9a-f]{12}")
+_COOKIE_VALUE: Final = re.compile(r"(?:[0-9a-f]{12})?\.[A-Za-z0-9_-]{32}")
 _HEADERS: Final = {
     # Without `form-action`: browsers apply it to where the form leads, which is the authorization server and
     # may be another one after that. With `no-referrer` the form would be sent without its origin.
@@ -176,7 +177,8 @@ class CallerReturn(BrowserReturn):
         if self._browser is not None and not self.is_of_browser(asked.cookies):
             return NOT_EXPECTED
         if asked.token is None:
-            return self._shown(cookie or f"{self._owner.replica}.{secrets.token_urlsafe(24)}")
+            is_own = _COOKIE_VALUE.fullmatch(cookie) is not None  # also that of a page in another tab
+            return self._shown(cookie if is_own else f"{self._owner.replica}.{secrets.token_urlsafe(24)}")
         given = asked.token.encode("utf-8", "surrogatepass")
         if not cookie or not hmac.compare_digest(given, self._token_for(cookie).encode()):
             return NOT_EXPECTED
@@ -188,10 +190,11 @@ class CallerReturn(BrowserReturn):
         body = (
             f"<p>The gateway at {html.escape(parse_url(self._owner.url).origin)} asks for an account at "
             f"<strong>{server}</strong>, to be used by its caller <strong>{caller}</strong>.</p>"
-            f"<p>Continue only if you are {caller} and have started this sign-in yourself. Everything that "
-            f"uses the gateway as {caller} can then use your account.</p>"
-            f'<form method="post"><input type="hidden" name="{TOKEN}" value="{self._token_for(cookie)}">'
-            f"<button>Continue as {caller}</button></form>"
+            "<p>Continue only if you use the gateway as this caller and have started this sign-in yourself. "
+            "Everything that uses the gateway as this caller can then use your account.</p>"
+            f'<form method="post" action="{self.id}">'
+            f'<input type="hidden" name="{TOKEN}" value="{self._token_for(cookie)}">'
+            f"<button>Continue to the sign-in</button></form>"
         )
         secure = "; Secure" if self._owner.url.startswith("https:") else ""
         limits = f"Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Lax{secure}"
