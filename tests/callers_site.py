@@ -35,6 +35,8 @@ class CallersSite(SignInSite):
         """The accounts of which a refresh token was used twice."""
         self.sent: list[str] = []
         """The tokens of messages to the MCP server, in their order."""
+        self.sessions: set[tuple[str, str]] = set()
+        """The accounts of these, and the session that the host says they belong to."""
         self.issuer_of_answers: str | None = None
         """Stated in place of its own, as `iss`."""
         self._account_of_code: dict[str, str] = {}
@@ -88,6 +90,7 @@ class _AccountHandler(_Handler):
         token = self.headers.get("Authorization", "")[7:]
         self.site.sent.append(token)
         account = self.site.owners.get(token, "")
+        self.site.sessions.add((account, self.headers.get("X-Mcp-Client-Session-Id", "")))
         results: dict[str, Any] = {
             "initialize": {
                 "protocolVersion": "2025-11-25",
@@ -96,7 +99,16 @@ class _AccountHandler(_Handler):
                 "instructions": f"for {account}",
             },
             "tools/list": {
-                "tools": [{"name": name, "inputSchema": {"type": "object"}} for name in ("look", "whoami")]
+                "tools": [
+                    {"name": "look", "inputSchema": {"type": "object"}},
+                    {
+                        "name": "whoami",
+                        "inputSchema": {
+                            "type": "object",
+                            "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
+                        },
+                    },
+                ]
             },
             "tools/call": {"content": [{"type": "text", "text": account}]},
             "resources/list": {"resources": [{"uri": "account://me", "name": "me"}]},

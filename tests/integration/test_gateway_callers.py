@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.events import ServerLogged
 from dragoman.gateway import callers as callers_module
 from dragoman.gateway.access import KnownCaller, Refused
 from dragoman.gateway.settings import CallerEntry, View
@@ -253,6 +254,31 @@ async def begin_again(running: Running, client: Client) -> str:
     return await begin(client)
 
 
+async def test_servers_see_no_session_that_two_callers_share(site: CallersSite):
+    async with gateway(site) as running, Client(running.url) as ada, Client(running.url, BOB) as bob:
+        await signed_in(ada, site, "anna")
+        await signed_in(bob, site, "bert")
+        assert sorted(account for account, _ in site.sessions) == ["anna", "bert"]
+        assert len({session for _, session in site.sessions}) == 2
+
+
+async def test_headers_are_compared_with_the_arguments_of_a_callers_tool_even_before_it_is_connected(
+    site: CallersSite,
+):
+    async with gateway(site) as running, Client(running.url) as ada:
+        await signed_in(ada, site, "anna")
+        hosts = running.gateway.callers
+        assert hosts is not None
+        for _ in range(2):
+            ada.headers["Mcp-Param-Region"] = "north"
+            params: Json = {"name": "tracker__whoami", "arguments": {"region": "south"}}
+            refused = await ada.modern("tools/call", params)
+            assert (refused.status, refused.last["error"]["code"]) == (400, -32020)
+            ada.headers["Mcp-Param-Region"] = "south"
+            assert (await ada.modern("tools/call", params)).status == 200
+            await hosts.close()
+
+
 @contextlib.asynccontextmanager
 async def office_over_http(site: CallersSite, office: Office) -> AsyncIterator[str]:
     """An office that admits the accounts of the site: its URL."""
@@ -305,3 +331,38 @@ async def test_questions_progress_logs_and_subscriptions_reach_the_client_of_the
                 await ada.legacy("resources/subscribe", {"uri": "file:///a"})
                 await ada.legacy("tools/call", {"name": "tracker__touch", "arguments": {"uri": "file:///a"}})
                 await until(lambda: "notifications/resources/updated" in of_ada)
+
+
+class Logged:
+    """A request of a client that notes the log messages for it."""
+
+    def __init__(self) -> None:
+        self.request = self
+        self.texts: list[str] = []
+
+    def log(self, level: str, text: str, logger: str) -> None:
+        self.texts.append(text)
+
+
+async def test_log_messages_reach_their_caller_while_another_uses_the_same_server(site: CallersSite):
+    async with gateway(site) as running, Client(running.url) as ada, Client(running.url, BOB) as bob:
+        assert await names(ada) == await names(bob) == WAITING
+        hosts = running.gateway.callers
+        assert hosts is not None
+        own, other = hosts.find(Caller("ada")), hosts.find(Caller("bob"))
+        assert own is not None
+        assert other is not None
+        of_ada, of_bob, of_all = Logged(), Logged(), Logged()
+        requests: list[tuple[Any, Any]] = [
+            (own.host, of_ada),
+            (other.host, of_bob),
+            (running.host, of_all),
+        ]
+        with contextlib.ExitStack() as stack:
+            for host, request in requests:
+                stack.enter_context(running.gateway.running(host, "tracker", request))
+            for host, text in ((own.host, "for ada"), (other.host, "for bob")):
+                event = ServerLogged(server="tracker", level="info", text=text, is_message=True)
+                host._bus.publish(event)  # pyright: ignore[reportPrivateUsage]
+            await until(lambda: of_ada.texts and of_bob.texts)
+        assert [of_ada.texts, of_bob.texts, of_all.texts] == [["for ada"], ["for bob"], []]
