@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import html
 import re
+import threading
 import urllib.parse
 from http import HTTPStatus
 from typing import Any, Self
@@ -37,11 +38,15 @@ class CallersSite(SignInSite):
         """The tokens of messages to the MCP server, in their order."""
         self.sessions: set[tuple[str, str]] = set()
         """The accounts of these, and the session that the host says they belong to."""
+        self.may_answer = threading.Event()
+        """Cleared: calls of tools are not answered."""
+        self.may_answer.set()
         self.issuer_of_answers: str | None = None
         """Stated in place of its own, as `iss`."""
         self._account_of_code: dict[str, str] = {}
         self._account_of_refresh: dict[str, str] = {}
         self._used: dict[str, str] = {}
+        self.calls = 0
 
     def authorize_as(self, query: dict[str, str], account: str) -> str:
         url = super().authorize(query)
@@ -77,6 +82,7 @@ class CallersSite(SignInSite):
 
 class _AccountHandler(_Handler):
     site: CallersSite  # type: ignore[assignment]
+    disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
         path, _, query = self.path.partition("?")
@@ -118,6 +124,9 @@ class _AccountHandler(_Handler):
         }
         if "id" not in message:
             return self._say(None, HTTPStatus.ACCEPTED)
+        if message["method"] == "tools/call":
+            self.site.calls += 1
+            self.site.may_answer.wait(30)
         self._say({"jsonrpc": "2.0", "id": message["id"], "result": results.get(message["method"], {})})
 
 

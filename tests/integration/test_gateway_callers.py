@@ -366,3 +366,17 @@ async def test_log_messages_reach_their_caller_while_another_uses_the_same_serve
                 host._bus.publish(event)  # pyright: ignore[reportPrivateUsage]
             await until(lambda: of_ada.texts and of_bob.texts)
         assert [of_ada.texts, of_bob.texts, of_all.texts] == [["for ada"], ["for bob"], []]
+
+
+async def test_a_call_that_is_being_answered_by_a_callers_server_has_time_when_the_gateway_ends(
+    site: CallersSite,
+):
+    async with Client("") as ada:
+        async with gateway(site) as running:
+            ada.url = running.url
+            await signed_in(ada, site, "anna")
+            site.may_answer.clear()
+            calling = asyncio.create_task(call(ada))
+            await until(lambda: site.calls == 1)
+            asyncio.get_running_loop().call_later(0.2, site.may_answer.set)
+        assert await calling == "anna"

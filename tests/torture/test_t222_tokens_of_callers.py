@@ -119,6 +119,7 @@ async def test_t222_an_entry_that_gets_credentials_of_its_own_is_not_used_for_ca
 ):
     async with configured(home, site) as running, Client(running.url) as ada:
         await signed_in(ada, site, "anna")
+        site.tokens.add("canary-of-all")  # the server would take it
         before = len(site.sent)
         for entry in (
             {**site.entry, "headers": {"Authorization": "Bearer canary-of-all"}},

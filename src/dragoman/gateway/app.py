@@ -144,6 +144,8 @@ class _HttpServer:
                     self._is_idle.clear()
                     await self._is_idle.wait()
         await self.sessions.close()
+        if self._gateway.callers is not None:
+            await self._gateway.callers.close()
 
     async def clean(self) -> None:
         while True:

@@ -94,11 +94,17 @@ class CallerServers:
         self.events: AsyncIterator[Event] = host.events()
         self.names: dict[str, dict[str, str]] = {}
         """By view, and by the name that clients use: the qualified name of a tool; see `Gateway`."""
+        self.instructions: dict[tuple[object, str], str | None] = {}
+        """By the rights of a token, and by view."""
         self.names_version = -1
         self.last_used = monotonic()
         self.use_count = 0
         self.tasks: list[asyncio.Task[None]] = []
         self._settled = asyncio.Event()
+
+    def lists_changed(self) -> None:
+        self.names.clear()
+        self.instructions.clear()
 
     async def open(self) -> None:
         await self.host.__aenter__()

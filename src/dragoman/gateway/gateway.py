@@ -139,7 +139,7 @@ class Gateway:
             return self._names
         if own.names_version != self._version:
             own.names_version = self._version
-            own.names.clear()
+            own.lists_changed()
         return own.names
 
     def _update(self) -> None:
@@ -152,22 +152,20 @@ class Gateway:
     def instructions(self, handlers: ClientHandlers) -> str | None:
         """Those of the servers of which the client may use something."""
         self._update()
-        key = (handlers.rights, handlers.view)
-        if key not in self._instructions:
-            servers = {tool.server for tool in self.tools(handlers.view).values() if handlers.may_call(tool)}
+        own, key = handlers.own, (handlers.rights, handlers.view)
+        self._names_for(own)
+        known = self._instructions if own is None else own.instructions
+        if key not in known:
+            tools = self.tools(handlers.view, own).values()
+            servers = {tool.server for tool in tools if handlers.may_call(tool)}
+            found = {**self.host.instructions(), **({} if own is None else own.host.instructions())}
             texts = [
                 f"## {name}\n{text}"
-                for name, text in self.host.instructions().items()
+                for name, text in found.items()
                 if name in servers or handlers.may_use(name)
             ]
-            self._instructions[key] = "\n\n".join(texts) or None
-        own = handlers.own
-        if own is None:
-            return self._instructions[key]
-        texts = [
-            f"## {name}\n{text}" for name, text in own.host.instructions().items() if handlers.may_use(name)
-        ]
-        return "\n\n".join(each for each in (self._instructions[key], *texts) if each) or None
+            known[key] = "\n\n".join(texts) or None
+        return known[key]
 
     def fixed_arguments(self, tool: ServerTool, view: str) -> Mapping[str, Any]:
         """The arguments that a view fixes for a tool, by every name that the tool has or could have there:
@@ -273,7 +271,7 @@ class Gateway:
                     self._is_current = False
                     self._tell_replicas(event)
                 else:
-                    own.names.clear()
+                    own.lists_changed()
                 if not changed:
                     timer = loop.call_later(PAUSE_SECONDS, report)
                 changed.update(kinds)
@@ -300,5 +298,3 @@ class Gateway:
         for connection in list(self._connections):
             connection.end_subscriptions()
         self.questions.close()
-        if self.callers is not None:
-            await self.callers.close()
