@@ -380,3 +380,40 @@ async def test_a_call_that_is_being_answered_by_a_callers_server_has_time_when_t
             await until(lambda: site.calls == 1)
             asyncio.get_running_loop().call_later(0.2, site.may_answer.set)
         assert await calling == "anna"
+
+
+PAGES: Json = {"elicitation": {"url": {}}}
+SIGN_IN: Json = {"name": "tracker__authenticate", "arguments": {}}
+DONE = "The sign-in to tracker is done. Its tools can be used now."
+
+
+async def test_a_client_that_shows_pages_is_sent_the_page_itself(site: CallersSite):
+    async with gateway(site) as running, Client(running.url) as ada, Browser(site, "anna") as browser:
+        asked = (await ada.modern("tools/call", SIGN_IN, capabilities=PAGES)).last["result"]
+        ((key, question),) = asked["inputRequests"].items()
+        assert question["method"] == "elicitation/create"
+        assert question["params"]["mode"] == "url"
+        link = question["params"]["url"]
+        assert link.startswith(f"http://127.0.0.1:{running.port}/sign-in/")
+        answered = {
+            **SIGN_IN,
+            "requestState": asked["requestState"],
+            "inputResponses": {key: {"action": "accept"}},
+        }
+        ending = asyncio.create_task(ada.modern("tools/call", answered, capabilities=PAGES))
+        assert (await browser.sign_in(link)).title == "You are signed in"
+        assert (await ending).last["result"]["content"][0]["text"] == DONE
+        assert await call(ada) == "anna"
+
+
+async def test_a_person_who_declines_the_page_is_given_the_link(site: CallersSite):
+    async with gateway(site) as running, Client(running.url) as ada:
+        asked = (await ada.modern("tools/call", SIGN_IN, capabilities=PAGES)).last["result"]
+        ((key, question),) = asked["inputRequests"].items()
+        declined: Json = {
+            "requestState": asked["requestState"],
+            "inputResponses": {key: {"action": "decline"}},
+        }
+        said = (await ada.modern("tools/call", {**SIGN_IN, **declined}, capabilities=PAGES)).last
+        assert question["params"]["url"] in said["result"]["content"][0]["text"]
+        assert await names(ada) == WAITING

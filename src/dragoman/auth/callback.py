@@ -78,6 +78,11 @@ class BrowserReturn:
         if not self._succeeded.done():
             self._succeeded.set_result(succeeded)
 
+    async def succeeds_within(self, seconds: float) -> bool:
+        """Whether the sign-in has succeeded by then."""
+        done, _ = await asyncio.wait([self._succeeded], timeout=seconds)
+        return bool(done) and self._succeeded.result()
+
     async def last_page(self) -> str:
         """The page for the browser that has returned, once the sign-in has ended."""
         return pages.DONE if await asyncio.shield(self._succeeded) else pages.NOT_DONE

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 IDLE_SECONDS: Final = 900.0
 """The host of a caller that makes no request for so long is closed."""
-HOSTS_LIMIT: Final = 200
+HOSTS_LIMIT: Final = 500
 """Hosts of callers that are open; one more closes the one that was not used for the longest time."""
 FIRST_LIST_SECONDS: Final = 1.0
 """How long the first list of a caller waits for its servers; later changes are notified."""

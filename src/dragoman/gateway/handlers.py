@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,9 +28,9 @@ from dragoman.errors import (
     UnknownTool,
 )
 from dragoman.gateway.access import KnownCaller
-from dragoman.gateway.callers import CallerHosts, CallerServers, offers
+from dragoman.gateway.callers import CallerHosts, CallerServers, SignInOffer, offers
 from dragoman.gateway.exposed import exposed, exposed_uris, server_in
-from dragoman.gateway.questions import RunningRequest
+from dragoman.gateway.questions import PAGE_SECONDS, RunningRequest
 from dragoman.gateway.reach import Reach
 from dragoman.gateway.results import (
     block_value,
@@ -40,6 +41,7 @@ from dragoman.gateway.results import (
     listed_tool,
     result_of,
     template_of,
+    text_result,
     uri_of,
     without_nulls,
 )
@@ -214,7 +216,20 @@ class ClientHandlers:
                 {"requiredCapabilities": running.missing},
                 legacy_code=INVALID_REQUEST,
             )
+        if isinstance(tool, SignInOffer) and await self._is_signed_in_by_page(tool.server, running):
+            return text_result(f"The sign-in to {tool.server} is done. Its tools can be used now.")
         return result_of(outcome, running.request.client.era == "modern")
+
+    async def _is_signed_in_by_page(self, server: str, running: RunningRequest) -> bool:
+        """Sends the page of a sign-in to a client that shows pages; whether the person is done with it."""
+        callers = self._gateway.callers
+        pending = None if callers is None else callers.pages.find(self._caller.id, server)
+        if pending is None or not running.offers("elicitation/create", {"mode": "url"}):
+            return False
+        params: Json = {"mode": "url", "message": f"Sign in to {server}", "url": pending.link}
+        params["elicitationId"] = secrets.token_urlsafe(12)
+        answer = await running.ask("elicitation/create", params)
+        return answer.get("action") == "accept" and await pending.succeeds_within(PAGE_SECONDS)
 
     # Resources.
 

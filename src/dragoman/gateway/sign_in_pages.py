@@ -103,6 +103,11 @@ class SignInPages:
         """One sign-in. `using`: entered for as long as it lasts."""
         return CallerReturn(self, caller, server, using)
 
+    def find(self, caller: str, server: str) -> CallerReturn | None:
+        """The sign-in of the caller to the server that is under way here."""
+        found = (each for each in self._pending.values() if each.about == (caller, server))
+        return next(found, None)
+
     def add(self, pending: CallerReturn) -> None:
         self._pending[pending.id] = pending
 
@@ -139,6 +144,7 @@ class CallerReturn(BrowserReturn):
     ) -> None:
         super().__init__()
         self._owner = owner
+        self.about = (caller, server)
         self._caller = one_line(caller, 200)
         self._server = one_line(server, 100)
         self._using = using
@@ -165,6 +171,10 @@ class CallerReturn(BrowserReturn):
     def page_for(self, url: str) -> str:
         self._target = url
         self._owner.add(self)
+        return self.link
+
+    @property
+    def link(self) -> str:
         return f"{self._owner.url}{PAGE}/{self.id}"
 
     def is_of_browser(self, cookies: Mapping[str, str]) -> bool:
