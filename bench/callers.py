@@ -1,6 +1,6 @@
 """`python -m bench.callers [--callers N]`: what callers of the gateway with accounts of their own cost.
 
-The server and its authorization server run in a thread of this process, and so do the gateway and its clients:
+The server and its authorization server run in a thread of this process, the gateway and its clients too:
 memory is that of all, divided by the number of callers, before and after they have signed in. The median
 duration of a call is shown for a shared tool, with and without such callers, and for a tool of a caller.
 """
@@ -58,9 +58,8 @@ async def measure(count: int) -> None:
             for number, client in enumerate(clients):
                 await signed_in(client, site, f"account-{number}")
             print(f"memory of a caller that has signed in: {(memory_mb() - before) / count:.2f} MB")
-            print(
-                f"a shared tool, with accounts of callers: {await median_ms(clients[0], 'files__look'):.2f} ms"
-            )
+            shared = await median_ms(clients[0], "files__look")
+            print(f"a shared tool, with accounts of callers: {shared:.2f} ms")
             print(f"a tool of the caller: {await median_ms(clients[0], 'tracker__whoami'):.2f} ms")
             for client in clients:
                 await client.http.close()
