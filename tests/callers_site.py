@@ -7,6 +7,7 @@ it was sent. Refresh tokens can be used once: a second use ends the whole accoun
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import html
 import re
 import threading
@@ -88,9 +89,13 @@ class _AccountHandler(_Handler):
         path, _, query = self.path.partition("?")
         if path != "/authorize":
             return super().do_GET()
-        account = self.headers.get("Cookie", "account=nobody").partition("account=")[2].partition(";")[0]
+        account = self.headers.get("Cookie", "account=unknown").partition("account=")[2].partition(";")[0]
         given = dict(urllib.parse.parse_qsl(query))
         self._say(None, HTTPStatus.FOUND, {"Location": self.site.authorize_as(given, account)})
+
+    def _say(self, *args: Any, **options: Any) -> None:
+        with contextlib.suppress(ConnectionError):  # the client is gone
+            super()._say(*args, **options)
 
     def _answer(self, message: dict[str, Any]) -> None:
         token = self.headers.get("Authorization", "")[7:]

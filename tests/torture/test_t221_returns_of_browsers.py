@@ -1,5 +1,6 @@
 """T221: a browser returns from the authorization server of a caller's sign-in with another answer."""
 
+import asyncio
 import contextlib
 import urllib.parse
 from collections.abc import AsyncIterator, Iterator
@@ -93,3 +94,20 @@ async def test_t221_two_sign_ins_in_one_browser_do_not_disturb_each_other(site: 
             assert (await browser.open(first)).title == "You are signed in"
             assert (await browser.open(second)).title == "You are signed in"
         assert [await call(ada, "one__whoami"), await call(ada, "two__whoami")] == ["anna", "anna"]
+
+
+async def test_t221_a_return_that_cannot_be_read_is_not_written_to_a_log(
+    site: CallersSite, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level("DEBUG")
+    async with gateway(site) as (running, _), Browser(site, "anna") as browser:
+        base = f"http://127.0.0.1:{running.port}/oauth/callback?code=canary"
+        assert (await browser.open(f"{base}{'x' * 12_000}")).title == NOTHING
+        assert (await browser.open(f"{base}{'x' * 20_000}")).status == 400
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+        writer.write(b"GET /oauth/callback?code=canary HTTP/9.z\r\n\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.0 400")
+        writer.close()
+        await writer.wait_closed()
+        assert (await browser.open(base, Host="evil.example")).title == NOTHING
+    assert "canary" not in caplog.text

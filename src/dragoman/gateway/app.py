@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -16,6 +17,7 @@ from time import monotonic
 from typing import Final
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from msgspec import Struct
 
 from dragoman.auth import pages
@@ -39,6 +41,12 @@ FORM_LIMIT_BYTES: Final = 4096
 DRAIN_SECONDS: Final = 10.0
 """How long requests that are being answered may take when the gateway ends."""
 
+LINE_LIMIT: Final = 16 * 1024
+"""Of a line of a request: browsers return from a sign-in with a long URL."""
+_log: Final = logging.getLogger(__name__)
+# A request that cannot be read is repeated in its error, with the code that it may contain.
+_log.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError)))
+
 Answer = Callable[[web.Request, KnownCaller], Awaitable[web.StreamResponse]]
 
 
@@ -58,7 +66,12 @@ async def serve_http(gateway: Gateway, options: HttpOptions) -> AsyncGenerator[i
     """Serves clients over HTTP for as long as the block lasts; gives the port."""
     server = _HttpServer(gateway, options)
     runner = web.AppRunner(
-        server.app(), handler_cancellation=True, access_log=None, shutdown_timeout=DRAIN_SECONDS
+        server.app(),
+        handler_cancellation=True,
+        access_log=None,
+        logger=_log,
+        max_line_size=LINE_LIMIT,
+        shutdown_timeout=DRAIN_SECONDS,
     )
     await runner.setup()
     try:

@@ -101,6 +101,7 @@ class CallerServers:
         self.use_count = 0
         self.tasks: list[asyncio.Task[None]] = []
         self._settled = asyncio.Event()
+        self._opened_at = asyncio.get_running_loop().time()
 
     def lists_changed(self) -> None:
         self.names.clear()
@@ -118,7 +119,7 @@ class CallerServers:
         """Waits until the servers are connected or have failed, for a short time after the opening."""
         if not self._settled.is_set():
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(FIRST_LIST_SECONDS):
+                async with asyncio.timeout_at(self._opened_at + FIRST_LIST_SECONDS):
                     await self._settled.wait()
 
     async def connected(self) -> None:
