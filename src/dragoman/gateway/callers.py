@@ -29,6 +29,7 @@ from dragoman.gateway.store.redis import RedisStore
 from dragoman.host import Host
 from dragoman.interaction import Caller
 from dragoman.names import ServerName
+from dragoman.sign_ins import SignInTool
 
 if TYPE_CHECKING:
     from dragoman.auth.stores.base import AccountStore
@@ -100,6 +101,7 @@ class CallerServers:
         self.last_used = monotonic()
         self.use_count = 0
         self.tasks: list[asyncio.Task[None]] = []
+        self._offers: dict[str, SignInOffer] = {}
         self._settled = asyncio.Event()
         self._opened_at = asyncio.get_running_loop().time()
 
@@ -145,12 +147,17 @@ class CallerServers:
         return self.host.tool(name) or self._sign_ins().get(name)
 
     def _sign_ins(self) -> Mapping[str, ServerTool]:
-        found = [
-            SignInOffer(ServerName(tool.signs_in_to), tool.name, tool.definition)
-            for tool in self.host.sign_in_tools().values()
-        ]
+        found = [self._offer_of(tool) for tool in self.host.sign_in_tools().values()]
         denied = self.host.denied(found)
         return {tool.name: tool for tool in found if tool.name not in denied}
+
+    def _offer_of(self, tool: SignInTool) -> SignInOffer:
+        """The same object for as long as the tool is the same."""
+        known = self._offers.get(tool.name)
+        if known is None or known.definition is not tool.definition:
+            known = SignInOffer(ServerName(tool.signs_in_to), tool.name, tool.definition)
+            self._offers[tool.name] = known
+        return known
 
     async def close(self) -> None:
         for task in self.tasks:
