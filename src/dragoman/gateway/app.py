@@ -113,7 +113,8 @@ class _HttpServer:
                 "GET": streamable.get,
                 "DELETE": streamable.delete,
             }
-            routes[f"/mcp/{view}" if view else "/mcp"] = methods
+            path = f"/mcp/{view}" if view else "/mcp"
+            app.router.add_route("*", path, self._checked(methods, view))
         for path, document in self._options.documents.items():
             app.router.add_get(path, self._document(document))
         for path, methods in routes.items():
@@ -140,12 +141,13 @@ class _HttpServer:
             await self.sessions.end_idle()
 
     def _checked(
-        self, methods: Mapping[str, Answer]
+        self, methods: Mapping[str, Answer], view: str = ""
     ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
             try:
                 self.addresses.check(request.headers.getall("Host", []), request.headers.getall("Origin", []))
-                caller = await self._options.identify(request.headers.getall("Authorization", []))
+                known = await self._options.identify(request.headers.getall("Authorization", []))
+                caller = known.at(view)
                 answer = methods.get(request.method)
                 if answer is None:
                     raise Refused(405, "the method is not allowed", {"Allow": ", ".join(methods)})

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import AsyncGenerator, Generator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from dragoman.catalog.naming import qualify
@@ -25,10 +26,11 @@ from dragoman.gateway.handlers import ClientHandlers
 from dragoman.gateway.metrics import Metrics
 from dragoman.gateway.questions import ClientQuestions, RunningRequest
 from dragoman.gateway.replicas import Replicas
-from dragoman.gateway.settings import View
+from dragoman.gateway.settings import SEARCH_NAMES, View
 from dragoman.gateway.store.base import Store
 from dragoman.gateway.store.redis import RedisStore
 from dragoman.gateway.store.sqlite import SqliteStore
+from dragoman.gateway.tool_search import FoundTools
 from dragoman.host import Host
 from dragoman.version import VERSION
 from dragoman.wire.server.connection import ClientConnection
@@ -77,6 +79,8 @@ class Gateway:
         """By view, and by the name that clients use: the qualified name of a tool."""
         self._instructions: dict[tuple[object, str], str | None] = {}
         """By the rights of a caller, and by view."""
+        self._found: dict[tuple[object, str], FoundTools] = {}
+        """The same, for searching."""
         self._is_current = False
         """Whether names and instructions are those of now."""
 
@@ -90,9 +94,10 @@ class Gateway:
     def tools(self, view: str = "") -> Mapping[str, ServerTool]:
         """By the name that clients of the view use, every tool of which no rule denies every call."""
         chosen = self.views[view]
+        taken = SEARCH_NAMES if chosen.tool_search else ()
         offered = {
             name: tool
-            for name, tool in exposed(self.host.tools(), plain=self.plain_names).items()
+            for name, tool in exposed(self.host.tools(), plain=self.plain_names, taken=taken).items()
             if chosen.offers_tool(tool.server, self.name_of(tool))
         }
         renamed = {chosen.rename[name]: tool for name, tool in offered.items() if name in chosen.rename}
@@ -115,6 +120,7 @@ class Gateway:
             self._is_current = True
             self._names.clear()
             self._instructions.clear()
+            self._found.clear()
 
     def instructions(self, handlers: ClientHandlers) -> str | None:
         """Those of the servers of which the client may use something."""
@@ -129,6 +135,15 @@ class Gateway:
             ]
             self._instructions[key] = "\n\n".join(texts) or None
         return self._instructions[key]
+
+    def found_tools(self, handlers: ClientHandlers, tools: Mapping[str, ServerTool]) -> FoundTools:
+        """These tools, which are all that the client may use, for searching."""
+        key, view = (handlers.rights, handlers.view), handlers.view
+        found = self._found.get(key)
+        if found is None or not found.are_of(tools):
+            fixed = partial(self.fixed_arguments, view=view)
+            found = self._found[key] = FoundTools(tools, self.views[view], fixed)
+        return found
 
     def fixed_arguments(self, tool: ServerTool, view: str) -> Mapping[str, Any]:
         """The arguments that a view fixes for a tool, by every name that the tool has or could have there:

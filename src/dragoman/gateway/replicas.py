@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from dragoman.errors import StoreUnavailable
 from dragoman.gateway.access import KnownCaller
-from dragoman.gateway.settings import Selection
+from dragoman.gateway.settings import Rights
 from dragoman.gateway.store.redis import RedisStore
 from dragoman.gateway.streams import Outbox
 from dragoman.interaction import Caller
@@ -240,7 +240,8 @@ class Replicas:
         """Has another replica answer a request; the messages about it."""
         number, outbox = next(self._numbers), Outbox()
         self._forwarded[number] = outbox
-        bare = tuple(Selection(each.servers, each.tools) for each in caller.selections)  # without tokens
+        # Without tokens.
+        bare = tuple(Rights(each.servers, each.tools, each.views) for each in caller.selections)
         known = KnownCaller(Caller(caller.caller.id), bare, caller.calls_per_minute)
         try:
             is_there = await self.send(Continue(number, known, view, message), replica)

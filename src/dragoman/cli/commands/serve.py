@@ -75,6 +75,7 @@ class Address(NamedTuple):
     help="The callers and views: a JSON file, see docs/guides/gateway.md.",
 )
 @click.option("--plain-names", is_flag=True, help="Names of tools without the server's, where unique.")
+@click.option("--tool-search", is_flag=True, help="Clients find tools by searching, and get no list of them.")
 @click.option(
     "--permission-mode", type=click.Choice(get_args(PermissionMode)), help="For calls that no rule decides."
 )
@@ -88,6 +89,7 @@ def command(
     public_host: tuple[str, ...],
     settings_file: Path | None,
     plain_names: bool,
+    tool_search: bool,
     permission_mode: PermissionMode | None,
     print_config: str | None,
 ) -> None:
@@ -115,9 +117,11 @@ def command(
 
     async def work(host: Host) -> None:
         from dragoman.gateway.gateway import Gateway
+        from dragoman.gateway.settings import searched
 
         store = None if over_stdio else _store(settings)
-        gateway = Gateway(host, questions, plain_names=plain_names, views=settings.views, store=store)
+        views = searched(settings.views) if tool_search else settings.views
+        gateway = Gateway(host, questions, plain_names=plain_names, views=views, store=store)
         reporting = asyncio.create_task(gateway.run())
         try:
             if over_stdio:
