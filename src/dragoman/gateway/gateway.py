@@ -27,6 +27,7 @@ from dragoman.gateway.metrics import Metrics
 from dragoman.gateway.questions import ClientQuestions, RunningRequest
 from dragoman.gateway.replicas import Replicas
 from dragoman.gateway.settings import SEARCH_NAMES, View
+from dragoman.gateway.shared_audit import SharedAudit
 from dragoman.gateway.store.base import Store
 from dragoman.gateway.store.redis import RedisStore
 from dragoman.gateway.store.sqlite import SqliteStore
@@ -71,6 +72,8 @@ class Gateway:
         """The other replicas, where there can be any."""
         if self.replicas is not None:
             questions.replica = self.replicas.name
+        log = host.audit_log()
+        self._audit = SharedAudit(store, log) if isinstance(store, RedisStore) and log is not None else None
         self.metrics = Metrics()
         self._connections: set[ClientConnection] = set()
         self._running: dict[str, list[RunningRequest]] = {}
@@ -214,12 +217,15 @@ class Gateway:
         """Passes on what servers and other replicas report, until the host is closed."""
         if self.replicas is None:
             return await self._report()
-        listening = asyncio.create_task(self.replicas.run())
+        sharing = [asyncio.create_task(self.replicas.run())]
+        if self._audit is not None:
+            sharing.append(asyncio.create_task(self._audit.run()))
         try:
             await self._report()
         finally:
-            listening.cancel()
-            await asyncio.wait([listening])
+            for task in sharing:
+                task.cancel()
+            await asyncio.wait(sharing)
 
     async def _report(self) -> None:
         changed: set[ListKind] = set()

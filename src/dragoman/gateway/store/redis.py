@@ -31,7 +31,10 @@ PING_SECONDS: Final = 10
 GRANT_SECONDS: Final = 12 * 3600
 """How long grants last after the newest of them."""
 BATCH: Final = 500
-"""Calls that are counted with one command, at most."""
+"""Calls that are counted, or messages of a stream that are read, with one command, at most."""
+APPENDED_LIMIT: Final = 10_000
+"""Messages in the stream; more drop the oldest."""
+_FIELD: Final = b"message"
 _COUNT: Final = """
 local now = redis.call('TIME'); now = now[1] * 1000000 + now[2]
 local span, waits = ARGV[1] * 1000000, {}
@@ -164,6 +167,26 @@ class RedisStore:
                                 yield opened
             except self._failures:
                 await asyncio.sleep(PAUSE_SECONDS)
+
+    # The audit log of all replicas: a stream.
+
+    async def append(self, message: bytes) -> None:
+        name = f"{self._prefix}audit"
+        sealed = self._seal.sealed(name, message)
+        await self._do(
+            lambda: self._redis.xadd(name, {_FIELD: sealed}, maxlen=APPENDED_LIMIT, approximate=True)
+        )
+
+    async def appended(self, after: str, *, wait_seconds: float) -> list[tuple[str, bytes | None]]:
+        """What follows the position, up to a limit: position and message of each; None for one that cannot
+        be opened. `wait_seconds`: less than `ANSWER_SECONDS`."""
+        name, block = f"{self._prefix}audit", int(wait_seconds * 1000) or None
+        found = await self._do(lambda: self._redis.xread({name: after}, count=BATCH, block=block))
+        return [
+            (position.decode(), self._seal.opened(name, fields.get(_FIELD, b"")))
+            for _, messages in found
+            for position, fields in messages
+        ]
 
     async def close(self) -> None:
         if self._counting is not None:
