@@ -22,8 +22,10 @@ from dragoman.errors import ConfigError
 from dragoman.gateway.access import Addresses, Identify, KnownCaller, Refused
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.http import StreamableHttp
+from dragoman.gateway.outbox import NotReading
 from dragoman.gateway.sessions import Sessions
 from dragoman.gateway.sse import HttpWithSse
+from dragoman.gateway.streams import DISCONNECTED
 from dragoman.gateway.websocket import WebSockets
 from dragoman.interaction import Caller
 
@@ -151,7 +153,13 @@ class _HttpServer:
                 answer = methods.get(request.method)
                 if answer is None:
                     raise Refused(405, "the method is not allowed", {"Allow": ", ".join(methods)})
-                return await self._counted(answer, request, caller)
+                try:
+                    return await self._counted(answer, request, caller)
+                finally:
+                    if DISCONNECTED in request:
+                        self._gateway.disconnected(caller.caller, request[DISCONNECTED])
+            except NotReading:
+                return web.Response(status=408)  # it is not sent: the connection has ended
             except Refused as refused:
                 self._gateway.metrics.refused[refused.status] += 1
                 return web.json_response(

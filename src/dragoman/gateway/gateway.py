@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from functools import partial
 from typing import Any, Final
 
 from dragoman.catalog.naming import qualify
 from dragoman.catalog.tools import ServerTool
+from dragoman.cleaning import one_line
 from dragoman.events import (
     Event,
     PromptsChanged,
@@ -33,6 +34,7 @@ from dragoman.gateway.store.redis import RedisStore
 from dragoman.gateway.store.sqlite import SqliteStore
 from dragoman.gateway.tool_search import FoundTools
 from dragoman.host import Host
+from dragoman.interaction import Caller
 from dragoman.version import VERSION
 from dragoman.wire.server.connection import ClientConnection
 from dragoman.wire.server.request import Send
@@ -75,6 +77,8 @@ class Gateway:
         log = host.audit_log()
         self._audit = SharedAudit(store, log) if isinstance(store, RedisStore) and log is not None else None
         self.metrics = Metrics()
+        self.report: Callable[[str], None] = _ignore
+        """Called with what the operator of the gateway should know."""
         self._connections: set[ClientConnection] = set()
         self._running: dict[str, list[RunningRequest]] = {}
         """By server, the requests of clients that it is answering."""
@@ -267,8 +271,16 @@ class Gateway:
         if event.is_message and len(requests) == 1:
             requests[0].request.log(event.level, event.text, event.logger or event.server)
 
+    def disconnected(self, caller: Caller, reason: str) -> None:
+        """A client was disconnected for a reason of its own."""
+        self.metrics.disconnected[reason] += 1
+        self.report(f"a client of {one_line(caller.id, 200)} was disconnected: {reason}")
+
     async def close(self) -> None:
         """Ends subscriptions with their results, and calls that wait for answers."""
         for connection in list(self._connections):
             connection.end_subscriptions()
         self.questions.close()
+
+
+def _ignore(text: str) -> None: ...

@@ -19,9 +19,9 @@ from msgspec import Struct
 
 from dragoman.errors import StoreUnavailable
 from dragoman.gateway.access import KnownCaller
+from dragoman.gateway.outbox import NotReading, Outbox
 from dragoman.gateway.settings import Rights
 from dragoman.gateway.store.redis import RedisStore
-from dragoman.gateway.streams import Outbox
 from dragoman.interaction import Caller
 from dragoman.permissions.grants import GrantKey
 from dragoman.protocol import INVALID_PARAMS
@@ -284,7 +284,7 @@ class Replicas:
         outbox = Outbox()
         async with self._gateway.client(request.caller, _ignore, request.view) as connection:
             connection.receive(request.message, outbox.put, outbox.end)
-            with contextlib.suppress(StoreUnavailable):
+            with contextlib.suppress(StoreUnavailable, NotReading):
                 while (message := await outbox.get()) is not None:
                     await self.send(Output(request.number, message), sender)
                 await self.send(Output(request.number, None), sender)
