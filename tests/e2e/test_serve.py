@@ -34,7 +34,7 @@ class Serving:
                 line = await self.process.stderr.readline()
                 assert line, self.lines
                 self.lines.append(line.decode().rstrip())
-        found = re.search(r"at (http://127\.0\.0\.1:\d+/mcp)$", self.lines[0])
+        found = re.search(r"at (http://127\.0\.0\.1:\d+/mcp)$", "\n".join(self.lines), re.MULTILINE)
         assert found is not None, self.lines
         self.url = found[1]
         return self

@@ -13,6 +13,7 @@ from dragoman.catalog.naming import qualify
 from dragoman.catalog.tools import ServerTool
 from dragoman.cleaning import one_line
 from dragoman.events import (
+    ConfigurationChanged,
     Event,
     PromptsChanged,
     ResourcesChanged,
@@ -70,6 +71,8 @@ class Gateway:
         self.plain_names = plain_names
         self.views = {"": View(), **(views or {})}
         self.store: Store = store or SqliteStore()
+        if isinstance(self.store, SqliteStore):
+            self.store.report = lambda problem: self.report(problem)
         self.replicas = Replicas(self, store) if isinstance(store, RedisStore) else None
         """The other replicas, where there can be any."""
         if self.replicas is not None:
@@ -247,6 +250,9 @@ class Gateway:
             self.metrics.note(event)
             if isinstance(event, ServerLogged):
                 self._logged(event)
+            elif isinstance(event, ConfigurationChanged):
+                for problem in event.problems:
+                    self.report(problem)
             elif kinds := _KINDS.get(type(event)):
                 self._is_current = False
                 self._tell_replicas(event)

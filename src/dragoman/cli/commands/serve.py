@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import secrets
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, get_args
@@ -15,8 +14,9 @@ import click
 from dragoman import paths, tracing
 from dragoman.cleaning import one_line
 from dragoman.cli.common import find_server, load_with_servers, run_with_host
+from dragoman.cli.gateway_token import own_token
 from dragoman.cli.options import added_servers_option
-from dragoman.cli.render.servers import counted
+from dragoman.cli.render.servers import counted, show_problem
 from dragoman.errors import ConfigError
 from dragoman.permissions.modes import PermissionMode
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from dragoman.servers.status import ServerStatus
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:8931"
-TOKEN_FILE: Final = "gateway-token"
 DETAIL_LIMIT: Final = 20
 """Servers that are not connected, and views, that are named at the start."""
 CLIENTS: Final = ("claude-code", "codex", "cursor", "vscode")
@@ -122,6 +121,8 @@ def command(
         store = None if over_stdio else _store(settings)
         views = searched(settings.views) if tool_search else settings.views
         gateway = Gateway(host, questions, plain_names=plain_names, views=views, store=store)
+        shown = frozenset(host.problems)  # before the host was opened
+        gateway.report = lambda problem: None if problem in shown else show_problem(problem)
         reporting = asyncio.create_task(gateway.run())
         try:
             if over_stdio:
@@ -284,22 +285,6 @@ def _say_what_is_served(gateway: Gateway, where: Address, settings: GatewaySetti
 def _failure(view: ServerStatus) -> str:
     reason = (view.reason or "").removeprefix(f"{view.name}: ")
     return f"  {view.name}: {view.status}" + (f", {one_line(reason, 300)}" if reason else "")
-
-
-def own_token() -> str:
-    """The generated token of this person, created when it is first needed."""
-    from dragoman.atomic_write import put
-
-    path = paths.state_dir() / TOKEN_FILE
-    try:
-        token = path.read_text().strip()
-    except FileNotFoundError:
-        token = ""
-    if not token:
-        token = secrets.token_urlsafe(32)
-        paths.make_private(path.parent)
-        put(path, token.encode() + b"\n", private=True)
-    return token
 
 
 def _address(text: str) -> Address:

@@ -40,6 +40,7 @@ local now = redis.call('TIME'); now = now[1] * 1000000 + now[2]
 local span, waits = ARGV[1] * 1000000, {}
 for i, key in ipairs(KEYS) do
   redis.call('ZREMRANGEBYSCORE', key, '-inf', now - span)
+  redis.call('ZREMRANGEBYSCORE', key, now + 1, '+inf')
   if redis.call('ZCARD', key) < tonumber(ARGV[i + 2]) then
     redis.call('ZADD', key, now, i .. ARGV[2])
     redis.call('EXPIRE', key, ARGV[1])
@@ -51,7 +52,8 @@ for i, key in ipairs(KEYS) do
 end
 return waits
 """
-"""By the clock of Redis: those of the replicas may differ."""
+"""By the clock of Redis: those of the replicas may differ. Where it was set back, calls of the future do not
+count."""
 
 
 class RedisStore:
