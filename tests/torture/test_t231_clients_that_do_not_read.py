@@ -24,6 +24,7 @@ from tests.integration.waiting import until
 
 pytestmark = pytest.mark.requirement("GWY-1")
 MB = 1024 * 1024
+WAIT_SECONDS = 30.0
 NOT_READING = "it does not read what it is sent"
 
 
@@ -238,7 +239,7 @@ async def test_t231_a_slow_client_gets_every_reply_and_no_flood_of_progress(monk
         await send(json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}).encode())
         await send(call(3, "count", to=0))
         found, loop = b"", asyncio.get_running_loop()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(WAIT_SECONDS):
             while b'"id":2,"result"' not in found or b'"id":3,"result"' not in found:
                 found += await loop.sock_recv(client._socket, MB)  # pyright: ignore[reportPrivateUsage]
         assert found.count(b'"id":1,"result"') == 1

@@ -71,8 +71,9 @@ class Wire:
         size = int(re.search(rb"Content-Length: (\d+)", head)[1])  # type: ignore[index]
         return [json.loads(await self._reader.readexactly(size))] if size else []
 
-    def close(self) -> None:
+    async def close(self) -> None:
         self._writer.close()
+        await self._writer.wait_closed()
 
 
 async def work(port: int, number: int, era: str) -> list[str]:
@@ -80,13 +81,15 @@ async def work(port: int, number: int, era: str) -> list[str]:
     foreign: list[str] = []
     wire = Wire(port, number, era)
     await wire.open()
-    for turn in range(CALLS // 2 // CLIENTS):
-        canary = f"canary-{number}-{turn}"
-        *before, reply = await wire.call(canary, with_progress=turn % PROGRESS_EVERY == 0)
-        texts = [each["params"]["message"] for each in before] + [reply["result"]["content"][0]["text"]]
-        foreign += [text for text in texts if text != canary or reply["id"] != 1]
-        assert len(before) == (2 if turn % PROGRESS_EVERY == 0 else 0)
-    wire.close()
+    try:
+        for turn in range(CALLS // 2 // CLIENTS):
+            canary, with_progress = f"canary-{number}-{turn}", turn % PROGRESS_EVERY == 0
+            *before, reply = await wire.call(canary, with_progress=with_progress)
+            texts = [each["params"]["message"] for each in before] + [reply["result"]["content"][0]["text"]]
+            foreign += [text for text in texts if text != canary or reply["id"] != 1]
+            assert len(before) == (2 if with_progress else 0)
+    finally:
+        await wire.close()
     return foreign
 
 
@@ -96,8 +99,9 @@ async def work(port: int, number: int, era: str) -> list[str]:
 async def test_t82_fifty_clients_with_one_id_each_get_their_own(era: str):
     server = {"command": sys.executable, "args": ["-S", "-E", str(SERVERS / "mirrors.py")]}
     async with gateway_of({"mirror": server}, callers=CALLERS) as running:
-        found = await asyncio.gather(*(work(running.port, number, era) for number in range(CLIENTS)))
-    assert [foreign for foreign in found if foreign] == []
+        clients = (work(running.port, number, era) for number in range(CLIENTS))
+        found = await asyncio.gather(*clients, return_exceptions=True)
+    assert [each for each in found if each] == []  # neither foreign messages nor errors
 
 
 async def test_t82_a_cancelled_id_is_the_clients_own():
