@@ -25,7 +25,7 @@ from dragoman.gateway.http import StreamableHttp
 from dragoman.gateway.outbox import NotReading
 from dragoman.gateway.sessions import Sessions
 from dragoman.gateway.sse import HttpWithSse
-from dragoman.gateway.streams import DISCONNECTED
+from dragoman.gateway.streams import DISCONNECTED, disconnect
 from dragoman.gateway.websocket import WebSockets
 from dragoman.interaction import Caller
 
@@ -94,6 +94,8 @@ class _HttpServer:
         self.addresses = Addresses()
         self.sessions = Sessions(gateway, monotonic)
         self._open: Counter[Caller] = Counter()
+        self._requests: dict[int, tuple[web.Request, KnownCaller, str]] = {}
+        """Requests that are open, by identity: with their callers and views."""
         self._is_idle = asyncio.Event()
         self._is_draining = False
 
@@ -141,6 +143,21 @@ class _HttpServer:
         while True:
             await asyncio.sleep(CLEANING_SECONDS)
             await self.sessions.end_idle()
+            await self._check_streams()
+
+    async def _check_streams(self) -> None:
+        """Disconnects the streams of callers whose token is not valid any more, or gives other rights now.
+        Single calls that are being answered may end."""
+        for request, caller, view in list(self._requests.values()):
+            if request.method != "GET":
+                continue
+            try:
+                known = await self._options.identify(request.headers.getall("Authorization", []))
+                is_same = known.at(view) == caller
+            except Refused as refused:
+                is_same = refused.status == 503  # tokens cannot be checked now
+            if not is_same and id(request) in self._requests:
+                disconnect(request, "its token is not valid any more")
 
     def _checked(
         self, methods: Mapping[str, Answer], view: str = ""
@@ -154,8 +171,10 @@ class _HttpServer:
                 if answer is None:
                     raise Refused(405, "the method is not allowed", {"Allow": ", ".join(methods)})
                 try:
+                    self._requests[id(request)] = (request, caller, view)
                     return await self._counted(answer, request, caller)
                 finally:
+                    del self._requests[id(request)]
                     if DISCONNECTED in request:
                         self._gateway.disconnected(caller.caller, request[DISCONNECTED])
             except NotReading:

@@ -36,9 +36,9 @@ DISCONNECTED: Final = web.RequestKey("disconnected", str)
 """Why the client of a request was disconnected."""
 
 
-def disconnect(request: web.Request) -> None:
+def disconnect(request: web.Request, reason: str = NOT_READING) -> None:
     """Ends the connection at once: a client that does not read takes no further message."""
-    request[DISCONNECTED] = NOT_READING
+    request[DISCONNECTED] = reason
     if request.transport is not None:
         request.transport.abort()
 

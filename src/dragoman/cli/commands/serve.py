@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, get_args
 
@@ -21,6 +22,7 @@ from dragoman.errors import ConfigError
 from dragoman.permissions.modes import PermissionMode
 
 if TYPE_CHECKING:
+    from dragoman.gateway.access import Identify
     from dragoman.gateway.app import HttpOptions
     from dragoman.gateway.gateway import Gateway
     from dragoman.gateway.log import GatewayLog
@@ -137,7 +139,8 @@ def command(
             if over_stdio:
                 await _serve_stdio(gateway, log)
             else:
-                options = _http_options(settings, where, public_host)
+                identify = _identify(gateway, settings, settings_file)
+                options = _http_options(settings, where, public_host, identify)
                 await _serve_http(gateway, settings, options, settings_file, log)
         finally:
             log.write("end", "the gateway ends")
@@ -274,27 +277,41 @@ async def _serve_http(
         await asyncio.Event().wait()
 
 
-def _http_options(settings: GatewaySettings, where: Address, public_hosts: tuple[str, ...]) -> HttpOptions:
+def _identify(gateway: Gateway, settings: GatewaySettings, settings_file: Path | None) -> Identify:
+    if settings_file is None:
+        return _identify_of(settings)
+    from dragoman.gateway.callers_file import CallersFile
+
+    return CallersFile(settings_file, settings, _identify_of, gateway.report).identify
+
+
+def _identify_of(settings: GatewaySettings) -> Identify:
     from dragoman.gateway.access import fixed_tokens, with_token
+
+    fixed = fixed_tokens(settings.callers)
+    if settings.oauth is None:
+        return with_token(fixed)
+    from time import monotonic
+
+    from dragoman.gateway import jwt
+
+    verify = jwt.JwtVerifier(settings.oauth, monotonic)
+    return with_token(fixed, verify, challenge=jwt.challenge(settings.oauth))
+
+
+def _http_options(
+    settings: GatewaySettings, where: Address, public_hosts: tuple[str, ...], identify: Identify
+) -> HttpOptions:
     from dragoman.gateway.app import HttpOptions
 
-    verifiers = [fixed_tokens(settings.callers)]
-    challenge, documents = "Bearer", {}
+    documents: dict[str, Mapping[str, object]] = {}
     if settings.oauth is not None:
-        from time import monotonic
-
         from dragoman.gateway import jwt
 
-        verifiers.append(jwt.JwtVerifier(settings.oauth, monotonic))
-        challenge = jwt.challenge(settings.oauth)
         path, document = jwt.resource_metadata(settings.oauth)
         documents = {path: document}
     return HttpOptions(
-        host=where.host,
-        port=where.port,
-        identify=with_token(*verifiers, challenge=challenge),
-        more_hosts=public_hosts,
-        documents=documents,
+        host=where.host, port=where.port, identify=identify, more_hosts=public_hosts, documents=documents
     )
 
 
