@@ -26,6 +26,7 @@ from msgspec import structs
 from dragoman import sign_ins, tracing
 from dragoman.access_control import AccessControl, AccessOptions
 from dragoman.agent_servers import AgentServers, split
+from dragoman.calls.audit import AuditLog
 from dragoman.calls.elicitation import Elicitor
 from dragoman.calls.outcome import CallOutcome
 from dragoman.calls.pipeline import Pipeline
@@ -508,6 +509,10 @@ class Host:
     def grants(self) -> SessionGrants:
         """What was allowed for as long as this host is open."""
         return self._access.permissions.grants
+
+    def audit_log(self) -> AuditLog | None:
+        """None if calls are not written down."""
+        return self._access.audit
 
     def read_list_again(self, server: str, kind: Literal["tools", "prompts", "resources"]) -> None:
         """Reads a list of a server as if the server had notified a change; nothing if it is not connected."""

@@ -418,3 +418,20 @@ async def test_a_person_who_declines_the_page_is_given_the_link(site: CallersSit
         said = (await ada.modern("tools/call", {**SIGN_IN, **declined}, capabilities=PAGES)).last
         assert question["params"]["url"] in said["result"]["content"][0]["text"]
         assert await names(ada) == WAITING
+
+
+async def test_tool_search_finds_the_tools_of_the_caller_and_of_no_other(site: CallersSite):
+    async with (
+        gateway(site, views={"small": View(tool_search=True)}) as running,
+        Client(f"{running.url}/small") as ada,
+        Client(f"{running.url}/small", BOB) as bob,
+        Client(running.url) as other,
+    ):
+        await signed_in(other, site, "anna")
+        for client, found in ((ada, True), (bob, False), (ada, True)):
+            params: Json = {"name": "tool_search", "arguments": {"query": "whoami"}}
+            said = (await client.modern("tools/call", params)).last["result"]["content"][0]["text"]
+            assert ("tracker__whoami" in said) is found
+        called: Json = {"name": "call_tool", "arguments": {"name": "tracker__whoami", "arguments": {}}}
+        done = (await ada.modern("tools/call", called)).last["result"]
+        assert done["content"][0]["text"] == "anna"

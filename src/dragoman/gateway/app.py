@@ -26,9 +26,11 @@ from dragoman.errors import ConfigError
 from dragoman.gateway.access import Addresses, Identify, KnownCaller, Refused
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.http import BODY_SECONDS, StreamableHttp
+from dragoman.gateway.outbox import NotReading
 from dragoman.gateway.sessions import Sessions
 from dragoman.gateway.sign_in_pages import NOT_EXPECTED, PAGE, RETURN, TOKEN, PageRequest
 from dragoman.gateway.sse import HttpWithSse
+from dragoman.gateway.streams import DISCONNECTED, disconnect
 from dragoman.gateway.websocket import WebSockets
 from dragoman.interaction import Caller
 
@@ -112,6 +114,8 @@ class _HttpServer:
         self.addresses = Addresses()
         self.sessions = Sessions(gateway, monotonic)
         self._open: Counter[Caller] = Counter()
+        self._requests: dict[int, tuple[web.Request, KnownCaller, str]] = {}
+        """Requests that are open, by identity: with their callers and views."""
         self._is_idle = asyncio.Event()
         self._is_draining = False
 
@@ -133,7 +137,8 @@ class _HttpServer:
                 "GET": streamable.get,
                 "DELETE": streamable.delete,
             }
-            routes[f"/mcp/{view}" if view else "/mcp"] = methods
+            path = f"/mcp/{view}" if view else "/mcp"
+            app.router.add_route("*", path, self._checked(methods, view))
         if self._gateway.callers is not None:
             app.router.add_get(f"{PAGE}/{{sign_in}}", self._sign_in_page, allow_head=False)
             app.router.add_post(f"{PAGE}/{{sign_in}}", self._sign_in_page)
@@ -166,18 +171,42 @@ class _HttpServer:
             await self.sessions.end_idle()
             if self._gateway.callers is not None:
                 self._gateway.callers.close_idle()
+            await self._check_streams()
+
+    async def _check_streams(self) -> None:
+        """Disconnects the streams of callers whose token is not valid any more, or gives other rights now.
+        Single calls that are being answered may end."""
+        for request, caller, view in list(self._requests.values()):
+            if request.method != "GET":
+                continue
+            try:
+                known = await self._options.identify(request.headers.getall("Authorization", []))
+                is_same = known.at(view) == caller
+            except Refused as refused:
+                is_same = refused.status == 503  # tokens cannot be checked now
+            if not is_same and id(request) in self._requests:
+                disconnect(request, "its token is not valid any more")
 
     def _checked(
-        self, methods: Mapping[str, Answer]
+        self, methods: Mapping[str, Answer], view: str = ""
     ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
             try:
                 self.addresses.check(request.headers.getall("Host", []), request.headers.getall("Origin", []))
-                caller = await self._options.identify(request.headers.getall("Authorization", []))
+                known = await self._options.identify(request.headers.getall("Authorization", []))
+                caller = known.at(view)
                 answer = methods.get(request.method)
                 if answer is None:
                     raise Refused(405, "the method is not allowed", {"Allow": ", ".join(methods)})
-                return await self._counted(answer, request, caller)
+                try:
+                    self._requests[id(request)] = (request, caller, view)
+                    return await self._counted(answer, request, caller)
+                finally:
+                    del self._requests[id(request)]
+                    if DISCONNECTED in request:
+                        self._gateway.disconnected(caller.caller, request[DISCONNECTED])
+            except NotReading:
+                return web.Response(status=408)  # it is not sent: the connection has ended
             except Refused as refused:
                 self._gateway.metrics.refused[refused.status] += 1
                 return web.json_response(

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from dragoman.auth.stores.base import AccountStore
     from dragoman.gateway.access import KnownCaller
     from dragoman.gateway.replicas import Replicas
+    from dragoman.gateway.tool_search import FoundTools
 
 IDLE_SECONDS: Final = 900.0
 """The host of a caller that makes no request for so long is closed."""
@@ -97,6 +98,8 @@ class CallerServers:
         """By view, and by the name that clients use: the qualified name of a tool; see `Gateway`."""
         self.instructions: dict[tuple[object, str], str | None] = {}
         """By the rights of a token, and by view."""
+        self.found: dict[tuple[object, str], FoundTools] = {}
+        """The same, for searching."""
         self.names_version = -1
         self.last_used = monotonic()
         self.use_count = 0
@@ -108,6 +111,7 @@ class CallerServers:
     def lists_changed(self) -> None:
         self.names.clear()
         self.instructions.clear()
+        self.found.clear()
 
     async def open(self) -> None:
         await self.host.__aenter__()

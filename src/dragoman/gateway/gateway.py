@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from dragoman.catalog.naming import qualify
 from dragoman.catalog.tools import ServerTool
+from dragoman.cleaning import one_line
 from dragoman.events import (
+    ConfigurationChanged,
     Event,
     PromptsChanged,
     ResourcesChanged,
@@ -26,11 +29,14 @@ from dragoman.gateway.handlers import ClientHandlers
 from dragoman.gateway.metrics import Metrics
 from dragoman.gateway.questions import ClientQuestions, RunningRequest
 from dragoman.gateway.replicas import Replicas
-from dragoman.gateway.settings import View
+from dragoman.gateway.settings import SEARCH_NAMES, View
+from dragoman.gateway.shared_audit import SharedAudit
 from dragoman.gateway.store.base import Store
 from dragoman.gateway.store.redis import RedisStore
 from dragoman.gateway.store.sqlite import SqliteStore
+from dragoman.gateway.tool_search import FoundTools
 from dragoman.host import Host
+from dragoman.interaction import Caller
 from dragoman.version import VERSION
 from dragoman.wire.server.connection import ClientConnection
 from dragoman.wire.server.request import Send
@@ -67,11 +73,17 @@ class Gateway:
         self.plain_names = plain_names
         self.views = {"": View(), **(views or {})}
         self.store: Store = store or SqliteStore()
+        if isinstance(self.store, SqliteStore):
+            self.store.report = lambda problem: self.report(problem)
         self.replicas = Replicas(self, store) if isinstance(store, RedisStore) else None
         """The other replicas, where there can be any."""
         if self.replicas is not None:
             questions.replica = self.replicas.name
+        log = host.audit_log()
+        self._audit = SharedAudit(store, log) if isinstance(store, RedisStore) and log is not None else None
         self.metrics = Metrics()
+        self.report: Callable[[str], None] = _ignore
+        """Called with what the operator of the gateway should know."""
         self.callers = callers
         if callers is not None:
             callers.on_open = self._own_opened
@@ -84,6 +96,8 @@ class Gateway:
         """By view, and by the name that clients use: the qualified name of a tool."""
         self._instructions: dict[tuple[object, str], str | None] = {}
         """By the rights of a caller, and by view."""
+        self._found: dict[tuple[object, str], FoundTools] = {}
+        """The same, for searching."""
         self._is_current = False
         """Whether names and instructions are those of now."""
         self._version = 0
@@ -100,12 +114,13 @@ class Gateway:
         """By the name that clients of the view use, every tool of which no rule denies every call. `own`: the
         caller's own servers."""
         chosen = self.views[view]
+        taken = SEARCH_NAMES if chosen.tool_search else ()
         every = self.host.tools()
         if own is not None:
             every = sorted([*every, *own.tools()], key=lambda tool: tool.name)
         offered = {
             name: tool
-            for name, tool in exposed(every, plain=self.plain_names).items()
+            for name, tool in exposed(every, plain=self.plain_names, taken=taken).items()
             if offers(chosen, tool, self.name_of(tool))
         }
         renamed = {chosen.rename[name]: tool for name, tool in offered.items() if name in chosen.rename}
@@ -148,6 +163,7 @@ class Gateway:
             self._version += 1
             self._names.clear()
             self._instructions.clear()
+            self._found.clear()
 
     def instructions(self, handlers: ClientHandlers) -> str | None:
         """Those of the servers of which the client may use something."""
@@ -166,6 +182,16 @@ class Gateway:
             ]
             known[key] = "\n\n".join(texts) or None
         return known[key]
+
+    def found_tools(self, handlers: ClientHandlers, tools: Mapping[str, ServerTool]) -> FoundTools:
+        """These tools, which are all that the client may use, for searching."""
+        own, key, view = handlers.own, (handlers.rights, handlers.view), handlers.view
+        known = self._found if own is None else own.found
+        found = known.get(key)
+        if found is None or not found.are_of(tools):
+            fixed = partial(self.fixed_arguments, view=view)
+            found = known[key] = FoundTools(tools, self.views[view], fixed)
+        return found
 
     def fixed_arguments(self, tool: ServerTool, view: str) -> Mapping[str, Any]:
         """The arguments that a view fixes for a tool, by every name that the tool has or could have there:
@@ -236,12 +262,15 @@ class Gateway:
         """Passes on what servers and other replicas report, until the host is closed."""
         if self.replicas is None:
             return await self._report(self.host, self.host.events())
-        listening = asyncio.create_task(self.replicas.run())
+        sharing = [asyncio.create_task(self.replicas.run())]
+        if self._audit is not None:
+            sharing.append(asyncio.create_task(self._audit.run()))
         try:
             await self._report(self.host, self.host.events())
         finally:
-            listening.cancel()
-            await asyncio.wait([listening])
+            for task in sharing:
+                task.cancel()
+            await asyncio.wait(sharing)
 
     def _own_opened(self, own: CallerServers) -> asyncio.Task[None]:
         return asyncio.create_task(self._report(own.host, own.events, own))
@@ -266,6 +295,9 @@ class Gateway:
             self.metrics.note(event)
             if isinstance(event, ServerLogged):
                 self._logged(host, event)
+            elif isinstance(event, ConfigurationChanged):
+                for problem in event.problems if own is None else ():  # those of the shared host are the same
+                    self.report(problem)
             elif kinds := _KINDS.get(type(event)):
                 if own is None:
                     self._is_current = False
@@ -293,8 +325,16 @@ class Gateway:
         if event.is_message and len(requests) == 1:
             requests[0].request.log(event.level, event.text, event.logger or event.server)
 
+    def disconnected(self, caller: Caller, reason: str) -> None:
+        """A client was disconnected for a reason of its own."""
+        self.metrics.disconnected[reason] += 1
+        self.report(f"a client of {one_line(caller.id, 200)} was disconnected: {reason}")
+
     async def close(self) -> None:
         """Ends subscriptions with their results, and calls that wait for answers."""
         for connection in list(self._connections):
             connection.end_subscriptions()
         self.questions.close()
+
+
+def _ignore(text: str) -> None: ...

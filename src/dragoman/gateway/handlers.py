@@ -10,8 +10,9 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import Callable, Coroutine, Generator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from dragoman import tracing
@@ -35,7 +36,6 @@ from dragoman.gateway.reach import Reach
 from dragoman.gateway.results import (
     block_value,
     completion_result,
-    failed_result,
     listed_prompt,
     listed_resource,
     listed_tool,
@@ -45,6 +45,7 @@ from dragoman.gateway.results import (
     uri_of,
     without_nulls,
 )
+from dragoman.gateway.tool_search import CALL, Question
 from dragoman.protocol import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -53,6 +54,8 @@ from dragoman.protocol import (
     META_LOG_LEVEL,
     MISSING_CLIENT_CAPABILITY,
 )
+from dragoman.servers.status import ServerStatus
+from dragoman.toolbox import SEARCH, WAIT_SECONDS, is_connecting
 from dragoman.wire.peer import Progress
 from dragoman.wire.server.request import ClientRequest
 from dragoman.wire.server.service import Handler, Json, RequestError, ResourceNotFound, Result
@@ -60,6 +63,7 @@ from dragoman.wire.server.service import Handler, Json, RequestError, ResourceNo
 if TYPE_CHECKING:
     from dragoman.gateway.gateway import Gateway
 
+T = TypeVar("T")
 
 TOO_MANY: Final = -32029
 """The code for a caller that makes too many calls."""
@@ -162,14 +166,23 @@ class ClientHandlers:
     # Tools.
 
     async def _list_tools(self, request: ClientRequest) -> Result:
-        found = self._gateway.tools(self.view, self.own).items()
-        return {
-            "tools": [
-                listed_tool(name, tool, self._gateway.fixed_arguments(tool, self.view))
-                for name, tool in found
-                if self.may_call(tool)
-            ]
-        }
+        found, searching = self._usable_tools(), list[Json]()
+        if self._is_searched:
+            searching = self._gateway.found_tools(self, found).definitions()
+            found = {name: tool for name, tool in found.items() if tool.always_loads}
+        listed = (
+            listed_tool(name, tool, self._gateway.fixed_arguments(tool, self.view))
+            for name, tool in found.items()
+        )
+        return {"tools": [*searching, *listed]}
+
+    def _usable_tools(self) -> dict[str, ServerTool]:
+        tools = self._gateway.tools(self.view, self.own)
+        return {name: tool for name, tool in tools.items() if self.may_call(tool)}
+
+    @property
+    def _is_searched(self) -> bool:
+        return self._gateway.view(self.view).tool_search
 
     def may_call(self, tool: ServerTool) -> bool:
         name = self._gateway.name_of(tool)
@@ -184,12 +197,27 @@ class ClientHandlers:
 
     async def _call(self, request: ClientRequest) -> Result:
         asked = request.decode(_Call)
+        if self._is_searched and asked.name == SEARCH:
+            return await self._search(_converted(Question, asked.arguments))
+        if self._is_searched and asked.name == CALL:
+            asked = _converted(_Call, asked.arguments)
         tool = await self._gateway.find_tool(asked.name, self.view, self.own)
         if tool is None or not self.may_call(tool):
             raise RequestError(INVALID_PARAMS, f"Unknown tool: {asked.name[:200]}")
         return await self._run(
             request, tool.server, lambda running, call_id: self._make_call(asked, tool, running, call_id)
         )
+
+    async def _search(self, question: Question) -> Result:
+        await self._count()
+        connecting = [view.name for view in self._usable_servers() if is_connecting(view)]
+        if connecting:
+            await self._reach.ready(WAIT_SECONDS, connecting)
+        found = self._gateway.found_tools(self, self._usable_tools())
+        return text_result(await found.search(question, self._usable_servers()))
+
+    def _usable_servers(self) -> list[ServerStatus]:
+        return [view for view in self._reach.servers() if self.may_use(view.name)]
 
     async def _make_call(
         self, asked: _Call, tool: ServerTool, running: RunningRequest, call_id: str
@@ -208,7 +236,7 @@ class ClientHandlers:
                 caller=self._caller,
             )
         except DragomanError as error:
-            return failed_result(str(error) + (f" {error.hint}" if error.hint else ""))
+            return text_result(str(error) + (f" {error.hint}" if error.hint else ""), is_error=True)
         if isinstance(outcome.error, InputUnavailable) and running.missing:
             raise RequestError(
                 MISSING_CLIENT_CAPABILITY,
@@ -413,6 +441,13 @@ def _passed_on(request: ClientRequest) -> Json:
     trace = {key: given[key] for key in tracing.KEYS if isinstance(given.get(key), str)}
     level = {} if request.client.log_level is None else {META_LOG_LEVEL: request.client.log_level}
     return {**trace, **level, META_CLIENT_CAPABILITIES: request.client.capabilities}
+
+
+def _converted(shape: type[T], arguments: Json) -> T:
+    try:
+        return msgspec.convert(arguments, shape)
+    except msgspec.ValidationError as error:
+        raise RequestError(INVALID_PARAMS, f"arguments: {error}") from None
 
 
 def _ignore(uri: str) -> None: ...

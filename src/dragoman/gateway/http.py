@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from functools import partial
 from typing import Final
 
 from aiohttp import web
@@ -19,9 +20,10 @@ from dragoman.gateway import headers as header_rules
 from dragoman.gateway.access import KnownCaller, Refused
 from dragoman.gateway.callers import CallerServers
 from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.outbox import Outbox
 from dragoman.gateway.questions import replica_in
 from dragoman.gateway.sessions import Session, Sessions, no_session
-from dragoman.gateway.streams import Outbox, event_stream, position_in
+from dragoman.gateway.streams import event_stream, json_response, position_in
 from dragoman.protocol import (
     HEADER_MISMATCH,
     INVALID_REQUEST,
@@ -89,7 +91,7 @@ class StreamableHttp:
         try:
             if not is_request:
                 await self._pass_on(session, envelope, message)
-            response = await _answered_in(session, request, message)
+            response = await _answered_in(session, request, message, _id_of(envelope))
             with contextlib.suppress(StoreUnavailable):  # it is stored with the next change
                 await self._sessions.save(session)
             return response
@@ -171,7 +173,8 @@ class StreamableHttp:
     ) -> web.StreamResponse:
         session = await self._sessions.open(caller, self._view)
         try:
-            response = await _answered_in(session, request, message, {header_rules.SESSION: session.id})
+            headers = {header_rules.SESSION: session.id}
+            response = await _answered_in(session, request, message, None, headers)
             await self._sessions.save(session)
             return response
         except StoreUnavailable as error:
@@ -208,8 +211,10 @@ class StreamableHttp:
         outbox = session.find_stream(stream)
         if outbox is None:
             raise Refused(404, "there is no such stream any more")
+        if not outbox.rewind(number):
+            raise Refused(404, "what follows this event is not kept any more")
         async with event_stream(request, stream) as writer:
-            outbox.read_count = min(number, outbox.read_count)
+            outbox.rewind(number)
             await writer.write_all(outbox)
         session.drop_stream(stream)
         return writer.response
@@ -221,13 +226,20 @@ class StreamableHttp:
 
 
 async def _answered_in(
-    session: Session, request: web.Request, message: bytes, headers: dict[str, str] | None = None
+    session: Session,
+    request: web.Request,
+    message: bytes,
+    request_id: MessageId,
+    headers: dict[str, str] | None = None,
 ) -> web.StreamResponse:
-    """The response to a message in a session. The request goes on if the connection is lost."""
+    """The response to a message in a session. The request goes on if the connection is lost, unless its
+    messages are."""
     connection = session.connection
     assert connection is not None
     outbox = Outbox()
-    connection.receive(message, outbox.put, outbox.end)
+    if isinstance(request_id, str | int):
+        outbox.on_lost = partial(connection.cancel, request_id)
+    connection.receive(message, session.put_into(outbox), outbox.end)
     stream = session.add_stream(outbox) if _is_resumable(connection) else ""
     response = await _answered(request, outbox, headers=headers, stream=stream)
     session.drop_stream(stream)
@@ -260,9 +272,9 @@ async def _answered(
         return web.Response(status=202, headers=headers)
     if first and _is_reply(first):
         status = _status_of(first) if has_status else 200
-        return web.Response(body=first, content_type="application/json", headers=headers, status=status)
+        return await json_response(request, first, headers, status)
     if first:
-        outbox.read_count -= 1
+        outbox.rewind(outbox.read_count - 1)
     async with event_stream(request, stream, headers) as writer:
         await writer.write_all(outbox)
     return writer.response

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Final, TypeVar
 
 from dragoman.calls.prompts import Prompts
@@ -12,6 +12,7 @@ from dragoman.catalog.prompts import Prompt
 from dragoman.catalog.resources import Resource, ResourceTemplate
 from dragoman.host import Host
 from dragoman.interaction import Caller
+from dragoman.servers.status import ServerStatus
 
 T = TypeVar("T")
 
@@ -30,6 +31,15 @@ class Reach:
     def host_of(self, server: str) -> Host:
         is_own = self._own is not None and server in self._own.configuration.servers
         return self._own if is_own and self._own is not None else self._shared
+
+    def servers(self) -> list[ServerStatus]:
+        own = () if self._own is None else self._own.servers.values()
+        return [*self._shared.servers.values(), *own]
+
+    async def ready(self, seconds: float, only: Collection[str]) -> None:
+        """Waits until these servers are connected or have failed, or the time is up."""
+        hosts = [self._shared] if self._own is None else [self._shared, self._own]
+        await asyncio.gather(*(host.ready(seconds, only=only) for host in hosts))
 
     def resources_of(self, server: str) -> Resources:
         return self.host_of(server).resources.for_caller(self._caller)

@@ -20,10 +20,10 @@ from msgspec import Struct
 
 from dragoman.errors import StoreUnavailable
 from dragoman.gateway.access import KnownCaller
-from dragoman.gateway.settings import Selection
+from dragoman.gateway.outbox import NotReading, Outbox
+from dragoman.gateway.settings import Rights
 from dragoman.gateway.sign_in_pages import PageAnswer, PageRequest
 from dragoman.gateway.store.redis import RedisStore
-from dragoman.gateway.streams import Outbox
 from dragoman.interaction import Caller
 from dragoman.permissions.grants import GrantKey
 from dragoman.protocol import INVALID_PARAMS
@@ -275,7 +275,8 @@ class Replicas:
         """Has another replica answer a request; the messages about it."""
         number, outbox = next(self._numbers), Outbox()
         self._forwarded[number] = outbox
-        bare = tuple(Selection(each.servers, each.tools) for each in caller.selections)  # without tokens
+        # Without tokens.
+        bare = tuple(Rights(each.servers, each.tools, each.views) for each in caller.selections)
         known = KnownCaller(Caller(caller.caller.id), bare, caller.calls_per_minute)
         try:
             is_there = await self.send(Continue(number, known, view, message), replica)
@@ -318,7 +319,7 @@ class Replicas:
         outbox = Outbox()
         async with self._gateway.client(request.caller, _ignore, request.view) as connection:
             connection.receive(request.message, outbox.put, outbox.end)
-            with contextlib.suppress(StoreUnavailable):
+            with contextlib.suppress(StoreUnavailable, NotReading):
                 while (message := await outbox.get()) is not None:
                     await self.send(Output(request.number, message), sender)
                 await self.send(Output(request.number, None), sender)

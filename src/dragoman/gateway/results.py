@@ -60,10 +60,6 @@ def text_result(text: str, *, is_error: bool = False) -> Json:
     return {"content": [{"type": "text", "text": text}], "isError": is_error}
 
 
-def failed_result(text: str) -> Json:
-    return text_result(text, is_error=True)
-
-
 def block_value(block: Any) -> Any:
     if isinstance(block, UnknownBlock):
         return block.value
