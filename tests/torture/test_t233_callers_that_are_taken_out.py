@@ -11,9 +11,9 @@ import aiohttp
 import pytest
 
 from dragoman.gateway import app, callers_file
-from dragoman.gateway.access import Identify, fixed_tokens, with_token
+from dragoman.gateway.access import fixed_tokens, with_token
 from dragoman.gateway.callers_file import CallersFile
-from dragoman.gateway.settings import GatewaySettings, read_settings
+from dragoman.gateway.settings import read_settings
 from tests.gateway import ADA, BOB, Client, gateway_of
 from tests.integration.waiting import until
 from tests.servers.office import Office
