@@ -277,7 +277,9 @@ async def test_t231_streams_of_a_session_whose_connections_are_lost_have_one_lim
             async with client.http.get(client.url, headers=headers) as response:
                 return response.status, len(await response.read()) // MB
 
-        await until(lambda: running.gateway.client_count == 1)
+        calls = running.gateway.metrics._calls  # pyright: ignore[reportPrivateUsage]
+        await until(lambda: calls.total() == 4)
+        assert "result" in (await client.legacy("ping")).last  # what the calls came to is put by then
         last = await status(ids[3])
         assert last == (200, 2)
         assert [await status(each) for each in ids[:3]] == [(404, 0), (404, 0), (200, 2)]
