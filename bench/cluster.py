@@ -101,7 +101,7 @@ def redis_number(port: int, pattern: str) -> int:
     return sum(map(int, re.findall(pattern, redis_info(port))))
 
 
-COMMANDS = r"cmdstat_(?:evalsha|getex|set|publish|unlink|hset|hgetall|eval):calls=(\d+)"
+COMMANDS = r"cmdstat_(?:evalsha|getex|set|publish|unlink|hset|hgetall|eval|xadd):calls=(\d+)"
 """Those that replicas send; those inside the script are not among them."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,11 +13,14 @@ from typing import Any
 import aiohttp
 
 from dragoman import Host
+from dragoman.config.scopes import Sources
 from dragoman.gateway.access import Identify, fixed_tokens, with_token
 from dragoman.gateway.app import HttpOptions, serve_http
+from dragoman.gateway.callers import CallerHosts, accounts_in
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.questions import ClientQuestions
 from dragoman.gateway.settings import CallerEntry, View
+from dragoman.gateway.sign_in_pages import SignInPages
 from dragoman.gateway.store.base import Store
 
 Json = dict[str, Any]
@@ -41,23 +44,33 @@ class Running:
 
 @asynccontextmanager
 async def gateway_of(
-    servers: Mapping[str, object],
+    servers: Mapping[str, object] | Sources,
     *,
     callers: Mapping[str, CallerEntry] = CALLERS,
     identify: Identify | None = None,
     views: Mapping[str, View] | None = None,
     plain_names: bool = False,
     store: Store | None = None,
+    own: Collection[str] = (),
+    documents: Mapping[str, Mapping[str, object]] | None = None,
     **options: Any,
 ) -> AsyncIterator[Running]:
-    """A gateway in front of these servers. `options`: of the host."""
+    """A gateway in front of these servers. `own`: those to which each caller signs in by itself. `options`:
+    of the host."""
     questions = ClientQuestions()
     options.setdefault("permission_mode", "bypassPermissions")
-    async with Host(servers, interaction=questions, sampler=questions, **options) as host:
+    async with Host(servers, interaction=questions, sampler=questions, set_aside=own, **options) as host:
         await host.ready(timeout=30)
-        gateway = Gateway(host, questions, plain_names=plain_names, views=views, store=store)
+        gateway = Gateway(
+            host,
+            questions,
+            plain_names=plain_names,
+            views=views,
+            store=store,
+            callers=CallerHosts(host, SignInPages(), accounts_in(store)) if own else None,
+        )
         reporting = asyncio.create_task(gateway.run())
-        http = HttpOptions(identify=identify or with_token(fixed_tokens(callers)))
+        http = HttpOptions(identify=identify or with_token(fixed_tokens(callers)), documents=documents or {})
         try:
             async with serve_http(gateway, http) as port:
                 yield Running(gateway, host, port)

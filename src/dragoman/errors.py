@@ -138,6 +138,8 @@ class ModelUnavailable(DragomanError):
     """No model is chosen or can be loaded, or its provider does not answer."""
 
     code = "model-unavailable"
+    is_too_long = False
+    """Whether the conversation is longer than the model can read."""
 
 
 class StoreUnavailable(DragomanError):

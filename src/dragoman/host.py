@@ -26,6 +26,7 @@ from msgspec import structs
 from dragoman import sign_ins, tracing
 from dragoman.access_control import AccessControl, AccessOptions
 from dragoman.agent_servers import AgentServers, split
+from dragoman.calls.audit import AuditLog
 from dragoman.calls.elicitation import Elicitor
 from dragoman.calls.outcome import CallOutcome
 from dragoman.calls.pipeline import Pipeline
@@ -50,7 +51,7 @@ from dragoman.config.merge import ConfiguredServer
 from dragoman.config.model import ServerConfig
 from dragoman.config.plan import Plan
 from dragoman.config.scopes import Sources
-from dragoman.connections.factory import TransportDependencies
+from dragoman.connections.factory import AccountOptions, TransportDependencies
 from dragoman.connections.server_log import ServerLogs
 from dragoman.content.prepare import Preparer
 from dragoman.content.redact import Redactor
@@ -116,6 +117,8 @@ class HostOptions(TypedDict, total=False):
     """Whether changes of the configuration files are followed while running."""
     only: Collection[str] | None
     """Of all servers, these."""
+    set_aside: Collection[str]
+    """Servers that this host leaves to hosts of single accounts; see `Host.for_account`."""
     tool_lock: Path | None
     """A tool lock; tools that are not as it says are left out."""
     ignore_broken_settings: bool
@@ -143,10 +146,12 @@ class Host:
         servers: Mapping[str, ServerConfig | Mapping[str, Any] | object] | Sources,
         *,
         parent: Host | None = None,
+        account: AccountOptions | None = None,
         **options: Unpack[HostOptions],
     ) -> None:
         """`options`: see `HostOptions`. `parent`: a host whose rules, hooks, audit log and person this one
-        shares; of a settings file that cannot be read now, the version that the parent has read counts."""
+        shares; of a settings file that cannot be read now, the version that the parent has read counts.
+        `account`: this host has the servers that the parent sets aside, signed in to with this account."""
         if not isinstance(servers, Sources):
             servers = Sources.here(given=servers, only_given=True)
         if settings := options.get("settings"):
@@ -156,8 +161,14 @@ class Host:
         self._sources = servers
         self._options = options
         only = options.get("only")
-        selection = Selection(servers, None if only is None else frozenset(only))
+        selection = Selection(
+            servers,
+            None if only is None else frozenset(only),
+            frozenset(options.get("set_aside", ())),
+            None if account is None or parent is None else lambda: parent.configuration,
+        )
         self._parent = parent
+        self._account = account
         configuration = selection.load(before=None if parent is None else parent.configuration)
         clock = options.get("clock") or SystemClock()
         self._bus = EventBus()
@@ -225,8 +236,13 @@ class Host:
     def _registry(self, configuration: Configuration, clock: Clock) -> ServerRegistry:
         options = self._options
         dependencies = TransportDependencies(
-            options.get("control"), options.get("bearer"), self._sources.cwd, self._access.session_id
+            options.get("control"),
+            options.get("bearer"),
+            self._sources.cwd,
+            # A server must not take two accounts for one session.
+            self._access.session_id if self._account is None else None,
         )
+        dependencies.account = self._account
         dependencies.bearer_origins = safe_origins(options.get("bearer_origins", ()))
         return ServerRegistry(
             configuration,
@@ -334,7 +350,7 @@ class Host:
         await self._pipeline.tasks.close()
         await self._servers.close()
         if self._parent is not None:
-            for name in self._servers:
+            for name in self._servers if self._account is None else ():  # others may have the same server
                 self._access.permissions.forget(name)
         else:
             await self._access.close()
@@ -497,6 +513,10 @@ class Host:
     def grants(self) -> SessionGrants:
         """What was allowed for as long as this host is open."""
         return self._access.permissions.grants
+
+    def audit_log(self) -> AuditLog | None:
+        """None if calls are not written down."""
+        return self._access.audit
 
     def read_list_again(self, server: str, kind: Literal["tools", "prompts", "resources"]) -> None:
         """Reads a list of a server as if the server had notified a change; nothing if it is not connected."""
@@ -748,6 +768,11 @@ class Host:
                 _check_usable(name, own.configuration.servers.get(name))
         return AgentServers(self, borrowed, own, has_tool)
 
+    def for_account(self, account: AccountOptions) -> Host:
+        """A host for the servers that this one sets aside, signed in to with this account; in everything else
+        like this one: entries, rules, hooks, policy, audit log, person. It ends with this one."""
+        return self._child_of(self._sources, account)
+
     async def relay(self, events: AsyncIterator[Event]) -> None:
         """Publishes another host's events as this one's, until they end."""
         async for event in events:
@@ -763,10 +788,13 @@ class Host:
     def _child(self, servers: Mapping[str, object], start_in: Path | Literal["own"] | None) -> Host:
         """A host for an agent's own servers, in everything else like this one."""
         given = {"given": servers, "given_source": "agent", "given_in": start_in}
-        sources = structs.replace(self._sources, **given, only_given=True)
+        return self._child_of(structs.replace(self._sources, **given, only_given=True))
+
+    def _child_of(self, sources: Sources, account: AccountOptions | None = None) -> Host:
         child = Host(
             sources,
             parent=self,
+            account=account,
             interaction=self._options.get("interaction"),
             clock=self._options.get("clock"),
             tool_lock=self._options.get("tool_lock"),

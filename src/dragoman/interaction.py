@@ -43,6 +43,8 @@ class RelatedCall(Struct, frozen=True):
     """The server's key for the question, if it came in an `input_required` result."""
     input_count: int = 1
     """How many questions came together."""
+    task_id: str = ""
+    """The server's id of the task that the call has become."""
 
 
 class PermissionQuestion(Struct, frozen=True, kw_only=True):

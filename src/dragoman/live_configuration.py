@@ -7,7 +7,7 @@ applied later. A failure is published as `ConfigurationChanged` with a problem.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
@@ -31,12 +31,21 @@ class Selection(NamedTuple):
     sources: Sources
     only: frozenset[str] | None = None
     """Of all servers, these."""
+    set_aside: frozenset[str] = frozenset()
+    """Servers that are left to the hosts of single accounts."""
+    parent: Callable[[], Configuration] | None = None
+    """Of the host of an account: the configuration whose servers that were set aside it has. It reads no
+    files, so that whatever holds for an entry in that configuration holds for it here."""
 
     def load(
         self, *, running: Mapping[str, str] | None = None, before: Configuration | None = None
     ) -> Configuration:
+        if self.parent is not None:
+            return self.parent().of_set_aside()
         configuration = load(self.sources, running=running, before=before)
-        return configuration if self.only is None else configuration.narrowed(self.only)
+        if self.only is not None:
+            configuration = configuration.narrowed(self.only)
+        return configuration.setting_aside(self.set_aside) if self.set_aside else configuration
 
 
 class ConfiguredParts(NamedTuple):
@@ -116,7 +125,10 @@ class LiveConfiguration:
     async def _read(self) -> Configuration:
         running = {
             server.name: fingerprint(server.candidate.given)
-            for server in (each.entry for each in self._parts.servers.values())
+            for server in (
+                *(each.entry for each in self._parts.servers.values()),
+                *self.current.set_aside.values(),
+            )
             if server.scope in IN_PROJECT and server.eligibility == "ready"
         }
         return await asyncio.to_thread(self._selection.load, running=running, before=self.current)
@@ -140,9 +152,10 @@ class LiveConfiguration:
                 )
             )
         await self._save(new)
-        for child in list(self._children):
+        children = list(self._children)
+        for child in children:
             child._parts.servers.catalog.set_other_servers(servers.naming_servers())
-            await child._reload_in_background()
+        await asyncio.gather(*(child._reload_in_background() for child in children))
 
     async def _reload_in_background(self) -> None:
         """Reloads where no caller waits for the result."""
@@ -169,7 +182,7 @@ class LiveConfiguration:
         wanted, sources = self.current.connectors, self._selection.sources
         cache = sources.connectors_cache
         try:
-            if wanted is None or sources.only_given:
+            if wanted is None or sources.only_given or self._selection.parent is not None:
                 return
             if (await asyncio.to_thread(connectors.read_cache, cache, wanted)).is_fresh:
                 return
@@ -193,7 +206,7 @@ class LiveConfiguration:
 
     def _write(self, configuration: Configuration) -> None:
         sources = self._selection.sources
-        if self._selection.only is None:
+        if self._selection.only is None and self._selection.parent is None:
             remember(sources, marks_of(configuration))
         for server in configuration.servers.values():
             path = path_of(configuration, server)

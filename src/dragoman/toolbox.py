@@ -142,7 +142,7 @@ class Toolbox:
         return Found(
             tuple(tools),
             chosen.unknown if chosen is not None else (),
-            tuple(view.name for view in views if _is_connecting(view)),
+            tuple(view.name for view in views if is_connecting(view)),
             {view.name: view.reason or "" for view in views if view.status in ("failed", "needs-auth")},
         )
 
@@ -244,7 +244,7 @@ class Toolbox:
             self._places[SEARCH] = 0
 
     def _is_any_connecting(self) -> bool:
-        return not self._budget.never_defers and any(map(_is_connecting, self._host.servers.values()))
+        return not self._budget.never_defers and any(map(is_connecting, self._host.servers.values()))
 
     def _forget_gone(self, pool: Mapping[str, Tool]) -> None:
         """Limits how many names are remembered: a server may always list new ones."""
@@ -263,7 +263,7 @@ class Toolbox:
     # Servers that are not there yet.
 
     async def _wait_for(self, server: str | None) -> None:
-        connecting = [view.name for view in self._concerned(server) if _is_connecting(view)]
+        connecting = [view.name for view in self._concerned(server) if is_connecting(view)]
         if connecting:
             await self._host.ready(WAIT_SECONDS, only=connecting)
 
@@ -296,8 +296,8 @@ class Toolbox:
         found = await self.search(query, server=server, limit=int(arguments.get("max_results", 5)))
         lines = [described(tool, was_loaded=tool.name in before) for tool in found.tools]
         if not found.tools:
-            lines.append(f"No tool was found. {_ADVICE} {self._known_servers()}")
-        return "\n".join([*lines, *_remarks(found)])
+            lines.append(f"No tool was found. {ADVICE} {self._known_servers()}")
+        return "\n".join([*lines, *remarks(found)])
 
     def _known_servers(self) -> str:
         names = sorted(self._host.servers)
@@ -319,10 +319,10 @@ SEARCH_SCHEMA: Final[Mapping[str, Any]] = {
     "required": ["query"],
     "additionalProperties": False,
 }
-_ADVICE: Final = "Try other or fewer words, words of the tool's name, or the name of its server."
+ADVICE: Final = "Try other or fewer words, words of the tool's name, or the name of its server."
 
 
-def _is_connecting(view: ServerStatus) -> bool:
+def is_connecting(view: ServerStatus) -> bool:
     """Whether it is being connected. One that waits for approval, or for its first use, has a reason."""
     return view.status == "pending" and (view.phase is not None or not view.reason)
 
@@ -334,7 +334,7 @@ def _same(tools: Sequence[Tool], others: Sequence[Tool]) -> bool:
     )
 
 
-def _remarks(found: Found) -> list[str]:
+def remarks(found: Found) -> list[str]:
     remarks: list[str] = []
     if found.unknown:
         remarks.append(f"Not found, or not the name of one tool only: {enumerated(found.unknown)}.")

@@ -32,11 +32,12 @@ class SignInSite:
         self.device_approved = threading.Event()
         self.tokens: set[str] = set()
         """Valid access tokens."""
+        self.handler: type[http.server.BaseHTTPRequestHandler] = _Handler
         self._codes: dict[str, str] = {}
         self._number = 0
 
     def __enter__(self) -> Self:
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self.handler)
         self._server.site = self  # type: ignore[attr-defined]
         self.origin = f"http://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))

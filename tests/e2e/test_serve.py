@@ -34,7 +34,7 @@ class Serving:
                 line = await self.process.stderr.readline()
                 assert line, self.lines
                 self.lines.append(line.decode().rstrip())
-        found = re.search(r"at (http://127\.0\.0\.1:\d+/mcp)$", self.lines[0])
+        found = re.search(r"at (http://127\.0\.0\.1:\d+/mcp)$", "\n".join(self.lines), re.MULTILINE)
         assert found is not None, self.lines
         self.url = found[1]
         return self
@@ -139,3 +139,45 @@ def test_the_entry_for_a_client_names_address_and_token(home: Path, client: str)
     shown = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     assert "http://127.0.0.1:9000/mcp" in shown
     assert f"Bearer {token(home)}" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        (("--stdio", "--print-config", "cursor"), ["--stdio"]),
+        (
+            ("files", "--print-config=cursor", "--stdio", "--tool-search"),
+            ["files", "--stdio", "--tool-search"],
+        ),
+        (
+            ("--print-config", "cursor", "--mcp-config", "demo", "--stdio"),
+            ["--mcp-config", "demo", "--stdio"],
+        ),
+    ],
+)
+def test_the_entry_for_a_client_that_starts_the_gateway_has_the_same_options(
+    home: Path, words: tuple[str, ...], kept: list[str]
+):
+    shown = subprocess.run([DRAGOMAN, "serve", *words], capture_output=True, text=True, check=True).stdout
+    assert json.loads(shown) == {
+        "mcpServers": {"dragoman": {"command": "dragoman", "args": ["serve", *kept]}}
+    }
+
+
+async def test_the_steps_of_the_start_are_logged_and_what_happens_later(home: Path):
+    async with Serving("--mcp-config", "demo") as served:
+        pass
+    lines = (home / ".dragoman" / "logs" / "gateway.jsonl").read_text().splitlines()
+    entries = [json.loads(line) for line in lines]
+    assert [each["event"] for each in entries] == [
+        "configuration",
+        "logging",
+        "transport",
+        "accept",
+        "handle",
+        "end",
+    ]
+    assert entries[0]["servers"] == 1
+    assert entries[2]["text"] == f"listening at {served.url}"
+    assert entries[4]["tools"] == 5
+    assert {each["pid"] for each in entries} == {served.process.pid}

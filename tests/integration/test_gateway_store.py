@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.errors import StoreUnavailable
 from dragoman.gateway.store.sqlite import RecentCalls, SqliteStore
 from tests.gateway import BOB, LEGACY, Client, gateway_of
 from tests.servers.office import Office
@@ -47,14 +46,6 @@ async def test_an_entry_ends_after_its_time_unless_it_is_used(tmp_path: Path):
         None,
         None,
     ]
-    await store.close()
-
-
-async def test_a_file_that_is_no_database_is_a_named_error(tmp_path: Path):
-    (tmp_path / "s").write_bytes(b"no database" * 100)
-    store = SqliteStore(tmp_path / "s")
-    with pytest.raises(StoreUnavailable, match="file is not a database"):
-        await store.get("x", 60)
     await store.close()
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dragoman import CallOutcome, Host, ImageBlock
+from dragoman.agent.mentions import expanded
 from dragoman.calls.resource_tools import resource_tools
-from dragoman.catalog.mentions import find_mentions, read_mentions
 from dragoman.content.saving import mark_of
 from dragoman.errors import HostClosed, HostNotOpen, InputUnavailable, InvalidArguments, RemoteError
 from dragoman.events import ResourcesChanged
@@ -228,12 +228,9 @@ async def test_where_several_servers_have_the_resource_or_none_the_model_is_told
 async def test_mentions_in_a_persons_text_are_read_for_the_model(home: Path):
     async with Way("in-process", MODERN)() as host:
         text = "Compare @lib:book://divan with @lib:book://none and mail me@lib.example."
-        mentions = find_mentions(text, host.servers)
-        blocks = await read_mentions(mentions, host.resources)
-        told = [block.as_text() for block in blocks]
-        assert told[:2] == ["[@lib:book://divan, as the server gave it:]", "Poems"]
-        assert "could not be read: lib answered error -32602" in told[2]
-        assert len(told) == 3
+        message, (problem,) = await expanded(text, host, home)
+        assert message == f'{text}\n\n<resource name="lib:book://divan">\nPoems\n</resource>'
+        assert problem.startswith("@lib:book://none was not added: lib answered error -32602")
 
 
 async def test_a_host_that_is_closed_has_none():

@@ -13,7 +13,7 @@ from joserfc.jwk import ECKey
 
 from dragoman.gateway.access import KnownCaller, with_token
 from dragoman.gateway.jwt import JwtVerifier
-from dragoman.gateway.settings import OAuthEntry, Selection
+from dragoman.gateway.settings import OAuthEntry, Rights
 from tests.gateway import ADA, Client, Json, gateway_of
 from tests.servers.office import Office
 from tests.servers.web import Ask, Site
@@ -153,7 +153,7 @@ async def test_t77_an_issuer_that_is_down_admits_nothing():
 
 async def test_t77_scopes_decide_what_a_token_may_use():
     async with Issuer() as issuer:
-        entry = entry_of(issuer, scopes={"count": Selection(tools=("office__count",))})
+        entry = entry_of(issuer, scopes={"count": Rights(tools=("office__count",))})
         identify = with_token(JwtVerifier(entry, time.monotonic))
         async with gateway_of({"office": Office()}, identify=identify) as running:
             found: list[list[str]] = []

@@ -1,67 +1,107 @@
 """T82: many clients with the same ids, tokens and names each get their own."""
 
 import asyncio
-import itertools
 import json
+import re
+import sys
+from pathlib import Path
 
 import pytest
 
 from dragoman.gateway.settings import CallerEntry
 from dragoman.testing import InMemoryServer
 from dragoman.testing.server import ToolContext
-from tests.gateway import Client, Json, gateway_of
+from tests.gateway import ACCEPT, LEGACY, MODERN, Client, Json, gateway_of
 from tests.integration.waiting import until
 
 pytestmark = pytest.mark.requirement("GWY-3")
-CLIENTS, ROUNDS = 50, 20
+SERVERS = Path(__file__).parents[1] / "servers"
+CLIENTS = 50
+CALLS = 100_000
+PROGRESS_EVERY = 10
 CALLERS = {f"caller{n}": CallerEntry(token=f"token-of-caller-{n:04d}") for n in range(CLIENTS)}
 
 
-def mirror() -> InMemoryServer:
-    """Repeats what it is given, out of order, with progress that names the caller."""
-    server = InMemoryServer("mirror")
-    turns = itertools.count()
+class Wire:
+    """One client's connection, which it keeps: requests are written and responses read without a library, so
+    that most of the time is the gateway's."""
 
-    async def say(arguments: Json, context: ToolContext) -> str:
-        context.progress(1, 2, arguments["canary"])
-        await asyncio.sleep((next(turns) * 7 % 5) / 1000)
-        context.progress(2, 2, arguments["canary"])
-        return arguments["canary"]
+    def __init__(self, port: int, number: int, era: str) -> None:
+        self._port = port
+        self._era = era
+        headers = {
+            "Host": f"127.0.0.1:{port}",
+            "Authorization": f"Bearer token-of-caller-{number:04d}",
+            "Accept": ACCEPT,
+            "Content-Type": "application/json",
+        }
+        if era == "modern":
+            headers |= {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": "mirror__say"}
+        self._head = "POST /mcp HTTP/1.1\r\n" + "".join(f"{k}: {v}\r\n" for k, v in headers.items())
 
-    server.add_tool("say", say, properties={"canary": {"type": "string"}}, required=("canary",))
-    return server
+    async def open(self) -> None:
+        self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port, limit=1 << 20)
+        if self._era == "legacy":
+            opening = {
+                "protocolVersion": LEGACY,
+                "capabilities": {},
+                "clientInfo": {"name": "t", "version": "1"},
+            }
+            await self._post({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": opening})
+            await self._post({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    async def call(self, canary: str, *, with_progress: bool) -> list[Json]:
+        """Every message of the response. The id and the progress token are the same for all clients."""
+        meta: Json = {"progressToken": 1} if with_progress else {}
+        if self._era == "modern":
+            meta["io.modelcontextprotocol/protocolVersion"] = MODERN
+            meta["io.modelcontextprotocol/clientCapabilities"] = {}
+        params = {"name": "mirror__say", "arguments": {"canary": canary}, "_meta": meta}
+        return await self._post({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+
+    async def _post(self, message: Json) -> list[Json]:
+        body = json.dumps(message).encode()
+        self._writer.write(f"{self._head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        head = await self._reader.readuntil(b"\r\n\r\n")
+        if session := re.search(rb"Mcp-Session-Id: (\S+)", head):
+            self._head += f"Mcp-Session-Id: {session[1].decode()}\r\nMCP-Protocol-Version: {LEGACY}\r\n"
+        if b"chunked" in head:
+            found = await self._reader.readuntil(b"0\r\n\r\n")
+            return [json.loads(line) for line in re.findall(rb"data: (\{.*\})", found)]
+        size = int(re.search(rb"Content-Length: (\d+)", head)[1])  # type: ignore[index]
+        return [json.loads(await self._reader.readexactly(size))] if size else []
+
+    async def close(self) -> None:
+        self._writer.close()
+        await self._writer.wait_closed()
 
 
-async def work(url: str, number: int, *, era: str) -> list[str]:
+async def work(port: int, number: int, era: str) -> list[str]:
     """What does not belong to this client, of all that it was sent."""
     foreign: list[str] = []
-    async with Client(url, f"token-of-caller-{number:04d}") as client:
-        if era == "legacy":
-            await client.initialize()
-        for turn in range(ROUNDS):
-            canary = f"canary-{number}-{turn}"
-            params = {"name": "mirror__say", "arguments": {"canary": canary}}
-            token = {"progressToken": 1}
-            if era == "modern":
-                reply = await client.modern("tools/call", params, meta=token, request_id=1)
-            else:
-                reply = await client.legacy(
-                    "tools/call", {**params, "_meta": {"progressToken": 1}}, request_id=1
-                )
-            assert reply.last["id"] == 1
-            assert reply.last["result"]["content"][0]["text"] == canary
-            said = [
-                m["params"]["message"] for m in reply.messages if m.get("method") == "notifications/progress"
-            ]
-            foreign += [text for text in said if text != canary]
+    wire = Wire(port, number, era)
+    await wire.open()
+    try:
+        for turn in range(CALLS // 2 // CLIENTS):
+            canary, with_progress = f"canary-{number}-{turn}", turn % PROGRESS_EVERY == 0
+            *before, reply = await wire.call(canary, with_progress=with_progress)
+            texts = [each["params"]["message"] for each in before] + [reply["result"]["content"][0]["text"]]
+            foreign += [text for text in texts if text != canary or reply["id"] != 1]
+            assert len(before) == (2 if with_progress else 0)
+    finally:
+        await wire.close()
     return foreign
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 async def test_t82_fifty_clients_with_one_id_each_get_their_own(era: str):
-    async with gateway_of({"mirror": mirror()}, callers=CALLERS) as running:
-        found = await asyncio.gather(*(work(running.url, number, era=era) for number in range(CLIENTS)))
-    assert [foreign for foreign in found if foreign] == []
+    server = {"command": sys.executable, "args": ["-S", "-E", str(SERVERS / "mirrors.py")]}
+    async with gateway_of({"mirror": server}, callers=CALLERS) as running:
+        clients = (work(running.port, number, era) for number in range(CLIENTS))
+        found = await asyncio.gather(*clients, return_exceptions=True)
+    assert [each for each in found if each] == []  # neither foreign messages nor errors
 
 
 async def test_t82_a_cancelled_id_is_the_clients_own():

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dragoman import Host, PermissionAnswer
+from dragoman.agent.mentions import expanded
 from dragoman.calls import audit
-from dragoman.catalog.mentions import find_mentions, read_mentions
 from dragoman.cli import exit_codes
 from dragoman.errors import PermissionRefused
 from dragoman.hooks.declared import hook
@@ -161,9 +161,9 @@ async def test_t92_what_is_denied_is_not_shown_among_others():
         assert {tool.server for tool in (await box.search("touch acquire heard look")).tools} <= {"other", ""}
         assert (await box.search("select:mcp__lib__heard")).tools == ()
         assert set(host.instructions()) == {"other"}
-        (mention,) = find_mentions("see @lib:book://divan", host.servers)
-        (said,) = await read_mentions([mention], host.resources)
-        assert "was not allowed" in said.as_text()
+        message, (problem,) = await expanded("see @lib:book://divan", host, Path.cwd())
+        assert message == "see @lib:book://divan"
+        assert "was not allowed" in problem
     assert asked(library) == []
 
 

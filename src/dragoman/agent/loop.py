@@ -226,7 +226,9 @@ class Conversation:
 
         try:
             response = await self._request(compaction.request(), on_retry, settings=SUMMARY_SETTINGS)
-        except _TooLong:
+        except ModelUnavailable as error:
+            if not error.is_too_long:
+                raise
             response = await self._request(compaction.short_request(), on_retry, settings=SUMMARY_SETTINGS)
         self.usage += usage_of(response)
         summary = _text_of(response)
@@ -250,8 +252,8 @@ class Conversation:
             await self.compact(on_event, trigger="auto")
         try:
             response = await self._request([*self._history], on_event, is_recorded=True)
-        except _TooLong:
-            if len(self._history) == 1:
+        except ModelUnavailable as error:
+            if not error.is_too_long or len(self._history) == 1:
                 raise
             await self.compact(on_event, trigger="auto")
             response = await self._request([*self._history], on_event, is_recorded=True)
@@ -282,8 +284,9 @@ class Conversation:
             except ModelAPIError as error:
                 reaction = react(error, attempt, self._model.base_url)
                 if reaction.action != "retry":
-                    kind = _TooLong if reaction.action == "compact" else ModelUnavailable
-                    raise kind(reaction.reason, hint=reaction.hint) from error
+                    unavailable = ModelUnavailable(reaction.reason, hint=reaction.hint)
+                    unavailable.is_too_long = reaction.action == "compact"
+                    raise unavailable from error
                 wait = reaction.wait_seconds
                 on_event(RetryScheduled(reason=reaction.reason, attempt=attempt, wait_seconds=wait))
                 await asyncio.sleep(wait)
@@ -431,10 +434,6 @@ class Conversation:
 
 async def _as_written(text: str) -> str:
     return text
-
-
-class _TooLong(ModelUnavailable):
-    """The conversation is longer than the model can read."""
 
 
 class _Repeats:

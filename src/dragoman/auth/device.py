@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.auth import grants
 from dragoman.auth.errors import Refused, Rejected, Unavailable
-from dragoman.auth.lock import locked
 from dragoman.auth.registration import DEVICE_CODE
 from dragoman.auth.tokens import Account, positive_number, rejected
 from dragoman.urls import parse_page_url
@@ -33,7 +32,7 @@ async def sign_in_on_device(
             raise Refused("the page for the code is not a plain https URL")
     await screen.show_code(url, _text(reply, "user_code"), complete)
     account = await _poll(credentials, account, reply, seconds)
-    async with locked(credentials.vault.lock_path(credentials.entry.key)):
+    async with credentials.vault.locked(credentials.entry.key):
         await credentials.save(account)
     return account
 

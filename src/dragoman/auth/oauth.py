@@ -21,12 +21,13 @@ from dragoman.auth.entry import Entry
 from dragoman.auth.errors import AuthProblem, Rejected, Unavailable
 from dragoman.auth.needs_auth import NeedsAuthCache
 from dragoman.auth.references import is_reference
-from dragoman.auth.stores.base import StoreFailed, Vault
+from dragoman.auth.stores.base import AccountStore, StoreFailed
 from dragoman.auth.tokens import REFRESH_SECONDS, Account, Tokens, decode_account, encode_account
 from dragoman.credentials import Challenge, OutgoingRequest
 from dragoman.errors import SignInNeeded, Unreachable
 
 if TYPE_CHECKING:  # loaded when a server asks for a sign-in
+    from dragoman.auth.callback import BrowserReturn
     from dragoman.auth.dpop import DpopKey
     from dragoman.auth.http import NetworkAccess, OAuthHttp
 
@@ -49,7 +50,7 @@ class OAuthCredentials:
     def __init__(
         self,
         entry: Entry,
-        vault: Vault,
+        vault: AccountStore,
         access: Callable[[], NetworkAccess],
         learned: Callable[[Iterable[str]], None] = lambda secrets: None,
     ) -> None:
@@ -84,7 +85,11 @@ class OAuthCredentials:
         """Scopes that a request was refused for (403); the next sign-in asks for them, too."""
         self.confirmed_issuer: str | None = None
         """The issuer that the person said the entry's secrets belong to."""
-        self.needs_auth = NeedsAuthCache(vault.folder, vault.lock_path(entry.key).stem)
+        self.browser_return: Callable[[], BrowserReturn] | None = None
+        """Where the browser returns to after a sign-in, if not to this machine."""
+        self.advice = entry.login_hint
+        """What to do where a sign-in is needed."""
+        self.needs_auth = NeedsAuthCache(vault.local.folder, vault.local.lock_path(entry.key).stem)
 
     # What transports call.
 
@@ -172,7 +177,7 @@ class OAuthCredentials:
     def stored_identities(self) -> list[str]:
         """Which accounts at the server are stored."""
         usual = replace(self.entry, identity="").key
-        keys = self.vault.keys()
+        keys = self.vault.local.keys()
         others = [key.removeprefix(f"{usual}|") for key in keys if key.startswith(f"{usual}|")]
         return [*([""] if usual in keys else []), *sorted(others)]
 
@@ -189,18 +194,29 @@ class OAuthCredentials:
         return self._access()
 
     async def load(self, *, fresh: bool = False) -> Account | None:
-        """The account that is known; from the store if there is none, or if `fresh`. Where none is stored,
-        only a file is looked for. Raises `AuthProblem` if the store fails."""
+        """The account that is known; from the store if there is none, or if `fresh`, or if another process
+        has changed it. Where none is stored, only a file is looked for. Raises `AuthProblem` if the store
+        fails; an account that is known is used all the same, unless `fresh`."""
         now = time.monotonic()
-        if not fresh and (self._account is not None or now - self._looked_at < 1.0):
+        is_known = self._account is not None
+        is_current = not self._is_changed_elsewhere() if is_known else now - self._looked_at < 1.0
+        if is_current and not fresh:
             return self._account
         self._looked_at = now
         if self._unsaved is not None:
             return self._account
+        try:
+            return await self._read()
+        except AuthProblem:
+            if fresh or not is_known:
+                raise
+            return self._account
+
+    async def _read(self) -> Account | None:
         changes = self._changes
         self._versions = self._stored_versions()
         try:
-            data = await asyncio.to_thread(self.vault.get, self.entry.key)
+            data = await self.vault.read(self.entry.key)
         except StoreFailed as failed:
             raise AuthProblem(str(failed), STORE_HINT) from None
         if changes == self._changes:  # otherwise what was read may be older than what was written meanwhile
@@ -210,7 +226,7 @@ class OAuthCredentials:
     async def save(self, account: Account) -> None:
         """Call with the lock held. What could not be stored is used by this process nevertheless."""
         try:
-            await asyncio.to_thread(self.vault.put, self.entry.key, encode_account(account))
+            await self.vault.write(self.entry.key, encode_account(account))
             self._unsaved = None
         except StoreFailed as failed:
             self._unsaved = account
@@ -224,7 +240,7 @@ class OAuthCredentials:
     async def forget(self) -> None:
         """Call with the lock held."""
         try:
-            await asyncio.to_thread(self.vault.delete, self.entry.key)
+            await self.vault.remove(self.entry.key)
         except StoreFailed as failed:
             raise AuthProblem(str(failed)) from None
         finally:
@@ -245,7 +261,8 @@ class OAuthCredentials:
         from dragoman.auth.client_secrets import read_client_secret
 
         entry = self.entry
-        secret = await asyncio.to_thread(read_client_secret, self.vault, text, entry.server, entry.url)
+        local = self.vault.local
+        secret = await asyncio.to_thread(read_client_secret, local, text, entry.server, entry.url)
         self._learned([secret])
         return secret
 
@@ -257,6 +274,9 @@ class OAuthCredentials:
         while not self._is_newer_stored():  # noqa: ASYNC110  another process sets no event here
             await asyncio.sleep(SIGN_IN_POLL_SECONDS)
         self.needs_auth.forget()
+
+    def _is_changed_elsewhere(self) -> bool:
+        return self._stored_versions() != self._versions
 
     def _is_newer_stored(self) -> bool:
         versions = zip(self._stored_versions(), self._versions, strict=True)
@@ -310,10 +330,8 @@ class OAuthCredentials:
         await self._renewing
 
     async def _renew_tokens(self, used: str | None) -> bool:
-        from dragoman.auth.lock import locked
-
         try:
-            async with locked(self.vault.lock_path(self.entry.key)):
+            async with self.vault.locked(self.entry.key):
                 self._has_lock = True
                 stored = await self.load(fresh=True)
                 if stored is not None and _access_token(stored) not in (None, used):
@@ -369,10 +387,8 @@ class OAuthCredentials:
 
     async def _store_missing_scopes(self) -> None:
         """So that a sign-in in another process asks for them, too. A convenience: it may fail."""
-        from dragoman.auth.lock import locked
-
         try:
-            async with locked(self.vault.lock_path(self.entry.key)):
+            async with self.vault.locked(self.entry.key):
                 stored = await self.load(fresh=True)
                 if stored is not None and stored.tokens is not None:
                     await self.save(replace(stored, missing_scopes=self.missing_scopes))
@@ -394,8 +410,7 @@ class OAuthCredentials:
             self._learned(account.secrets)
 
     def _sign_in_needed(self, cause: str, hint: str | None = None) -> SignInNeeded:
-        entry = self.entry
-        error = SignInNeeded(entry.server, "sign-in", cause, hint=hint or entry.login_hint)
+        error = SignInNeeded(self.entry.server, "sign-in", cause, hint=hint or self.advice)
         error.challenge = self._header
         return error
 

@@ -16,6 +16,7 @@ from dragoman.auth.http import OAuthHttp
 from dragoman.auth.metadata import AuthServer
 from dragoman.auth.token_endpoint import choose_auth_method
 from dragoman.auth.tokens import Client, positive_number, rejected
+from dragoman.urls import is_loopback, parse_url
 
 CLIENT_NAME: Final = "Dragoman"
 DEVICE_CODE: Final = "urn:ietf:params:oauth:grant-type:device_code"
@@ -69,7 +70,7 @@ async def register(http: OAuthHttp, server: AuthServer, wanted: RegistrationRequ
     document: dict[str, Any] = {
         "client_name": CLIENT_NAME,
         "token_endpoint_auth_method": method,
-        "application_type": "native",
+        "application_type": "native" if _is_on_this_machine(wanted.redirect_uri) else "web",
     }
     if wanted.redirect_uri:
         document |= {
@@ -88,6 +89,11 @@ async def register(http: OAuthHttp, server: AuthServer, wanted: RegistrationRequ
             raise rejected(reply)
         raise Rejected(f"HTTP {answer.status}", "its authorization server did not register this client")
     return _registered(reply, method, wanted)
+
+
+def _is_on_this_machine(redirect_uri: str) -> bool:
+    """Also without one: then the sign-in is on another device, and this machine waits."""
+    return not redirect_uri or is_loopback(parse_url(redirect_uri))
 
 
 _METHODS: Final = ("none", "client_secret_basic", "client_secret_post")

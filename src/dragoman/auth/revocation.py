@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from dragoman.auth.errors import AuthProblem
 from dragoman.auth.grants import authenticated
-from dragoman.auth.lock import locked
 from dragoman.errors import SignInFailed
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ async def sign_out(credentials: OAuthCredentials) -> str | None:
 
 
 async def _sign_out(credentials: OAuthCredentials) -> str | None:
-    async with locked(credentials.vault.lock_path(credentials.entry.key)):
+    async with credentials.vault.locked(credentials.entry.key):
         try:
             account = await credentials.load(fresh=True)
         except AuthProblem as problem:  # such as a passphrase that is lost

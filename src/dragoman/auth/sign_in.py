@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 
 from dragoman.auth import grants
 from dragoman.auth.authorization import Attempt, CallbackAnswer, begin, code_in, is_for, scopes_to_request
-from dragoman.auth.callback import CallbackListener, is_free
+from dragoman.auth.callback import BrowserReturn, CallbackListener, is_free
 from dragoman.auth.discovery import Found, IssuerChanged, discover
 from dragoman.auth.errors import AuthProblem, Declined, Refused
-from dragoman.auth.lock import locked
 from dragoman.auth.metadata import check_pkce
 from dragoman.auth.registration import RegistrationRequest, identify
 from dragoman.auth.tokens import Account, Client
@@ -64,7 +63,7 @@ async def _without_browser(
         await _at_identity_provider(
             credentials, entry.identity_provider, screen, seconds, on_device=on_device
         )
-    async with locked(credentials.vault.lock_path(entry.key)):
+    async with credentials.vault.locked(entry.key):
         account = await grants.unattended(credentials, await credentials.load(fresh=True))
         await credentials.save(account)
         return account
@@ -82,7 +81,7 @@ async def _at_identity_provider(
 
     company = idp_credentials(provider, credentials.vault, credentials.learn)
     # One sign-in at a time: the second finds the session of the first.
-    async with locked(company.vault.lock_path(f"{company.entry.key}|sign-in"), seconds):
+    async with company.vault.locked(f"{company.entry.key}|sign-in", seconds):
         if not await has_session(company, provider):
             await _with_person(company, screen, seconds, on_device=on_device)
 
@@ -107,9 +106,7 @@ async def _with_person(
         account = await sign_in_on_device(credentials, account, screen, seconds)
     else:
         check_pkce(found.auth_server, entry.rules)
-        # Redirect URIs that people register by hand usually name localhost.
-        host_name = "127.0.0.1" if entry.client.client_id is None else "localhost"
-        async with CallbackListener(_port(credentials, known), host_name=host_name) as listener:
+        async with _browser_return(credentials, known) as listener:
             wanted = RegistrationRequest(listener.redirect_uri, scopes)
             client = await identify(credentials.http, found.auth_server, entry.client, known, wanted)
             account = grants.new_account(credentials, found, client, scopes)
@@ -122,7 +119,7 @@ async def _in_browser(
     credentials: OAuthCredentials,
     account: Account,
     screen: SignInScreen,
-    listener: CallbackListener,
+    listener: BrowserReturn,
     seconds: float,
 ) -> Account:
     entry = credentials.entry
@@ -136,7 +133,7 @@ async def _in_browser(
             from dragoman.auth.xaa import verify
 
             await verify(credentials, account, nonce)
-        async with locked(credentials.vault.lock_path(entry.key)):
+        async with credentials.vault.locked(entry.key):
             await credentials.save(account)
         succeeded = True
     finally:
@@ -197,6 +194,14 @@ def _known_client(before: Account | None, found: Found) -> Client | None:
     return None if expires is not None and expires < time.time() else before.client
 
 
+def _browser_return(credentials: OAuthCredentials, known: Client | None) -> BrowserReturn:
+    if credentials.browser_return is not None:
+        return credentials.browser_return()
+    # Redirect URIs that people register by hand usually name localhost.
+    host_name = "127.0.0.1" if credentials.entry.client.client_id is None else "localhost"
+    return CallbackListener(_port(credentials, known), host_name=host_name)
+
+
 def _port(credentials: OAuthCredentials, known: Client | None) -> int | None:
     """The port of the entry; else the one that was registered, if it is free."""
     if credentials.entry.callback_port is not None or known is None or not known.redirect_uri:
@@ -206,10 +211,10 @@ def _port(credentials: OAuthCredentials, known: Client | None) -> int | None:
 
 
 async def _answer_of(
-    listener: CallbackListener, attempt: Attempt, screen: SignInScreen, seconds: float
+    listener: BrowserReturn, attempt: Attempt, screen: SignInScreen, seconds: float
 ) -> CallbackAnswer:
     """Shows the page and waits for the browser. A screen that fails or is left ends the attempt."""
-    showing = asyncio.create_task(screen.show_url(attempt.url, listener.deliver))
+    showing = asyncio.create_task(screen.show_url(listener.page_for(attempt.url), listener.deliver))
     waiting = asyncio.create_task(listener.wait(lambda answer: is_for(attempt, answer), seconds))
     try:
         await asyncio.wait([showing, waiting], return_when=asyncio.FIRST_COMPLETED)

@@ -18,7 +18,6 @@ from dragoman.auth.discovery import Found, read_issuer
 from dragoman.auth.entry import ConfiguredClient, Entry
 from dragoman.auth.errors import AuthProblem, Refused
 from dragoman.auth.http import NetworkAccess
-from dragoman.auth.lock import locked
 from dragoman.auth.metadata import AuthServer, Rules
 from dragoman.auth.oauth import OAuthCredentials
 from dragoman.auth.token_endpoint import choose_auth_method, client_authentication, request_token
@@ -28,7 +27,7 @@ from dragoman.auth.tokens import Account, Client, HiddenRepr, positive_number
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from dragoman.auth.stores.base import Vault
+    from dragoman.auth.stores.base import AccountStore
 
 TOKEN_EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
 ID_JAG: Final = "urn:ietf:params:oauth:token-type:id-jag"
@@ -66,7 +65,7 @@ class IdentityProvider(HiddenRepr, frozen=True, kw_only=True):
 
 
 def idp_credentials(
-    idp: IdentityProvider, vault: Vault, learned: Callable[[Iterable[str]], None]
+    idp: IdentityProvider, vault: AccountStore, learned: Callable[[Iterable[str]], None]
 ) -> OAuthCredentials:
     """The sign-in at the identity provider, shared by all servers and processes."""
     learned([secret for secret in (idp.client_secret, idp.id_token) if secret])
@@ -120,7 +119,7 @@ async def _id_token(company: OAuthCredentials, idp: IdentityProvider) -> str:
         return await given_token(idp.id_token, "xaaIdp.idToken")
     if (token := _valid_token(await company.load(fresh=True))) is not None:
         return token
-    async with locked(company.vault.lock_path(company.entry.key)):
+    async with company.vault.locked(company.entry.key):
         account = await company.load(fresh=True)
         if (token := _valid_token(account)) is not None:
             return token  # another process has been faster

@@ -61,7 +61,9 @@ class AuditLog:
 
     def __init__(self, folder: Path, report: Callable[[str], None], session: str) -> None:
         self.path = folder / FILE
-        self._report = report
+        self.report = report
+        self.copy_to: Callable[[Entry], None] | None = None
+        """Called with each entry, besides."""
         self._session = session
         self._pid = os.getpid()
         self._thread = LogThread[Entry]("dragoman audit", self._write_down)
@@ -71,6 +73,8 @@ class AuditLog:
         """Takes an entry over; `started` by `time.time`."""
         entry.time, entry.session, entry.pid = stamp(int(started * 1000)), self._session, self._pid
         entry.arguments = tuple(map(_name, islice(arguments, ARGUMENT_LIMIT)))
+        if self.copy_to is not None:
+            self.copy_to(entry)
         self._thread.put(entry)
 
     def close(self) -> None:
@@ -79,13 +83,13 @@ class AuditLog:
 
     def _write_down(self, batch: list[Entry]) -> None:
         try:
-            data = b"".join(map(_line, batch))
+            data = b"".join(map(line_of, batch))
             log_files.append(self.path, data, limit_bytes=FILE_LIMIT_BYTES, kept=FILES_KEPT)
             self._is_reported = False
         except OSError as error:  # border: the disk
             if not self._is_reported:
                 why = f"the audit log {one_line(str(self.path))} cannot be written: {error.strerror or error}"
-                self._thread.call_on_loop(self._report, why)
+                self._thread.call_on_loop(self.report, why)
             self._is_reported = True
 
 
@@ -100,7 +104,8 @@ _DELETE: Final = 0x7F
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def _line(entry: Entry) -> bytes:
+def line_of(entry: Entry) -> bytes:
+    """The entry as it is written."""
     try:
         line = _encode(entry)
         if len(line) <= TEXT_LIMIT and line.isascii() and _BACKSLASH not in line and _DELETE not in line:

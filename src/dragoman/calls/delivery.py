@@ -152,6 +152,7 @@ class Delivery:
                     progress,
                     limit_seconds,
                     is_kept=is_kept,
+                    call=call,
                 )
                 result = await self.tasks.result(task, options, result)
             if relay is not None:

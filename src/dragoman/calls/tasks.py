@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from typing import Any, Final
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from dragoman.calls.background import BackgroundCalls
 from dragoman.calls.input_rounds import (
@@ -109,6 +110,8 @@ class FollowOptions(Struct, frozen=True):
     """The time limit of the whole call, for the error."""
     is_kept: bool = True
     """Whether a new task can be fetched by its id; not if its call can be."""
+    call: RelatedCall | None = None
+    """The call that questions of the task belong to."""
 
 
 class TaskRunner:
@@ -397,7 +400,8 @@ class _Following:
     @property
     def _related_call(self) -> RelatedCall:
         """The call that questions of the task belong to."""
-        return RelatedCall("tools/call", self._task.tool)
+        call = self._options.call or RelatedCall("tools/call", self._task.tool)
+        return replace(call, task_id=self._task.task_id)
 
     # The modern era: input requests in the state.
 

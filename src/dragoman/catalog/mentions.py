@@ -1,27 +1,17 @@
 """Resources that a person mentions in a text: `@server:uri`.
 
-Finds mentions (pure), and reads them for a model; each failure becomes a sentence. Only a known server makes
-a mention: `me@example.com` and `@types/node` are none. A URI ends at the next space, without the punctuation
-of the sentence around it; one with spaces is quoted, `@server:"file:///my notes"` or, for a server with
-spaces in its name, `@"my server:file:///my notes"`.
+Finds mentions; pure. Only a known server makes a mention: `me@example.com` and `@types/node` are none. A URI
+ends at the next space, without the punctuation of the sentence around it; one with spaces is quoted,
+`@server:"file:///my notes"` or, for a server with spaces in its name, `@"my server:file:///my notes"`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
-from dragoman.catalog.resources import ResourceContents
-from dragoman.cleaning import for_model, one_line
-from dragoman.content.blocks import Block, TextBlock
-from dragoman.content.media import Media
-from dragoman.errors import DragomanError
 from dragoman.wire.uris import URI_LIMIT, is_usable
-
-MENTION_LIMIT: Final = 20
-"""Resources that are read for one text."""
 
 _AT = re.compile(r"""(?<![\w@.%+/-])@""")
 _REST = re.compile(rf"\S{{1,{URI_LIMIT + 1}}}")
@@ -35,9 +25,9 @@ class Mention(NamedTuple):
     """Where in the text it begins, and where it ends."""
     end: int
 
-
-class Reads(Protocol):
-    async def read(self, server: str, uri: str) -> ResourceContents: ...
+    @property
+    def name(self) -> str:
+        return f"{self.server}:{self.uri}"
 
 
 def find_mentions(text: str, servers: Collection[str]) -> list[Mention]:
@@ -94,27 +84,3 @@ def _without_punctuation(uri: str) -> str:
         else:
             break
     return uri
-
-
-async def read_mentions(
-    mentions: Sequence[Mention], resources: Reads, media: Media | None = None
-) -> tuple[Block, ...]:
-    """What the mentions name, for a model, each under its name; read side by side."""
-    shows = media or Media()
-    wanted = list(dict.fromkeys((mention.server, mention.uri) for mention in mentions))
-    found = await asyncio.gather(*(_read(*each, resources, shows) for each in wanted[:MENTION_LIMIT]))
-    blocks = [block for each in found for block in each]
-    if len(wanted) > MENTION_LIMIT:
-        blocks.append(TextBlock(f"[{len(wanted) - MENTION_LIMIT} more mentions were not read]"))
-    return tuple(blocks)
-
-
-async def _read(server: str, uri: str, resources: Reads, media: Media) -> tuple[Block, ...]:
-    name = f"@{one_line(server, 200)}:{one_line(uri, 500)}"
-    try:
-        contents = await resources.read(server, uri)
-    except DragomanError as error:
-        hint = f" {error.hint}" if error.hint else ""
-        return (TextBlock(f"[{name} could not be read: {for_model(str(error), 2048)}.{hint}]"),)
-    shown = await media.shown(contents.contents, owner=contents.server)
-    return (TextBlock(f"[{name}, as the server gave it:]"), *shown)

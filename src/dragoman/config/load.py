@@ -52,6 +52,8 @@ from dragoman.transport_types import IN_PROCESS
 class Configuration(Struct, frozen=True, kw_only=True):
     sources: Sources
     servers: Mapping[str, ConfiguredServer]
+    set_aside: Mapping[str, ConfiguredServer] = {}
+    """Servers that are not this host's: hosts of single accounts have them (`Host.for_account`)."""
     dropped: tuple[Dropped, ...]
     problems: tuple[str, ...]
     settings: Settings
@@ -115,6 +117,16 @@ class Configuration(Struct, frozen=True, kw_only=True):
         """Only some of the servers."""
         kept = {name: server for name, server in self.servers.items() if name in names}
         return structs.replace(self, servers=kept)
+
+    def setting_aside(self, names: Collection[str]) -> Configuration:
+        """These servers are left to the hosts of single accounts."""
+        kept = {name: server for name, server in self.servers.items() if name not in names}
+        aside = {name: server for name, server in self.servers.items() if name in names}
+        return structs.replace(self, servers=kept, set_aside=aside)
+
+    def of_set_aside(self) -> Configuration:
+        """The configuration of a host that has what this one leaves out."""
+        return structs.replace(self, servers=self.set_aside, set_aside={})
 
     def with_current_policy(self) -> Configuration:
         """This configuration, or what the files say now if one of those that can forbid something changed."""

@@ -28,10 +28,17 @@ class ConnectLimiter:
             yield
             return
         await free.acquire()
-        timer = asyncio.get_running_loop().call_later(PLACE_SECONDS, free.release)
+        is_held = True
+
+        def release() -> None:
+            nonlocal is_held
+            if is_held:
+                is_held = False
+                free.release()
+
+        timer = asyncio.get_running_loop().call_later(PLACE_SECONDS, release)
         try:
             yield
         finally:
-            if timer.when() > asyncio.get_running_loop().time():
-                timer.cancel()
-                free.release()
+            timer.cancel()
+            release()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
@@ -28,10 +29,11 @@ from dragoman.urls import parse_url
 if TYPE_CHECKING:  # aiohttp is loaded when the first remote server is connected
     import ssl
 
+    from dragoman.auth.callback import BrowserReturn
     from dragoman.auth.entry import Entry
     from dragoman.auth.http import NetworkAccess
     from dragoman.auth.oauth import OAuthCredentials
-    from dragoman.auth.stores.base import Vault
+    from dragoman.auth.stores.base import AccountStore
     from dragoman.auth.xaa import IdentityProvider
     from dragoman.config.schema import XaaIdpConfig
     from dragoman.credentials import Credentials
@@ -39,6 +41,19 @@ if TYPE_CHECKING:  # aiohttp is loaded when the first remote server is connected
     from dragoman.transports.web import Network
 
 MakeTransport = Callable[[], Transport]
+
+
+class AccountOptions(NamedTuple):
+    """How the servers of one account's host are signed in to (`Host.for_account`)."""
+
+    identity: str
+    """Takes the place of `oauth.identity` in every entry."""
+    store: AccountStore | None = None
+    """Where the tokens are, if not in the secret store of this machine."""
+    browser_return: Callable[[str], BrowserReturn] | None = None
+    """By server: to where the browser returns, if not to a port of this machine."""
+    advice: Callable[[str], str] | None = None
+    """By server: what to do where a sign-in is needed."""
 
 
 class TransportDependencies:
@@ -63,13 +78,17 @@ class TransportDependencies:
         """The origins that the program itself names for that token."""
         self.identity_provider: Callable[[], XaaIdpConfig | None] = lambda: None
         """The company's identity provider, for servers with `oauth.xaa`."""
-        self._vault: Vault | None = None
+        self.account: AccountOptions | None = None
+        """Set for the host of one account."""
+        self._vault: AccountStore | None = None
         self.learned: Callable[[str, Iterable[str]], None] = lambda server, secrets: None
         """Called with the server and the authentication headers that a helper gave."""
 
     @property
-    def vault(self) -> Vault:
-        """The stored secrets, one object for all servers of a host."""
+    def vault(self) -> AccountStore:
+        """The stored accounts, one object for all servers of a host."""
+        if self.account is not None and self.account.store is not None:
+            return self.account.store
         if self._vault is None:
             from dragoman.auth.stores.base import Vault
 
@@ -119,16 +138,41 @@ def oauth_credentials(
 ) -> OAuthCredentials | None:
     """The tokens of one server, shared by its transports; None if no sign-in is used. `is_given`: no file
     defines the server."""
+    account = dependencies.account
+    if account is not None:
+        check_takes_accounts(name, config)
     if not takes_oauth(config):
         return None
     from dragoman.auth.oauth import OAuthCredentials
 
     entry = _oauth_entry(name, config, dependencies.identity_provider())
-    return OAuthCredentials(
-        structs.replace(entry, is_given=is_given),
+    entry = structs.replace(entry, is_given=is_given)
+    credentials = OAuthCredentials(
+        entry if account is None else structs.replace(entry, identity=account.identity),
         dependencies.vault,
         lambda: _network_access(name, config),
         lambda secrets: dependencies.learned(name, secrets),
+    )
+    if account is not None and account.browser_return is not None:
+        credentials.browser_return = partial(account.browser_return, name)
+    if account is not None and account.advice is not None:
+        credentials.advice = account.advice(name)
+    return credentials
+
+
+def check_takes_accounts(name: str, config: ServerConfig) -> None:
+    """`ConfigError` for a server at which several people cannot have an account each."""
+    oauth = config.oauth or OAuthConfig()
+    if not takes_oauth(config):
+        cause = "takes no sign-in"
+    elif oauth.xaa or oauth.grant != "authorization_code":
+        cause = "gets its tokens without the sign-in of a person"
+    else:
+        return
+    raise ConfigError(
+        f"server {name!r} {cause}, so that callers cannot have accounts of their own there",
+        hint="Needed is a server of type http or sse, whose entry has none of: Authorization header, "
+        "headersHelper, oauth.grant, oauth.xaa.",
     )
 
 

@@ -27,8 +27,8 @@ from dragoman.interaction import RelatedCall
 from dragoman.protocol import Era, LogLevel
 from dragoman.questions import OpenQuestion, current_question, sampling_depth
 from dragoman.transports.base import About, Details, Transport, TransportFailure
-from dragoman.wire.codec import encode_notification
-from dragoman.wire.messages import MessageId
+from dragoman.wire.codec import Unreadable, decode_as, encode_notification
+from dragoman.wire.messages import ABSENT, MessageId
 from dragoman.wire.peer import Peer, Progress, ProgressCallback
 
 CAUSE_WAIT_SECONDS: Final = 1.0
@@ -109,6 +109,26 @@ class SessionEvents(Struct, frozen=True):
     """A request was refused with 401: perhaps the credentials are dead, perhaps only it needs others."""
     call_ended: Callable[[int], None]
     """A call, by its request id, that the server may have asked something about, has ended in any way."""
+
+
+class _TaskNamed(Struct, frozen=True, rename={"task": "io.modelcontextprotocol/related-task"}):
+    task: dict[str, Any] = {}
+
+
+class _Asked(Struct, rename={"meta": "_meta"}):
+    meta: _TaskNamed = _TaskNamed()
+
+
+def _calls_of_task(calls: Mapping[int, OpenCall], params: Raw) -> Mapping[int, OpenCall]:
+    """Those of the calls that a request of the server names by their task; all if it names none of them."""
+    if params is ABSENT or not any(each.call.task_id for each in calls.values()):
+        return calls
+    try:
+        task_id = decode_as(_Asked, params).meta.task.get("taskId")
+    except Unreadable:
+        return calls
+    named = {key: each for key, each in calls.items() if task_id and each.call.task_id == task_id}
+    return named or calls
 
 
 class Session:
@@ -490,7 +510,8 @@ class Session:
 
     def asked(self, request_id: MessageId, method: str, params: Raw) -> None:
         if self._driver.servers_may_ask:
-            self._events.asked(self, request_id, method, params, self._possible_calls())
+            calls = _calls_of_task(self._possible_calls(), params)
+            self._events.asked(self, request_id, method, params, calls)
         else:
             self._events.logged(
                 "warning", f"it sent the request {method[:200]}, which this era forbids; ignored"

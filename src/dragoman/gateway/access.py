@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dragoman.addresses import parse_address
-from dragoman.gateway.settings import EVERYTHING, CallerEntry, Selection
+from dragoman.gateway.settings import EVERYTHING, CallerEntry, Rights
 from dragoman.interaction import LOCAL_CALLER, Caller
 
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -34,7 +34,7 @@ class KnownCaller(Struct, frozen=True):
     """A caller that was identified, and what it may use."""
 
     caller: Caller
-    selections: tuple[Selection, ...] = (EVERYTHING,)
+    selections: tuple[Rights, ...] = (EVERYTHING,)
     """What it may use is in one of these."""
     calls_per_minute: int | None = None
 
@@ -42,6 +42,14 @@ class KnownCaller(Struct, frozen=True):
     def key(self) -> str:
         """The same for the same caller with the same rights, in every replica."""
         return f"{hashlib.sha256(msgspec.json.encode(self.selections)).hexdigest()[:16]} {self.caller.id}"
+
+    def at(self, view: str) -> KnownCaller:
+        """The caller with the rights that it has in a view, or outside of every view; `Refused` if it may
+        not use the path."""
+        held = tuple(each for each in self.selections if each.hold_at(view))
+        if self.selections and not held:
+            raise Refused(403, "the caller may only use the paths of its views")
+        return self if held == self.selections else structs.replace(self, selections=held)
 
 
 LOCAL: Final = KnownCaller(LOCAL_CALLER)

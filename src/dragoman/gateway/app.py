@@ -1,13 +1,15 @@
 """The HTTP server of the gateway: its paths, and the checks before each request.
 
 The order is the security model: the addresses that a request names, then its caller, then the handler. Only
-`/healthz` and `/readyz` need no token; they say nothing about servers.
+`/healthz`, `/readyz` and the pages for the sign-ins of callers need no token; they say nothing about servers,
+except its name to a browser with the link of a sign-in.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -15,15 +17,20 @@ from time import monotonic
 from typing import Final
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from msgspec import Struct
 
+from dragoman.auth import pages
 from dragoman.cleaning import one_line
 from dragoman.errors import ConfigError
 from dragoman.gateway.access import Addresses, Identify, KnownCaller, Refused
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.http import StreamableHttp
+from dragoman.gateway.http import BODY_SECONDS, StreamableHttp
+from dragoman.gateway.outbox import NotReading
 from dragoman.gateway.sessions import Sessions
+from dragoman.gateway.sign_in_pages import NOT_EXPECTED, PAGE, RETURN, TOKEN, PageRequest
 from dragoman.gateway.sse import HttpWithSse
+from dragoman.gateway.streams import DISCONNECTED, disconnect
 from dragoman.gateway.websocket import WebSockets
 from dragoman.interaction import Caller
 
@@ -31,8 +38,16 @@ BODY_LIMIT_BYTES: Final = 16 * 1024 * 1024
 CLEANING_SECONDS: Final = 60.0
 REQUEST_LIMIT: Final = 2000
 """Requests and streams of one caller that are open at the same time."""
+FORM_LIMIT_BYTES: Final = 4096
+"""Of the form of a page."""
 DRAIN_SECONDS: Final = 10.0
 """How long requests that are being answered may take when the gateway ends."""
+
+LINE_LIMIT: Final = 16 * 1024
+"""Of a line of a request: browsers return from a sign-in with a long URL."""
+_log: Final = logging.getLogger(__name__)
+# A request that cannot be read is repeated in its error, with the code that it may contain.
+_log.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError)))
 
 Answer = Callable[[web.Request, KnownCaller], Awaitable[web.StreamResponse]]
 
@@ -53,13 +68,20 @@ async def serve_http(gateway: Gateway, options: HttpOptions) -> AsyncGenerator[i
     """Serves clients over HTTP for as long as the block lasts; gives the port."""
     server = _HttpServer(gateway, options)
     runner = web.AppRunner(
-        server.app(), handler_cancellation=True, access_log=None, shutdown_timeout=DRAIN_SECONDS
+        server.app(),
+        handler_cancellation=True,
+        access_log=None,
+        logger=_log,
+        max_line_size=LINE_LIMIT,
+        shutdown_timeout=DRAIN_SECONDS,
     )
     await runner.setup()
     try:
         site = web.TCPSite(runner, options.host, options.port, reuse_address=True)
         await _listen(site, options)
         port: int = runner.addresses[0][1]
+        if gateway.callers is not None and not gateway.callers.pages.url:
+            gateway.callers.pages.url = f"http://127.0.0.1:{port}"
         server.addresses = Addresses.of(options.host, port, options.more_hosts)
         cleaning = asyncio.create_task(server.clean())
         try:
@@ -92,6 +114,8 @@ class _HttpServer:
         self.addresses = Addresses()
         self.sessions = Sessions(gateway, monotonic)
         self._open: Counter[Caller] = Counter()
+        self._requests: dict[int, tuple[web.Request, KnownCaller, str]] = {}
+        """Requests that are open, by identity: with their callers and views."""
         self._is_idle = asyncio.Event()
         self._is_draining = False
 
@@ -113,7 +137,12 @@ class _HttpServer:
                 "GET": streamable.get,
                 "DELETE": streamable.delete,
             }
-            routes[f"/mcp/{view}" if view else "/mcp"] = methods
+            path = f"/mcp/{view}" if view else "/mcp"
+            app.router.add_route("*", path, self._checked(methods, view))
+        if self._gateway.callers is not None:
+            app.router.add_get(f"{PAGE}/{{sign_in}}", self._sign_in_page, allow_head=False)
+            app.router.add_post(f"{PAGE}/{{sign_in}}", self._sign_in_page)
+            app.router.add_get(RETURN, self._sign_in_page, allow_head=False)
         for path, document in self._options.documents.items():
             app.router.add_get(path, self._document(document))
         for path, methods in routes.items():
@@ -133,23 +162,51 @@ class _HttpServer:
                     self._is_idle.clear()
                     await self._is_idle.wait()
         await self.sessions.close()
+        if self._gateway.callers is not None:
+            await self._gateway.callers.close()
 
     async def clean(self) -> None:
         while True:
             await asyncio.sleep(CLEANING_SECONDS)
             await self.sessions.end_idle()
+            if self._gateway.callers is not None:
+                self._gateway.callers.close_idle()
+            await self._check_streams()
+
+    async def _check_streams(self) -> None:
+        """Disconnects the streams of callers whose token is not valid any more, or gives other rights now.
+        Single calls that are being answered may end."""
+        for request, caller, view in list(self._requests.values()):
+            if request.method != "GET":
+                continue
+            try:
+                known = await self._options.identify(request.headers.getall("Authorization", []))
+                is_same = known.at(view) == caller
+            except Refused as refused:
+                is_same = refused.status == 503  # tokens cannot be checked now
+            if not is_same and id(request) in self._requests:
+                disconnect(request, "its token is not valid any more")
 
     def _checked(
-        self, methods: Mapping[str, Answer]
+        self, methods: Mapping[str, Answer], view: str = ""
     ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
             try:
                 self.addresses.check(request.headers.getall("Host", []), request.headers.getall("Origin", []))
-                caller = await self._options.identify(request.headers.getall("Authorization", []))
+                known = await self._options.identify(request.headers.getall("Authorization", []))
+                caller = known.at(view)
                 answer = methods.get(request.method)
                 if answer is None:
                     raise Refused(405, "the method is not allowed", {"Allow": ", ".join(methods)})
-                return await self._counted(answer, request, caller)
+                try:
+                    self._requests[id(request)] = (request, caller, view)
+                    return await self._counted(answer, request, caller)
+                finally:
+                    del self._requests[id(request)]
+                    if DISCONNECTED in request:
+                        self._gateway.disconnected(caller.caller, request[DISCONNECTED])
+            except NotReading:
+                return web.Response(status=408)  # it is not sent: the connection has ended
             except Refused as refused:
                 self._gateway.metrics.refused[refused.status] += 1
                 return web.json_response(
@@ -173,6 +230,19 @@ class _HttpServer:
                 del self._open[caller]
                 self._is_idle.set()
 
+    async def _sign_in_page(self, request: web.Request) -> web.Response:
+        """A page for a browser, which has no token. It says nothing about servers but their names."""
+        assert self._gateway.callers is not None
+        try:
+            origins = request.headers.getall("Origin", []) if request.method == "POST" else []
+            self.addresses.check(request.headers.getall("Host", []), origins)
+            asked = await _page_request(request)
+            answer = await self._gateway.callers.pages.answer(asked)
+        except Refused as refused:
+            self._gateway.metrics.refused[refused.status] += 1
+            answer = NOT_EXPECTED
+        return pages.response(answer.body, answer.status, answer.headers)
+
     async def _metrics(self, request: web.Request, caller: KnownCaller) -> web.StreamResponse:
         gateway = self._gateway
         text = gateway.metrics.text(
@@ -181,6 +251,7 @@ class _HttpServer:
             clients=gateway.client_count,
             sessions=len(self.sessions),
             requests_open=self._open.total(),
+            caller_hosts_open=0 if gateway.callers is None else len(gateway.callers),
         )
         return web.Response(text=text, headers={"Content-Type": "text/plain; version=0.0.4"})
 
@@ -202,3 +273,18 @@ class _HttpServer:
         if any(view.status == "pending" for view in self._gateway.host.servers.values()):
             return web.Response(status=503, text="connecting\n")
         return web.Response(text="ok\n")
+
+
+async def _page_request(request: web.Request) -> PageRequest:
+    sign_in = request.match_info.get("sign_in", "")
+    token: str | None = None
+    if request.method == "POST":
+        if (request.content_length or FORM_LIMIT_BYTES) >= FORM_LIMIT_BYTES:
+            raise Refused(413, "the form is too large")
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                field = (await request.post()).get(TOKEN)
+        except TimeoutError:
+            raise Refused(408, "the form took too long") from None
+        token = field if isinstance(field, str) else ""
+    return PageRequest(sign_in, dict(request.cookies), token, "" if sign_in else str(request.rel_url))

@@ -8,7 +8,7 @@ servers have the same.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, Protocol, TypeVar
 
 PREFIX: Final = "mcp__"
@@ -31,12 +31,12 @@ N = TypeVar("N", bound=Named)
 L = TypeVar("L", bound=Located)
 
 
-def exposed(things: Iterable[N], *, plain: bool) -> dict[str, N]:
-    """By the name that clients use, in the same order."""
+def exposed(things: Iterable[N], *, plain: bool, taken: Collection[str] = ()) -> dict[str, N]:
+    """By the name that clients use, in the same order. `taken`: plain names that none of them may have."""
     things = list(things)
     whole = [thing.name.removeprefix(PREFIX) for thing in things]
     # A tool of one server may be called like another's with its prefix.
-    counts = Counter(thing.wire_name for thing in things) + Counter(whole)
+    counts = Counter(thing.wire_name for thing in things) + Counter(whole) + Counter(taken)
     return {
         thing.wire_name if plain and counts[thing.wire_name] == 1 else name: thing
         for name, thing in zip(whole, things)

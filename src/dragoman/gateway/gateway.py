@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from dragoman.catalog.naming import qualify
 from dragoman.catalog.tools import ServerTool
+from dragoman.cleaning import one_line
 from dragoman.events import (
+    ConfigurationChanged,
     Event,
     PromptsChanged,
     ResourcesChanged,
@@ -20,16 +23,20 @@ from dragoman.events import (
     ToolsChanged,
 )
 from dragoman.gateway.access import KnownCaller
+from dragoman.gateway.callers import CallerHosts, CallerServers, offers
 from dragoman.gateway.exposed import PREFIX, exposed
 from dragoman.gateway.handlers import ClientHandlers
 from dragoman.gateway.metrics import Metrics
 from dragoman.gateway.questions import ClientQuestions, RunningRequest
 from dragoman.gateway.replicas import Replicas
-from dragoman.gateway.settings import View
+from dragoman.gateway.settings import SEARCH_NAMES, View
+from dragoman.gateway.shared_audit import SharedAudit
 from dragoman.gateway.store.base import Store
 from dragoman.gateway.store.redis import RedisStore
 from dragoman.gateway.store.sqlite import SqliteStore
+from dragoman.gateway.tool_search import FoundTools
 from dragoman.host import Host
+from dragoman.interaction import Caller
 from dragoman.version import VERSION
 from dragoman.wire.server.connection import ClientConnection
 from dragoman.wire.server.request import Send
@@ -57,28 +64,44 @@ class Gateway:
         plain_names: bool = False,
         views: Mapping[str, View] | None = None,
         store: Store | None = None,
+        callers: CallerHosts | None = None,
     ) -> None:
         """`questions`: the host's interaction and sampler. `plain_names`: see `exposed.py`. `store`: without
-        one, everything ends with the process."""
+        one, everything ends with the process. `callers`: where these have servers of their own."""
         self.host = host
         self.questions = questions
         self.plain_names = plain_names
         self.views = {"": View(), **(views or {})}
         self.store: Store = store or SqliteStore()
+        if isinstance(self.store, SqliteStore):
+            self.store.report = lambda problem: self.report(problem)
         self.replicas = Replicas(self, store) if isinstance(store, RedisStore) else None
         """The other replicas, where there can be any."""
         if self.replicas is not None:
             questions.replica = self.replicas.name
+        log = host.audit_log()
+        self._audit = SharedAudit(store, log) if isinstance(store, RedisStore) and log is not None else None
         self.metrics = Metrics()
-        self._connections: set[ClientConnection] = set()
-        self._running: dict[str, list[RunningRequest]] = {}
+        self.report: Callable[[str], None] = _ignore
+        """Called with what the operator of the gateway should know."""
+        self.callers = callers
+        if callers is not None:
+            callers.on_open = self._own_opened
+            if self.replicas is not None:
+                callers.share_with(self.replicas)
+        self._connections: dict[ClientConnection, KnownCaller] = {}
+        self._running: dict[tuple[Host, str], list[RunningRequest]] = {}
         """By server, the requests of clients that it is answering."""
         self._names: dict[str, dict[str, str]] = {}
         """By view, and by the name that clients use: the qualified name of a tool."""
         self._instructions: dict[tuple[object, str], str | None] = {}
         """By the rights of a caller, and by view."""
+        self._found: dict[tuple[object, str], FoundTools] = {}
+        """The same, for searching."""
         self._is_current = False
         """Whether names and instructions are those of now."""
+        self._version = 0
+        """How often they were dropped."""
 
     def view(self, name: str) -> View:
         return self.views[name]
@@ -87,48 +110,88 @@ class Gateway:
         """The name by which patterns in the gateway's settings know a tool."""
         return tool.name.removeprefix(PREFIX)
 
-    def tools(self, view: str = "") -> Mapping[str, ServerTool]:
-        """By the name that clients of the view use, every tool of which no rule denies every call."""
+    def tools(self, view: str = "", own: CallerServers | None = None) -> Mapping[str, ServerTool]:
+        """By the name that clients of the view use, every tool of which no rule denies every call. `own`: the
+        caller's own servers."""
         chosen = self.views[view]
+        taken = SEARCH_NAMES if chosen.tool_search else ()
+        every = self.host.tools()
+        if own is not None:
+            every = sorted([*every, *own.tools()], key=lambda tool: tool.name)
         offered = {
             name: tool
-            for name, tool in exposed(self.host.tools(), plain=self.plain_names).items()
-            if chosen.offers_tool(tool.server, self.name_of(tool))
+            for name, tool in exposed(every, plain=self.plain_names, taken=taken).items()
+            if offers(chosen, tool, self.name_of(tool))
         }
         renamed = {chosen.rename[name]: tool for name, tool in offered.items() if name in chosen.rename}
         # A name that the view gives is never another tool's.
         kept = {n: tool for n, tool in offered.items() if n not in chosen.rename and n not in renamed}
         found = {**renamed, **kept}
-        self._names[view] = {name: tool.name for name, tool in found.items()}
+        self._names_for(own)[view] = {name: tool.name for name, tool in found.items()}
         return found
 
-    def tool(self, name: str, view: str = "") -> ServerTool | None:
+    def tool(self, name: str, view: str = "", own: CallerServers | None = None) -> ServerTool | None:
         """The tool that clients of the view call so; None if `tools` does not have it."""
         self._update()
-        if view not in self._names:
-            self.tools(view)
-        qualified = self._names[view].get(name)
-        return None if qualified is None else self.host.tool(qualified)
+        names = self._names_for(own)
+        if view not in names:
+            self.tools(view, own)
+        qualified = names[view].get(name)
+        if qualified is None:
+            return None
+        return self.host.tool(qualified) or (None if own is None else own.tool(qualified))
+
+    async def find_tool(self, name: str, view: str, own: CallerServers | None) -> ServerTool | None:
+        """The same; waits for servers of the caller that are being connected."""
+        tool = self.tool(name, view, own)
+        if tool is None and own is not None:
+            await own.connected()
+            tool = self.tool(name, view, own)
+        return tool
+
+    def _names_for(self, own: CallerServers | None) -> dict[str, dict[str, str]]:
+        if own is None:
+            return self._names
+        if own.names_version != self._version:
+            own.names_version = self._version
+            own.lists_changed()
+        return own.names
 
     def _update(self) -> None:
         if not self._is_current:
             self._is_current = True
+            self._version += 1
             self._names.clear()
             self._instructions.clear()
+            self._found.clear()
 
     def instructions(self, handlers: ClientHandlers) -> str | None:
         """Those of the servers of which the client may use something."""
         self._update()
-        key = (handlers.rights, handlers.view)
-        if key not in self._instructions:
-            servers = {tool.server for tool in self.tools(handlers.view).values() if handlers.may_call(tool)}
+        own, key = handlers.own, (handlers.rights, handlers.view)
+        self._names_for(own)
+        known = self._instructions if own is None else own.instructions
+        if key not in known:
+            tools = self.tools(handlers.view, own).values()
+            servers = {tool.server for tool in tools if handlers.may_call(tool)}
+            found = {**self.host.instructions(), **({} if own is None else own.host.instructions())}
             texts = [
                 f"## {name}\n{text}"
-                for name, text in self.host.instructions().items()
+                for name, text in found.items()
                 if name in servers or handlers.may_use(name)
             ]
-            self._instructions[key] = "\n\n".join(texts) or None
-        return self._instructions[key]
+            known[key] = "\n\n".join(texts) or None
+        return known[key]
+
+    def found_tools(self, handlers: ClientHandlers, tools: Mapping[str, ServerTool]) -> FoundTools:
+        """These tools, which are all that the client may use, for searching."""
+        own, key, view = handlers.own, (handlers.rights, handlers.view), handlers.view
+        known = self._found if own is None else own.found
+        found = known.get(key)
+        if found is None or not found.are_of(tools):
+            fixed = partial(self.fixed_arguments, view=view)
+            found = known[key] = FoundTools(tools, self.views[view], fixed)
+        return found
 
     def fixed_arguments(self, tool: ServerTool, view: str) -> Mapping[str, Any]:
         """The arguments that a view fixes for a tool, by every name that the tool has or could have there:
@@ -155,11 +218,11 @@ class Gateway:
         handlers = ClientHandlers(self, caller, view)
         connection = ClientConnection(self._service(handlers), send, session, self._first_id())
         handlers.updated = connection.resource_updated
-        self._connections.add(connection)
+        self._connections[connection] = caller
         try:
             yield connection
         finally:
-            self._connections.discard(connection)
+            del self._connections[connection]
             await connection.close()
             await handlers.close()
 
@@ -178,16 +241,16 @@ class Gateway:
         )
 
     @contextlib.contextmanager
-    def running(self, server: str, request: RunningRequest) -> Generator[None]:
+    def running(self, host: Host, server: str, request: RunningRequest) -> Generator[None]:
         """Notes that a server is answering a client's request, for as long as the block lasts."""
-        requests = self._running.setdefault(server, [])
+        requests = self._running.setdefault((host, server), [])
         requests.append(request)
         try:
             yield
         finally:
             requests.remove(request)
             if not requests:
-                self._running.pop(server, None)
+                self._running.pop((host, server), None)
 
     @property
     def client_count(self) -> int:
@@ -198,15 +261,24 @@ class Gateway:
     async def run(self) -> None:
         """Passes on what servers and other replicas report, until the host is closed."""
         if self.replicas is None:
-            return await self._report()
-        listening = asyncio.create_task(self.replicas.run())
+            return await self._report(self.host, self.host.events())
+        sharing = [asyncio.create_task(self.replicas.run())]
+        if self._audit is not None:
+            sharing.append(asyncio.create_task(self._audit.run()))
         try:
-            await self._report()
+            await self._report(self.host, self.host.events())
         finally:
-            listening.cancel()
-            await asyncio.wait([listening])
+            for task in sharing:
+                task.cancel()
+            await asyncio.wait(sharing)
 
-    async def _report(self) -> None:
+    def _own_opened(self, own: CallerServers) -> asyncio.Task[None]:
+        return asyncio.create_task(self._report(own.host, own.events, own))
+
+    async def _report(
+        self, host: Host, events: AsyncIterator[Event], own: CallerServers | None = None
+    ) -> None:
+        """Passes on what the servers of one host report; those of a caller, to its clients alone."""
         changed: set[ListKind] = set()
         timer: asyncio.TimerHandle | None = None
         loop = asyncio.get_running_loop()
@@ -214,17 +286,24 @@ class Gateway:
         def report() -> None:
             kinds = sorted(changed)
             changed.clear()
-            for connection in list(self._connections):
-                for kind in kinds:
-                    connection.list_changed(kind)
+            for connection, known in list(self._connections.items()):
+                if own is None or known.caller == own.caller:
+                    for kind in kinds:
+                        connection.list_changed(kind)
 
-        async for event in self.host.events():
+        async for event in events:
             self.metrics.note(event)
             if isinstance(event, ServerLogged):
-                self._logged(event)
+                self._logged(host, event)
+            elif isinstance(event, ConfigurationChanged):
+                for problem in event.problems if own is None else ():  # those of the shared host are the same
+                    self.report(problem)
             elif kinds := _KINDS.get(type(event)):
-                self._is_current = False
-                self._tell_replicas(event)
+                if own is None:
+                    self._is_current = False
+                    self._tell_replicas(event)
+                else:
+                    own.lists_changed()
                 if not changed:
                     timer = loop.call_later(PAUSE_SECONDS, report)
                 changed.update(kinds)
@@ -239,15 +318,23 @@ class Gateway:
         elif event.status != "connected":
             self.replicas.server_lost(event.server)
 
-    def _logged(self, event: ServerLogged) -> None:
+    def _logged(self, host: Host, event: ServerLogged) -> None:
         """A log message goes to the client for which the server works; if these are several, to none: it may
         contain what concerns another one."""
-        requests = self._running.get(event.server, ())
+        requests = self._running.get((host, event.server), ())
         if event.is_message and len(requests) == 1:
             requests[0].request.log(event.level, event.text, event.logger or event.server)
+
+    def disconnected(self, caller: Caller, reason: str) -> None:
+        """A client was disconnected for a reason of its own."""
+        self.metrics.disconnected[reason] += 1
+        self.report(f"a client of {one_line(caller.id, 200)} was disconnected: {reason}")
 
     async def close(self) -> None:
         """Ends subscriptions with their results, and calls that wait for answers."""
         for connection in list(self._connections):
             connection.end_subscriptions()
         self.questions.close()
+
+
+def _ignore(text: str) -> None: ...

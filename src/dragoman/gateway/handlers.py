@@ -7,16 +7,15 @@ denies is not listed, and is answered like what does not exist.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import secrets
 from collections.abc import Callable, Coroutine, Generator, Mapping
-from contextlib import contextmanager
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from dragoman import tracing
-from dragoman.calls.prompts import Prompts
-from dragoman.calls.resources import Resources
 from dragoman.calls.tool_call import new_call_id
 from dragoman.catalog.prompts import Prompt
 from dragoman.catalog.resources import Resource, ResourceTemplate
@@ -30,20 +29,23 @@ from dragoman.errors import (
     UnknownTool,
 )
 from dragoman.gateway.access import KnownCaller
+from dragoman.gateway.callers import CallerHosts, CallerServers, SignInOffer, offers
 from dragoman.gateway.exposed import exposed, exposed_uris, server_in
-from dragoman.gateway.questions import RunningRequest
+from dragoman.gateway.questions import PAGE_SECONDS, RunningRequest
+from dragoman.gateway.reach import Reach
 from dragoman.gateway.results import (
     block_value,
     completion_result,
-    failed_result,
     listed_prompt,
     listed_resource,
     listed_tool,
     result_of,
     template_of,
+    text_result,
     uri_of,
     without_nulls,
 )
+from dragoman.gateway.tool_search import CALL, Question
 from dragoman.protocol import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -52,6 +54,8 @@ from dragoman.protocol import (
     META_LOG_LEVEL,
     MISSING_CLIENT_CAPABILITY,
 )
+from dragoman.servers.status import ServerStatus
+from dragoman.toolbox import SEARCH, WAIT_SECONDS, is_connecting
 from dragoman.wire.peer import Progress
 from dragoman.wire.server.request import ClientRequest
 from dragoman.wire.server.service import Handler, Json, RequestError, ResourceNotFound, Result
@@ -59,6 +63,7 @@ from dragoman.wire.server.service import Handler, Json, RequestError, ResourceNo
 if TYPE_CHECKING:
     from dragoman.gateway.gateway import Gateway
 
+T = TypeVar("T")
 
 TOO_MANY: Final = -32029
 """The code for a caller that makes too many calls."""
@@ -104,7 +109,6 @@ class ClientHandlers:
 
     def __init__(self, gateway: Gateway, known: KnownCaller, view: str) -> None:
         self._gateway = gateway
-        self._host = gateway.host
         self._known = known
         self._caller = known.caller
         self.view = view
@@ -114,15 +118,32 @@ class ClientHandlers:
         self.updated: Callable[[str], None] = _ignore
         """Called with the URI of a resource that has changed."""
 
-    @cached_property
-    def _resources(self) -> Resources:
-        return self._host.resources.for_caller(self._caller)
+    @property
+    def own(self) -> CallerServers | None:
+        """The caller's own servers, if they are open; they are while a request is handled."""
+        return None if self._gateway.callers is None else self._gateway.callers.find(self._caller)
 
-    @cached_property
-    def _prompts(self) -> Prompts:
-        return self._host.prompts.for_caller(self._caller)
+    @property
+    def _reach(self) -> Reach:
+        own = self.own
+        return Reach(self._gateway.host, None if own is None else own.host, self._caller)
 
     def table(self) -> Mapping[str, Handler]:
+        handlers = self._handlers()
+        if self._gateway.callers is None:
+            return handlers
+        return {method: self._with_own(self._gateway.callers, each) for method, each in handlers.items()}
+
+    def _with_own(self, callers: CallerHosts, handler: Handler) -> Handler:
+        async def handle(request: ClientRequest) -> Result:
+            async with callers.serving(self._known) as own:
+                if own is not None and request.method.endswith("/list"):
+                    await own.first_settled()
+                return await handler(request)
+
+        return handle
+
+    def _handlers(self) -> Mapping[str, Handler]:
         return {
             "tools/list": self._list_tools,
             "tools/call": self._call,
@@ -145,18 +166,27 @@ class ClientHandlers:
     # Tools.
 
     async def _list_tools(self, request: ClientRequest) -> Result:
-        found = self._gateway.tools(self.view).items()
-        return {
-            "tools": [
-                listed_tool(name, tool, self._gateway.fixed_arguments(tool, self.view))
-                for name, tool in found
-                if self.may_call(tool)
-            ]
-        }
+        found, searching = self._usable_tools(), list[Json]()
+        if self._is_searched:
+            searching = self._gateway.found_tools(self, found).definitions()
+            found = {name: tool for name, tool in found.items() if tool.always_loads}
+        listed = (
+            listed_tool(name, tool, self._gateway.fixed_arguments(tool, self.view))
+            for name, tool in found.items()
+        )
+        return {"tools": [*searching, *listed]}
+
+    def _usable_tools(self) -> dict[str, ServerTool]:
+        tools = self._gateway.tools(self.view, self.own)
+        return {name: tool for name, tool in tools.items() if self.may_call(tool)}
+
+    @property
+    def _is_searched(self) -> bool:
+        return self._gateway.view(self.view).tool_search
 
     def may_call(self, tool: ServerTool) -> bool:
         name = self._gateway.name_of(tool)
-        return any(each.offers_tool(tool.server, name) for each in self._known.selections)
+        return any(offers(each, tool, name) for each in self._known.selections)
 
     def may_use(self, server: str) -> bool:
         """Whether the caller may use the resources and prompts of the server, and the view has them."""
@@ -167,12 +197,27 @@ class ClientHandlers:
 
     async def _call(self, request: ClientRequest) -> Result:
         asked = request.decode(_Call)
-        tool = self._gateway.tool(asked.name, self.view)
+        if self._is_searched and asked.name == SEARCH:
+            return await self._search(_converted(Question, asked.arguments))
+        if self._is_searched and asked.name == CALL:
+            asked = _converted(_Call, asked.arguments)
+        tool = await self._gateway.find_tool(asked.name, self.view, self.own)
         if tool is None or not self.may_call(tool):
             raise RequestError(INVALID_PARAMS, f"Unknown tool: {asked.name[:200]}")
         return await self._run(
             request, tool.server, lambda running, call_id: self._make_call(asked, tool, running, call_id)
         )
+
+    async def _search(self, question: Question) -> Result:
+        await self._count()
+        connecting = [view.name for view in self._usable_servers() if is_connecting(view)]
+        if connecting:
+            await self._reach.ready(WAIT_SECONDS, connecting)
+        found = self._gateway.found_tools(self, self._usable_tools())
+        return text_result(await found.search(question, self._usable_servers()))
+
+    def _usable_servers(self) -> list[ServerStatus]:
+        return [view for view in self._reach.servers() if self.may_use(view.name)]
 
     async def _make_call(
         self, asked: _Call, tool: ServerTool, running: RunningRequest, call_id: str
@@ -181,7 +226,7 @@ class ClientHandlers:
             running.request.progress(progress.progress, progress.total, progress.message)
 
         try:
-            outcome = await self._host.call(
+            outcome = await self._reach.host_of(tool.server).call(
                 tool.name,
                 {**asked.arguments, **self._gateway.fixed_arguments(tool, self.view)},
                 forward=True,
@@ -191,7 +236,7 @@ class ClientHandlers:
                 caller=self._caller,
             )
         except DragomanError as error:
-            return failed_result(str(error) + (f" {error.hint}" if error.hint else ""))
+            return text_result(str(error) + (f" {error.hint}" if error.hint else ""), is_error=True)
         if isinstance(outcome.error, InputUnavailable) and running.missing:
             raise RequestError(
                 MISSING_CLIENT_CAPABILITY,
@@ -199,7 +244,20 @@ class ClientHandlers:
                 {"requiredCapabilities": running.missing},
                 legacy_code=INVALID_REQUEST,
             )
+        if isinstance(tool, SignInOffer) and await self._is_signed_in_by_page(tool.server, running):
+            return text_result(f"The sign-in to {tool.server} is done. Its tools can be used now.")
         return result_of(outcome, running.request.client.era == "modern")
+
+    async def _is_signed_in_by_page(self, server: str, running: RunningRequest) -> bool:
+        """Sends the page of a sign-in to a client that shows pages; whether the person is done with it."""
+        callers = self._gateway.callers
+        pending = None if callers is None else callers.pages.find(self._caller.id, server)
+        if pending is None or not running.offers("elicitation/create", {"mode": "url"}):
+            return False
+        params: Json = {"mode": "url", "message": f"Sign in to {server}", "url": pending.link}
+        params["elicitationId"] = secrets.token_urlsafe(12)
+        answer = await running.ask("elicitation/create", params)
+        return answer.get("action") == "accept" and await pending.succeeds_within(PAGE_SECONDS)
 
     # Resources.
 
@@ -212,10 +270,10 @@ class ClientHandlers:
         return {"resourceTemplates": [listed_resource(each, uriTemplate=uri) for uri, each in found.items()]}
 
     async def _listed_resources(self) -> list[Resource]:
-        return [each for each in await self._resources.list() if self.may_use(each.server)]
+        return [each for each in await self._reach.resources() if self.may_use(each.server)]
 
     async def _listed_templates(self) -> list[ResourceTemplate]:
-        return [each for each in await self._resources.templates() if self.may_use(each.server)]
+        return [each for each in await self._reach.templates() if self.may_use(each.server)]
 
     async def _read(self, request: ClientRequest) -> Result:
         uri = request.decode(_Read).uri
@@ -223,7 +281,7 @@ class ClientHandlers:
 
         async def make(running: RunningRequest, call_id: str) -> Result:
             with _as_protocol_errors():
-                found = await self._resources.read(server, own, call_id=call_id)
+                found = await self._reach.resources_of(server).read(server, own, call_id=call_id)
             return {"contents": [without_nulls(part) for part in found.contents]}
 
         return await self._run(request, server, make)
@@ -264,11 +322,14 @@ class ClientHandlers:
 
     async def _watch(self, uri: str, server: str, own: str, started: asyncio.Future[None]) -> None:
         """Passes the changes of a resource on, until it is cancelled."""
+        servers = self.own
         try:
-            async with self._resources.subscribed(server, own) as updates:
-                started.set_result(None)
-                async for update in updates:
-                    self.updated(uri + update.uri.removeprefix(own) if update.uri.startswith(own) else uri)
+            with contextlib.nullcontext() if servers is None else servers.used():
+                async with self._reach.resources_of(server).subscribed(server, own) as updates:
+                    started.set_result(None)
+                    async for update in updates:
+                        is_below = update.uri.startswith(own)
+                        self.updated(uri + update.uri.removeprefix(own) if is_below else uri)
         except DragomanError as error:
             if not started.done():
                 started.set_exception(error)
@@ -280,7 +341,7 @@ class ClientHandlers:
     # Prompts and completion.
 
     async def _exposed_prompts(self) -> Mapping[str, Prompt]:
-        found = [each for each in await self._prompts.list() if self.may_use(each.server)]
+        found = [each for each in await self._reach.prompts() if self.may_use(each.server)]
         return exposed(found, plain=self._gateway.plain_names)
 
     async def _list_prompts(self, request: ClientRequest) -> Result:
@@ -295,7 +356,8 @@ class ClientHandlers:
 
         async def make(running: RunningRequest, call_id: str) -> Result:
             with _as_protocol_errors():
-                found = await self._prompts.get(prompt.name, asked.arguments, call_id=call_id)
+                prompts = self._reach.prompts_of(prompt.server)
+                found = await prompts.get(prompt.name, asked.arguments, call_id=call_id)
             messages = [{"role": each.role, "content": block_value(each.content)} for each in found.messages]
             return {"messages": messages, **({"description": found.description} if found.description else {})}
 
@@ -309,15 +371,16 @@ class ClientHandlers:
                 prompt = (await self._exposed_prompts()).get(asked.ref.name)
                 if prompt is None:
                     raise _unknown_prompt(asked.ref.name)
+                prompts = self._reach.prompts_of(prompt.server)
                 return completion_result(
-                    await self._prompts.complete(prompt.name, argument.name, argument.value, given=given)
+                    await prompts.complete(prompt.name, argument.name, argument.value, given=given)
                 )
             templates = exposed_uris(await self._listed_templates(), template_of)
             template = templates.get(asked.ref.uri)
             if template is None:
                 raise ResourceNotFound(asked.ref.uri[:1000])
             return completion_result(
-                await self._resources.complete(
+                await self._reach.resources_of(template.server).complete(
                     template.server, template.uri_template, argument.name, argument.value, given=given
                 )
             )
@@ -341,7 +404,11 @@ class ClientHandlers:
         call_id, running = new_call_id(), RunningRequest(request, self._caller)
 
         async def work() -> Result:  # goes on after `input_required`, as the server's work does
-            with self._gateway.running(server, running):
+            host, own = self._reach.host_of(server), self.own
+            with (
+                contextlib.nullcontext() if own is None else own.used(),
+                self._gateway.running(host, server, running),
+            ):
                 return await make(running, call_id)
 
         return await questions.run(call_id, running, work())
@@ -376,10 +443,17 @@ def _passed_on(request: ClientRequest) -> Json:
     return {**trace, **level, META_CLIENT_CAPABILITIES: request.client.capabilities}
 
 
+def _converted(shape: type[T], arguments: Json) -> T:
+    try:
+        return msgspec.convert(arguments, shape)
+    except msgspec.ValidationError as error:
+        raise RequestError(INVALID_PARAMS, f"arguments: {error}") from None
+
+
 def _ignore(uri: str) -> None: ...
 
 
-@contextmanager
+@contextlib.contextmanager
 def _as_protocol_errors() -> Generator[None]:
     """Turns errors of the host into errors of the protocol."""
     try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Self, cast
 
 from msgspec import Raw, Struct
@@ -92,13 +92,17 @@ def _check_standard(headers: Headers, method: str, params: Raw, *, are_needed: b
             _same(name, given, wanted.get(name))
 
 
-def check_arguments(headers: Headers, params: Raw, find: Callable[[str], ServerTool | None]) -> None:
+def name_in(params: Raw) -> str:
+    """The name of the tool that is called; empty if there is none."""
+    name = _read(params).name
+    return name if isinstance(name, str) else ""
+
+
+def check_arguments(headers: Headers, params: Raw, tool: ServerTool | None) -> None:
     """`RequestError` unless the headers repeat the arguments of a call that its tool wants repeated."""
-    body = _read(params)
-    tool = find(body.name) if isinstance(body.name, str) else None
     if tool is None or not tool.mirrored:
         return
-    given_arguments: Any = body.arguments
+    given_arguments: Any = _read(params).arguments
     arguments = cast("dict[str, Any]", given_arguments) if isinstance(given_arguments, dict) else {}
     wanted = {name.lower(): value for name, value in argument_headers(tool.mirrored, arguments).items()}
     for name in {f"{_PARAMETER}{each.lower()}" for each in tool.mirrored.values()}:

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from functools import partial
 from typing import Final
 
 from aiohttp import web
 from msgspec import UNSET, Struct
 
-from dragoman.catalog.tools import ServerTool
 from dragoman.errors import StoreUnavailable
 from dragoman.gateway import headers as header_rules
 from dragoman.gateway.access import KnownCaller, Refused
+from dragoman.gateway.callers import CallerServers
 from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.outbox import Outbox
 from dragoman.gateway.questions import replica_in
 from dragoman.gateway.sessions import Session, Sessions, no_session
-from dragoman.gateway.streams import Outbox, event_stream, position_in
+from dragoman.gateway.streams import event_stream, json_response, position_in
 from dragoman.protocol import (
     HEADER_MISMATCH,
     INVALID_REQUEST,
@@ -89,7 +91,7 @@ class StreamableHttp:
         try:
             if not is_request:
                 await self._pass_on(session, envelope, message)
-            response = await _answered_in(session, request, message)
+            response = await _answered_in(session, request, message, _id_of(envelope))
             with contextlib.suppress(StoreUnavailable):  # it is stored with the next change
                 await self._sessions.save(session)
             return response
@@ -119,7 +121,7 @@ class StreamableHttp:
         try:
             header_rules.check(headers, str(envelope.method), envelope.params)
             if envelope.method == "tools/call":
-                header_rules.check_arguments(headers, envelope.params, self._find)
+                await self._check_arguments(headers, envelope, caller)
         except RequestError as error:
             return _error(400, error.code_in("modern"), error.message, _id_of(envelope), error.data)
         holder = self._holder(message)
@@ -154,15 +156,25 @@ class StreamableHttp:
         finally:
             await replicas.forget(holder, outbox)
 
-    def _find(self, name: str) -> ServerTool | None:
-        return self._gateway.tool(name, self._view)
+    async def _check_arguments(
+        self, headers: header_rules.Headers, envelope: Envelope, caller: KnownCaller
+    ) -> None:
+        """`RequestError` as of `check_arguments`, also for a tool of the caller's own servers."""
+        gateway, name = self._gateway, header_rules.name_in(envelope.params)
+        own: CallerServers | None = None
+        async with contextlib.AsyncExitStack() as stack:
+            if gateway.callers is not None:
+                own = await stack.enter_async_context(gateway.callers.serving(caller))
+            tool = await gateway.find_tool(name, self._view, own)
+        header_rules.check_arguments(headers, envelope.params, tool)
 
     async def _initialize(
         self, request: web.Request, caller: KnownCaller, message: bytes
     ) -> web.StreamResponse:
         session = await self._sessions.open(caller, self._view)
         try:
-            response = await _answered_in(session, request, message, {header_rules.SESSION: session.id})
+            headers = {header_rules.SESSION: session.id}
+            response = await _answered_in(session, request, message, None, headers)
             await self._sessions.save(session)
             return response
         except StoreUnavailable as error:
@@ -199,8 +211,10 @@ class StreamableHttp:
         outbox = session.find_stream(stream)
         if outbox is None:
             raise Refused(404, "there is no such stream any more")
+        if not outbox.rewind(number):
+            raise Refused(404, "what follows this event is not kept any more")
         async with event_stream(request, stream) as writer:
-            outbox.read_count = min(number, outbox.read_count)
+            outbox.rewind(number)
             await writer.write_all(outbox)
         session.drop_stream(stream)
         return writer.response
@@ -212,13 +226,20 @@ class StreamableHttp:
 
 
 async def _answered_in(
-    session: Session, request: web.Request, message: bytes, headers: dict[str, str] | None = None
+    session: Session,
+    request: web.Request,
+    message: bytes,
+    request_id: MessageId,
+    headers: dict[str, str] | None = None,
 ) -> web.StreamResponse:
-    """The response to a message in a session. The request goes on if the connection is lost."""
+    """The response to a message in a session. The request goes on if the connection is lost, unless its
+    messages are."""
     connection = session.connection
     assert connection is not None
     outbox = Outbox()
-    connection.receive(message, outbox.put, outbox.end)
+    if isinstance(request_id, str | int):
+        outbox.on_lost = partial(connection.cancel, request_id)
+    connection.receive(message, session.put_into(outbox), outbox.end)
     stream = session.add_stream(outbox) if _is_resumable(connection) else ""
     response = await _answered(request, outbox, headers=headers, stream=stream)
     session.drop_stream(stream)
@@ -251,9 +272,9 @@ async def _answered(
         return web.Response(status=202, headers=headers)
     if first and _is_reply(first):
         status = _status_of(first) if has_status else 200
-        return web.Response(body=first, content_type="application/json", headers=headers, status=status)
+        return await json_response(request, first, headers, status)
     if first:
-        outbox.read_count -= 1
+        outbox.rewind(outbox.read_count - 1)
     async with event_stream(request, stream, headers) as writer:
         await writer.write_all(outbox)
     return writer.response

@@ -23,6 +23,8 @@ class Metrics:
         self._lost: Counter[str] = Counter()
         self.refused: Counter[int] = Counter()
         """Requests that were refused before they were read, by status."""
+        self.disconnected: Counter[str] = Counter()
+        """Clients that the gateway has disconnected, by reason."""
         self.limited = 0
         """Calls of callers that made too many."""
 
@@ -65,6 +67,9 @@ class Metrics:
         yield "# TYPE dragoman_requests_refused_total counter"
         for status, count in sorted(self.refused.items()):
             yield f'dragoman_requests_refused_total{{status="{status}"}} {count}'
+        yield "# TYPE dragoman_clients_disconnected_total counter"
+        for reason, count in sorted(self.disconnected.items()):
+            yield f'dragoman_clients_disconnected_total{{reason="{_label(reason)}"}} {count}'
         yield "# TYPE dragoman_calls_limited_total counter"
         yield f"dragoman_calls_limited_total {self.limited}"
 

@@ -2,7 +2,8 @@
 
 A change of a list makes the others read it again. A session that was changed or ended is read again from the
 store. A client's answer, or its cancellation, is passed to the replica that waits for it. A call that waits
-for an answer stays where it is: the request that continues it is passed to that replica, its messages back.
+for an answer stays where it is: the request that continues it is passed to that replica, its messages back,
+and so is the request of a browser for a sign-in that began elsewhere.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, get_args
 
@@ -19,9 +20,10 @@ from msgspec import Struct
 
 from dragoman.errors import StoreUnavailable
 from dragoman.gateway.access import KnownCaller
-from dragoman.gateway.settings import Selection
+from dragoman.gateway.outbox import NotReading, Outbox
+from dragoman.gateway.settings import Rights
+from dragoman.gateway.sign_in_pages import PageAnswer, PageRequest
 from dragoman.gateway.store.redis import RedisStore
-from dragoman.gateway.streams import Outbox
 from dragoman.interaction import Caller
 from dragoman.permissions.grants import GrantKey
 from dragoman.protocol import INVALID_PARAMS
@@ -36,6 +38,8 @@ ECHO_SECONDS: Final = 5.0
 """A change of a list that follows another replica's within this time is not passed back."""
 PRESENCE_SECONDS: Final = 5.0
 """How often a replica that answers for this one is checked to be there."""
+PAGE_SECONDS: Final = 60.0
+"""How long a browser waits for a page of another replica: a sign-in may have to be ended first."""
 GONE: Final = "requestState: the replica of the gateway that held the call is gone; make the call again"
 
 
@@ -84,11 +88,35 @@ class Cancel(Struct, tag=True):
     number: int
 
 
+class AccountChanged(Struct, tag=True):
+    """A caller has signed in or out, or its tokens were refreshed."""
+
+    key: str
+
+
+class Page(Struct, tag=True):
+    """A browser asks for a page of a sign-in that another replica knows."""
+
+    number: int
+    asked: PageRequest
+
+
 class Present(Struct, tag=True):
     """Has no effect; whether it is received says whether the replica runs."""
 
 
-Content = ListChanged | GrantsChanged | SessionChanged | ToSession | Continue | Output | Cancel | Present
+Content = (
+    ListChanged
+    | GrantsChanged
+    | SessionChanged
+    | AccountChanged
+    | ToSession
+    | Continue
+    | Page
+    | Output
+    | Cancel
+    | Present
+)
 
 
 class Message(Struct):
@@ -104,6 +132,8 @@ class Replicas:
         self._store = store
         self.on_session: Callable[[str | None], None] = _ignore
         """Called with the id of a session that was changed elsewhere; None: any may have been."""
+        self.on_account: Callable[[str | None], None] = _ignore
+        """Called with the key of an account that was changed elsewhere; None: any may have been."""
         self.on_message: list[Callable[[ToSession], object]] = []
         """Called with each message of a client that came to another replica."""
         self._numbers = itertools.count(1)
@@ -136,6 +166,7 @@ class Replicas:
                 async for message in messages:
                     if message is None:
                         self.on_session(None)
+                        self.on_account(None)
                         self._start("grants", self._exchange_grants())
                         continue
                     with contextlib.suppress(msgspec.MsgspecError):  # of another version
@@ -157,11 +188,15 @@ class Replicas:
                 self._start("grants", self._exchange_grants())
             case SessionChanged(session=session):
                 self.on_session(session)
+            case AccountChanged(key=key):
+                self.on_account(key)
             case ToSession():
                 for take in self.on_message:
                     take(content)
             case Continue():
                 self._start((sender, content.number), self._answer(sender, content))
+            case Page():
+                self._start((sender, content.number), self._answer_page(sender, content))
             case Output(number=number, message=message):
                 self._put(number, message)
             case Cancel(number=number):
@@ -240,7 +275,8 @@ class Replicas:
         """Has another replica answer a request; the messages about it."""
         number, outbox = next(self._numbers), Outbox()
         self._forwarded[number] = outbox
-        bare = tuple(Selection(each.servers, each.tools) for each in caller.selections)  # without tokens
+        # Without tokens.
+        bare = tuple(Rights(each.servers, each.tools, each.views) for each in caller.selections)
         known = KnownCaller(Caller(caller.caller.id), bare, caller.calls_per_minute)
         try:
             is_there = await self.send(Continue(number, known, view, message), replica)
@@ -283,13 +319,42 @@ class Replicas:
         outbox = Outbox()
         async with self._gateway.client(request.caller, _ignore, request.view) as connection:
             connection.receive(request.message, outbox.put, outbox.end)
-            with contextlib.suppress(StoreUnavailable):
+            with contextlib.suppress(StoreUnavailable, NotReading):
                 while (message := await outbox.get()) is not None:
                     await self.send(Output(request.number, message), sender)
                 await self.send(Output(request.number, None), sender)
 
+    # Pages of sign-ins that another replica knows.
+
+    async def ask_page(self, replica: str, asked: PageRequest) -> PageAnswer | None:
+        """The answer of another replica to a browser; None if that one is gone."""
+        number, outbox = next(self._numbers), Outbox()
+        self._forwarded[number] = outbox
+        try:
+            async with asyncio.timeout(PAGE_SECONDS):
+                is_there = await self.send(Page(number, asked), replica)
+                message = await outbox.get() if is_there else None
+            return None if message is None else _page_decoder.decode(message)
+        except (TimeoutError, StoreUnavailable, msgspec.MsgspecError):
+            return None
+        finally:
+            self._forwarded.pop(number, None)
+
+    async def _answer_page(self, sender: str, page: Page) -> None:
+        callers = self._gateway.callers
+        if callers is not None:
+            answer = await callers.pages.answer_here(page.asked)
+            with contextlib.suppress(StoreUnavailable):
+                await self.send(Output(page.number, _encoder.encode(answer)), sender)
+
+
+def announcing(store: RedisStore) -> Callable[[str], Awaitable[object]]:
+    """Notifies all replicas that the account of a key has changed."""
+    return lambda key: store.publish(_encoder.encode(Message(store.replica, AccountChanged(key))))
+
 
 _encoder: Final = msgspec.msgpack.Encoder()
+_page_decoder: Final = msgspec.msgpack.Decoder(PageAnswer)
 _decoder: Final = msgspec.msgpack.Decoder(Message)
 _grant_decoder: Final = msgspec.json.Decoder(tuple[GrantKey, str])
 

@@ -56,8 +56,8 @@ def _names_its_kind(raw: Raw) -> bool:
     return b'"resultType"' in bytes(raw) and split_as(_Kind, raw).result_type is not ABSENT
 
 
-def failed_result(text: str) -> Json:
-    return {"content": [{"type": "text", "text": text}], "isError": True}
+def text_result(text: str, *, is_error: bool = False) -> Json:
+    return {"content": [{"type": "text", "text": text}], "isError": is_error}
 
 
 def block_value(block: Any) -> Any:

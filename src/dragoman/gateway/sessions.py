@@ -21,8 +21,8 @@ from msgspec import Struct
 from dragoman.errors import StoreUnavailable
 from dragoman.gateway.access import KnownCaller, Refused
 from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.outbox import WAITING_BYTES, Outbox
 from dragoman.gateway.replicas import SessionChanged, ToSession
-from dragoman.gateway.streams import Outbox
 from dragoman.wire.server.connection import ClientConnection
 from dragoman.wire.server.service import Client
 
@@ -55,7 +55,7 @@ class Session:
         self.caller = caller
         """With the rights of the token: another token of the same caller may have fewer."""
         self.owner = (caller.caller, view)
-        self.outbox = Outbox(SENT_LIMIT)
+        self.outbox = Outbox(keeps_read=False, oldest_dropped_over=SENT_LIMIT)
         """What is sent without a request."""
         self.connection: ClientConnection | None = None
         self.stream: asyncio.Task[object] | None = None
@@ -91,6 +91,18 @@ class Session:
         while len(self._streams) > STREAM_LIMIT:
             del self._streams[next(iter(self._streams))]
         return name
+
+    def put_into(self, outbox: Outbox) -> Callable[[bytes], None]:
+        """Takes messages of a stream. Streams whose connections are lost have one limit together: over it,
+        the oldest is dropped, and its call ends."""
+
+        def put(message: bytes) -> None:
+            outbox.put(message)
+            lost = [name for name, each in self._streams.items() if each.reader is None]
+            while sum(self._streams[name].held_bytes for name in lost) > WAITING_BYTES and len(lost) > 1:
+                self._streams.pop(lost.pop(0)).lose()
+
+        return put
 
     def find_stream(self, name: str) -> Outbox | None:
         return self._streams.get(name)

@@ -10,8 +10,9 @@ from dragoman.errors import StoreUnavailable
 from dragoman.gateway.access import KnownCaller, Refused
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.http import check_content, read_message
+from dragoman.gateway.outbox import Outbox
 from dragoman.gateway.replicas import ToSession
-from dragoman.gateway.streams import Outbox, event_stream
+from dragoman.gateway.streams import event_stream
 from dragoman.wire.server.connection import ClientConnection
 
 

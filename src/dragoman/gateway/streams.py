@@ -1,14 +1,19 @@
-"""Messages for a client, written as an event stream; it can be continued after a lost connection."""
+"""Messages for a client, written as an event stream; it can be continued after a lost connection.
+
+Large messages are written in pieces, at the pace of the client. A client that stops reading is disconnected.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import deque
 from collections.abc import AsyncGenerator
+from functools import partial
 from typing import Final
 
 from aiohttp import web
+
+from dragoman.gateway.outbox import NotReading, Outbox
 
 RETRY_MS: Final = 1000
 """How long a client is asked to wait before it connects again."""
@@ -22,49 +27,53 @@ _HEADERS: Final = {
 }
 
 
-class Outbox:
-    """Messages in the order in which they were put. Those that were read stay, up to the limit, and can be
-    read again; with `keeps_read` False they are dropped, so that a long connection does not hold them."""
+PIECE_BYTES: Final = 64 * 1024
+"""What is given to the network at once."""
+STALL_SECONDS: Final = 30.0
+"""How long a client may take to read one piece."""
+NOT_READING: Final = "it does not read what it is sent"
+DISCONNECTED: Final = web.RequestKey("disconnected", str)
+"""Why the client of a request was disconnected."""
 
-    def __init__(self, limit: int = 1000, *, keeps_read: bool = True) -> None:
-        self._keeps_read = keeps_read
-        self._messages: deque[bytes] = deque(maxlen=limit)
-        self._count = 0
-        self._wake = asyncio.Event()
-        self.is_ended = False
-        self.read_count = 0
-        """How many were read, those that were dropped included."""
-        self.reader: asyncio.Task[object] | None = None
-        """The response that is given the messages."""
 
-    def put(self, message: bytes) -> None:
-        self._messages.append(message)
-        self._count += 1
-        self._wake.set()
+def disconnect(request: web.Request, reason: str = NOT_READING) -> None:
+    """Ends the connection at once: a client that does not read takes no further message."""
+    request[DISCONNECTED] = reason
+    if request.transport is not None:
+        request.transport.abort()
 
-    def end(self) -> None:
-        """Nothing more will be put."""
-        self.is_ended = True
-        self._wake.set()
 
-    async def get(self) -> bytes | None:
-        """The next message; None at the end."""
-        while self.read_count >= self._count:
-            if self.is_ended:
-                return None
-            self._wake.clear()
-            await self._wake.wait()
-        oldest = self._count - len(self._messages)
-        self.read_count = max(self.read_count, oldest) + 1
-        if self._keeps_read:
-            return self._messages[self.read_count - 1 - oldest]
-        return self._messages.popleft()
+async def write_pieces(request: web.Request, response: web.StreamResponse, data: bytes) -> None:
+    """Writes at the pace of the client; one that reads nothing for a while is disconnected."""
+    view = memoryview(data)
+    for start in range(0, len(data), PIECE_BYTES):
+        try:
+            async with asyncio.timeout(STALL_SECONDS):
+                await response.write(view[start : start + PIECE_BYTES])
+        except TimeoutError:
+            disconnect(request)
+            raise NotReading from None
+
+
+async def json_response(
+    request: web.Request, body: bytes, headers: dict[str, str] | None, status: int
+) -> web.StreamResponse:
+    if len(body) <= PIECE_BYTES:
+        return web.Response(body=body, content_type="application/json", headers=headers, status=status)
+    response = web.StreamResponse(headers=headers, status=status)
+    response.content_type = "application/json"
+    response.content_length = len(body)
+    await response.prepare(request)
+    await write_pieces(request, response, body)
+    await response.write_eof()
+    return response
 
 
 class EventWriter:
     """Writes messages as events. With a name for the stream each has an id, by which it can be continued."""
 
-    def __init__(self, response: web.StreamResponse, stream: str = "") -> None:
+    def __init__(self, request: web.Request, response: web.StreamResponse, stream: str = "") -> None:
+        self._request = request
         self.response = response
         self._stream = stream
 
@@ -79,8 +88,12 @@ class EventWriter:
         if outbox.reader is not None:
             outbox.reader.cancel()
         outbox.reader = asyncio.current_task()
+        outbox.disconnect = partial(disconnect, self._request)
         try:
             await self._write_all(outbox)
+        except NotReading:
+            disconnect(self._request)
+            raise
         finally:
             if outbox.reader is asyncio.current_task():
                 outbox.reader = None
@@ -89,7 +102,14 @@ class EventWriter:
         await self.begin(outbox.read_count)
         while (message := await outbox.get()) is not None:
             name = f"id: {self._stream}.{outbox.read_count}\n".encode() if self._stream else b""
-            await self.response.write(name + b"event: message\ndata: " + message + b"\n\n")
+            if len(message) <= PIECE_BYTES:
+                await self._write(name + b"event: message\ndata: " + message + b"\n\n")
+            else:
+                for part in (name + b"event: message\ndata: ", message, b"\n\n"):
+                    await self._write(part)
+
+    async def _write(self, data: bytes) -> None:
+        await write_pieces(self._request, self.response, data)
 
 
 @contextlib.asynccontextmanager
@@ -108,7 +128,7 @@ async def event_stream(
 
     task = asyncio.create_task(keep_alive())
     try:
-        yield EventWriter(response, stream)
+        yield EventWriter(request, response, stream)
     finally:
         task.cancel()
     await response.write_eof()

@@ -1,4 +1,8 @@
-"""The WebSocket transport, from the server's side: `/ws`. One connection is one client."""
+"""The WebSocket transport, from the server's side: `/ws`. One connection is one client.
+
+A client that answers no ping, or that reads nothing of a message for a while, is disconnected. While a large
+message is on its way no ping is sent: a slow client could not answer it in time.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,15 @@ from aiohttp import WSMsgType, web
 
 from dragoman.gateway.access import KnownCaller
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.streams import Outbox
+from dragoman.gateway.outbox import NotReading, Outbox
+from dragoman.gateway.streams import DISCONNECTED, NOT_READING, PIECE_BYTES, STALL_SECONDS
 
 SUBPROTOCOL: Final = "mcp"
 PING_SECONDS: Final = 20.0
+CLOSE_SECONDS: Final = 1.0
+"""How long a client that does not read may take to answer that it is disconnected."""
+CLOSE_CODE: Final = 1008
+"""The client breaks a rule."""
 
 
 class WebSockets:
@@ -25,24 +34,90 @@ class WebSockets:
 
     async def get(self, request: web.Request, caller: KnownCaller) -> web.StreamResponse:
         socket = web.WebSocketResponse(
-            protocols=(SUBPROTOCOL,), heartbeat=PING_SECONDS, max_msg_size=self._limit_bytes
+            protocols=(SUBPROTOCOL,), autoping=False, timeout=CLOSE_SECONDS, max_msg_size=self._limit_bytes
         )
         await socket.prepare(request)
-        outbox = Outbox(keeps_read=False)
-        writing = asyncio.create_task(_write(socket, outbox))
+        client = _Client(request, socket)
+        tasks = [asyncio.create_task(client.write()), asyncio.create_task(client.ping())]
         try:
-            async with self._gateway.client(caller, outbox.put) as connection:
+            async with self._gateway.client(caller, client.outbox.put) as connection:
                 async for message in socket:
+                    client.has_answered = True
                     if message.type == WSMsgType.TEXT:
                         connection.receive(message.data.encode())
+                    elif message.type == WSMsgType.PING:
+                        await socket.pong(message.data)
                     elif message.type == WSMsgType.BINARY:
                         await socket.close(code=1003, message=b"messages are text")
         finally:
-            writing.cancel()
+            for task in tasks:
+                task.cancel()
         return socket
 
 
-async def _write(socket: web.WebSocketResponse, outbox: Outbox) -> None:
-    with contextlib.suppress(ConnectionError):  # the client is gone: reading ends as well
-        while (message := await outbox.get()) is not None:
-            await socket.send_str(message.decode())
+class _Client:
+    """What is sent to one client."""
+
+    def __init__(self, request: web.Request, socket: web.WebSocketResponse) -> None:
+        self._request = request
+        self._socket = socket
+        self.outbox = Outbox(keeps_read=False)
+        self.outbox.disconnect = self._end_soon
+        self.has_answered = True
+        self._ending: asyncio.Task[None] | None = None
+
+    async def write(self) -> None:
+        with contextlib.suppress(ConnectionError):  # the client is gone: reading ends as well
+            try:
+                while (message := await self.outbox.get()) is not None:
+                    await self._send(message)
+            except NotReading:
+                self._end_soon()
+
+    async def _send(self, message: bytes) -> None:
+        if len(message) <= PIECE_BYTES and not self._unsent():
+            await self._socket.send_frame(message, WSMsgType.TEXT)
+            return
+        sending = asyncio.ensure_future(self._socket.send_frame(message, WSMsgType.TEXT))
+        left = self._unsent()
+        try:
+            while not (await asyncio.wait([sending], timeout=STALL_SECONDS))[0]:
+                if self._unsent() >= left:
+                    raise NotReading
+                left = self._unsent()
+            await sending
+        finally:
+            sending.cancel()
+
+    async def ping(self) -> None:
+        with contextlib.suppress(ConnectionError):
+            while True:
+                await asyncio.sleep(PING_SECONDS)
+                if self._unsent():
+                    continue
+                if not self.has_answered:
+                    self._request[DISCONNECTED] = "it does not answer"
+                    return self._abort()
+                self.has_answered = False
+                await self._socket.ping()
+
+    def _end_soon(self) -> None:
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._end())
+
+    async def _end(self) -> None:
+        """Says why, for a client that reads it after all."""
+        self._request[DISCONNECTED] = NOT_READING
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self._socket.close(code=CLOSE_CODE, message=NOT_READING.encode(), drain=False)
+        self._abort()
+
+    def _abort(self) -> None:
+        if self._request.transport is not None:
+            self._request.transport.abort()
+
+    def _unsent(self) -> int:
+        """How many bytes the network has not taken."""
+        transport = self._request.transport
+        return 0 if transport is None else transport.get_write_buffer_size()

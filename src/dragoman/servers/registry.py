@@ -169,7 +169,8 @@ class ServerRegistry(Mapping[str, Server]):
 
     def naming_servers(self) -> Collection[str]:
         """The servers on which names of tools and prompts depend."""
-        return [name for name, entry in self.configuration.servers.items() if _takes_part_in_naming(entry)]
+        entries = {**self.configuration.servers, **self.configuration.set_aside}
+        return [name for name, entry in entries.items() if _takes_part_in_naming(entry)]
 
     def server_in(self, name: str) -> Server | None:
         """The server that the name of a tool begins with, if there is one."""
@@ -184,7 +185,10 @@ class ServerRegistry(Mapping[str, Server]):
     def is_trusted(self, server: str) -> bool:
         """Whether the person believes what the server declares of its tools."""
         known = self.find(server)
-        return known is not None and known.is_trusted
+        if known is not None:
+            return known.is_trusted
+        aside = self.configuration.set_aside.get(server)
+        return aside is not None and aside.config is not None and aside.config.trusted
 
     def announce_roots(self) -> None:
         """Notifies servers that were offered roots that these have changed."""

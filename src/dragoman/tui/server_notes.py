@@ -9,7 +9,14 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from dragoman.cleaning import one_line
-from dragoman.events import Event, HookReported, PermissionModeChanged, ServerFailed, ServerStateChanged
+from dragoman.events import (
+    ConfigurationChanged,
+    Event,
+    HookReported,
+    PermissionModeChanged,
+    ServerFailed,
+    ServerStateChanged,
+)
 from dragoman.host import Host
 from dragoman.names import typed
 
@@ -57,6 +64,9 @@ class ServerNotes:
             case HookReported():
                 text = f"hook {event.hook} ({event.event}): {event.text}"
                 self._app.note(text, is_problem=event.is_failure)
+            case ConfigurationChanged():
+                for problem in event.problems[:PROBLEM_LIMIT]:
+                    self._app.note(one_line(problem, 500), is_problem=True)
             case _:
                 pass
         if isinstance(event, ServerStateChanged | PermissionModeChanged):

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import structs
 
 from dragoman.agent.events import AgentEvent, Message, TextDelta, ThinkingDelta, ToolCallProgressed
+from dragoman.agent.mentions import expanded
 from dragoman.agent.models import ModelChoice, load_model
 from dragoman.agent.session import AgentOptions, AgentSession, open_session
 from dragoman.cleaning import one_line, visible
 from dragoman.errors import DragomanError
 from dragoman.host import Host
 from dragoman.tui.blocks import PromptBlock, blocks_of
-from dragoman.tui.mentions import expanded
 from dragoman.tui.sign_in import AppSignIn
 from dragoman.tui.status_line import NEARLY_FULL
 from dragoman.tui.turn import TurnView

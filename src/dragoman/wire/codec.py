@@ -53,6 +53,10 @@ class Unreadable(Exception):
         self.is_json = is_json
 
 
+NOTIFICATION: Final = b'{"jsonrpc":"2.0","method":'
+"""How every encoded notification begins, and no other message."""
+
+
 def encode_request(request_id: int, method: str, params: Mapping[str, Any] | None) -> bytes:
     if params is None:
         return _encode({"jsonrpc": "2.0", "id": request_id, "method": method})

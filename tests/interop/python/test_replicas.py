@@ -359,3 +359,13 @@ async def test_redis_holds_nothing_that_can_be_read(redis: RedisServer) -> None:
             assert word.encode() not in held
         ttl = int((await redis.command("TTL", keys[0].decode())).strip(b":\r\n"))
         assert 3500 < ttl <= 3600
+
+
+async def test_a_clock_of_redis_that_was_set_back_does_not_stop_callers(redis: RedisServer) -> None:
+    store = RedisStore(redis.entry)
+    name = store._name("calls ada")  # pyright: ignore[reportPrivateUsage]
+    for number in range(3):
+        await redis.command("ZADD", name, "99999999999999999", f"future{number}")
+    assert [await store.count_call("ada", 2) for _ in range(2)] == [0.0, 0.0]
+    assert 55 < await store.count_call("ada", 2) <= 60
+    await store.close()

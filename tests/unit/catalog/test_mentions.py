@@ -1,16 +1,10 @@
 """Resources that a person names in their text."""
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.catalog.mentions import MENTION_LIMIT, Mention, find_mentions, read_mentions
-from dragoman.catalog.resources import ResourceContents
-from dragoman.content.blocks import Resource, TextBlock
-from dragoman.errors import NotConnected
-from dragoman.names import ServerName
+from dragoman.catalog.mentions import find_mentions
 from tests.cpu_time import CpuTimer
 
 pytestmark = pytest.mark.requirement("CAT-9")
@@ -64,42 +58,6 @@ def test_mentions_lie_in_order_inside_the_text(text: str):
         assert place <= mention.start < mention.end <= len(text)
         assert mention.uri in text[mention.start : mention.end]
         place = mention.end
-
-
-class Shelf:
-    def __init__(self) -> None:
-        self.read_uris: list[str] = []
-
-    async def read(self, server: str, uri: str) -> ResourceContents:
-        self.read_uris.append(uri)
-        if uri == "gone":
-            raise NotConnected(server, "failed", "it \x1b[31mfell", hint="Try again.")
-        content = Resource(uri, text=f"text of {uri}\u200b")
-        return ResourceContents(server=ServerName(server), uri=uri, contents=(content,))
-
-
-def mention(uri: str) -> Mention:
-    return Mention("docs", uri, 0, 0)
-
-
-async def test_each_is_given_under_its_name_and_a_failure_is_a_sentence():
-    blocks: Any = await read_mentions([mention("a"), mention("gone"), mention("b")], Shelf())
-
-    assert [block.text for block in blocks] == [
-        "[@docs:a, as the server gave it:]",
-        "text of a",
-        "[@docs:gone could not be read: docs is failed: it \\x1b[31mfell. Try again.]",
-        "[@docs:b, as the server gave it:]",
-        "text of b",
-    ]
-
-
-async def test_the_same_twice_is_read_once_and_not_more_than_a_few_at_all():
-    shelf = Shelf()
-    blocks = await read_mentions([mention("a")] * 3 + [mention(str(n)) for n in range(30)], shelf)
-
-    assert len(shelf.read_uris) == MENTION_LIMIT
-    assert blocks[-1] == TextBlock("[11 more mentions were not read]")
 
 
 @pytest.mark.parametrize("text", ["@docs:" + ")" * 50_000, "@docs:" + "(" * 50_000, "@" * 50_000], ids=len)

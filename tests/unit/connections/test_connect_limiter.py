@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dragoman.connections.connect_limiter import PLACE_SECONDS, ConnectLimiter
@@ -91,6 +91,7 @@ CONNECTING = st.lists(st.tuples(DURATIONS, st.booleans(), st.none() | DURATIONS)
 
 @pytest.mark.requirement("CFG-9")
 @settings(max_examples=60)
+@example(2, [(each, False, None) for each in (0.5, 0.999, 0.999, 0.999, 0.5, 1.001, 1.0)])
 @given(st.integers(1, 4), CONNECTING)
 def test_never_more_than_so_many_at_once_whoever_fails_or_is_given_up(
     count: int, connecting: list[tuple[float, bool, float | None]]

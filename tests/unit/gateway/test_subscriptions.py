@@ -44,7 +44,8 @@ class SlowResources:
 
 async def test_a_subscription_that_follows_an_ending_one_can_be_ended_too():
     resources = SlowResources()
-    gateway: Any = SimpleNamespace(host=SimpleNamespace(resources=resources), view={"": View()}.__getitem__)
+    host = SimpleNamespace(resources=resources)
+    gateway: Any = SimpleNamespace(host=host, callers=None, view={"": View()}.__getitem__)
     handlers = ClientHandlers(gateway, LOCAL, "")
     table = handlers.table()
     request: Any = SimpleNamespace(decode=lambda shape: shape(URI))

@@ -3,21 +3,21 @@
 from types import SimpleNamespace
 from typing import Any
 
-from dragoman.gateway.streams import Outbox
-from dragoman.gateway.websocket import _write  # pyright: ignore[reportPrivateUsage]
+from dragoman.gateway.websocket import _Client  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_messages_for_a_client_that_is_gone_are_no_error():
-    sent: list[str] = []
+    sent: list[bytes] = []
 
-    async def send_str(text: str) -> None:
-        sent.append(text)
+    async def send_frame(message: bytes, opcode: object) -> None:
+        sent.append(message)
         if len(sent) == 2:
             raise ConnectionResetError
 
-    socket: Any = SimpleNamespace(send_str=send_str)
-    outbox = Outbox(keeps_read=False)
+    socket: Any = SimpleNamespace(send_frame=send_frame)
+    request: Any = SimpleNamespace(transport=None)
+    client = _Client(request, socket)
     for text in (b"1", b"2", b"3"):
-        outbox.put(text)
-    await _write(socket, outbox)
-    assert sent == ["1", "2"]
+        client.outbox.put(text)
+    await client.write()
+    assert sent == [b"1", b"2"]

@@ -217,6 +217,20 @@ async def test_a_transcript_that_cannot_be_written_is_said_once_and_the_conversa
         assert seat.text.count("cannot be written: Not a directory. The conversation goes on.") == 1
 
 
+async def test_a_lasting_yes_that_cannot_be_written_is_said_and_holds_once(desk: Desk, home: Path):
+    locks = home / ".dragoman/state/locks"
+    locks.parent.mkdir(parents=True, exist_ok=True)
+    locks.touch()
+    script = [Calls("mcp__desk__add", {"a": 1, "b": 2}), "3"]
+    async with desk.opened(*script, mode="default", is_configured=True) as seat:
+        await seat.send("add")
+        await seat.until(lambda: seat.app.query("PermissionView"))
+        await seat.pilot.press("a")
+        await seat.idle()
+        assert "└ 3" in seat.text
+        assert "! the rule could not be kept: " in seat.text
+
+
 async def test_a_failure_of_the_provider_is_shown_and_the_conversation_goes_on(desk: Desk):
     async with desk.opened(ValueError("odd"), "fine") as seat:
         await seat.say("one")

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from dragoman.tui.completion import Choice, Wanted, files_at, fitting, wanted_at
-from dragoman.tui.mentions import mentioned
 from tests.unit.tui.desk import Desk, desk
 
 __all__ = ["desk"]
@@ -49,19 +48,6 @@ def test_files_are_completed_folder_by_folder():
     assert files_at(here, "src/") == [Choice("src/app.py"), Choice("src/deep/", is_whole=False)]
     assert files_at(here, ".h") == [Choice(".hidden")]
     assert files_at(here, "missing/") == []
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("see @a.py, and @b.py.", ["a.py", "b.py"]),
-        ("mail me@example.com", []),
-        ("@a @a", ["a"]),
-        ("@desk:note://1", ["desk:note://1"]),
-    ],
-)
-def test_mentions_are_found(text: str, words: list[str]):
-    assert mentioned(text) == words
 
 
 async def test_a_command_is_completed_with_tab_and_taken_with_enter(desk: Desk):

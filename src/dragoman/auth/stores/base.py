@@ -6,9 +6,11 @@ have never been signed in to finds no marker, and loads no store.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -42,6 +44,34 @@ class StoreFailed(Exception):
     """A secret could not be read or written; the text contains nothing of it."""
 
 
+class AccountStore(Protocol):
+    """Where accounts are: in the secret stores of this machine (`Vault`), or where several machines share
+    them (`gateway/store/accounts.py`). `read`, `write` and `remove` raise `StoreFailed`."""
+
+    @property
+    def local(self) -> Vault:
+        """The secrets of this machine: those that entries refer to are always there."""
+        ...
+
+    async def read(self, key: str) -> bytes | None: ...
+
+    async def write(self, key: str, secret: bytes) -> None: ...
+
+    async def remove(self, key: str) -> None: ...
+
+    def version(self, key: str) -> tuple[int, int] | None:
+        """Another value after each change of an account, by any process that uses the store."""
+        ...
+
+    def locked(self, key: str, wait_seconds: float | None = None) -> AbstractAsyncContextManager[None]:
+        """Held while an account is read, refreshed and written. Raises `Unavailable`."""
+        ...
+
+    def description_of(self, key: str) -> str:
+        """Where an account is, in words; empty if there is none. May block."""
+        ...
+
+
 class _Marker(Struct):
     store: str
     key: str
@@ -60,6 +90,28 @@ class Vault:
     @property
     def folder(self) -> Path:
         return self._folder
+
+    # The interface of `AccountStore`.
+
+    @property
+    def local(self) -> Vault:
+        return self
+
+    async def read(self, key: str) -> bytes | None:
+        return await asyncio.to_thread(self.get, key)
+
+    async def write(self, key: str, secret: bytes) -> None:
+        await asyncio.to_thread(self.put, key, secret)
+
+    async def remove(self, key: str) -> None:
+        await asyncio.to_thread(self.delete, key)
+
+    def locked(self, key: str, wait_seconds: float | None = None) -> AbstractAsyncContextManager[None]:
+        from dragoman.auth import lock
+
+        return lock.locked(self.lock_path(key), *([] if wait_seconds is None else [wait_seconds]))
+
+    # What blocks.
 
     def get(self, key: str) -> bytes | None:
         """Does nothing but look for a file if there is no such secret."""

@@ -25,6 +25,7 @@ from dragoman.agent.events import (
     ToolCallStarted,
     TranscriptIncomplete,
 )
+from dragoman.agent.mentions import expanded
 from dragoman.agent.session import AgentOptions, AgentSession, open_session
 from dragoman.cleaning import one_line, visible
 from dragoman.cli import exit_codes
@@ -37,7 +38,6 @@ from dragoman.cli.terminal_interaction import TerminalInteraction
 from dragoman.errors import DragomanError
 from dragoman.host import Host
 from dragoman.tui.commands import parse
-from dragoman.tui.mentions import expanded
 
 T = TypeVar("T")
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
-import secrets
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, get_args
 
@@ -14,25 +13,34 @@ import click
 
 from dragoman import paths, tracing
 from dragoman.cleaning import one_line
+from dragoman.cli.client_entries import CLIENTS, client_entry, without_print_config
 from dragoman.cli.common import find_server, load_with_servers, run_with_host
+from dragoman.cli.gateway_token import own_token
 from dragoman.cli.options import added_servers_option
-from dragoman.cli.render.servers import counted
-from dragoman.errors import ConfigError
+from dragoman.cli.render.servers import counted, show_problem
+from dragoman.errors import ConfigError, SignInFailed
 from dragoman.permissions.modes import PermissionMode
+from dragoman.urls import parse_url
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from dragoman.auth.oauth import OAuthCredentials
+    from dragoman.config.load import Configuration
+    from dragoman.gateway.access import Identify
     from dragoman.gateway.app import HttpOptions
+    from dragoman.gateway.callers import CallerHosts
     from dragoman.gateway.gateway import Gateway
+    from dragoman.gateway.log import GatewayLog
     from dragoman.gateway.settings import GatewaySettings
     from dragoman.gateway.store.base import Store
     from dragoman.host import Host
     from dragoman.servers.status import ServerStatus
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:8931"
-TOKEN_FILE: Final = "gateway-token"
 DETAIL_LIMIT: Final = 20
 """Servers that are not connected, and views, that are named at the start."""
-CLIENTS: Final = ("claude-code", "codex", "cursor", "vscode")
+WORDS: Final = "dragoman.serve.words"
 
 
 class Address(NamedTuple):
@@ -45,7 +53,15 @@ class Address(NamedTuple):
         return f"http://{name}:{self.port}/mcp"
 
 
-@click.command("serve")
+class _Serve(click.Command):
+    """Notes the words that it is given: a client that starts the gateway is given the same."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[WORDS] = tuple(args)
+        return super().parse_args(ctx, args)
+
+
+@click.command("serve", cls=_Serve)
 @click.argument("servers", nargs=-1)
 @added_servers_option
 @click.option("--stdio", "over_stdio", is_flag=True, help="Serve the program that starts this command.")
@@ -75,8 +91,14 @@ class Address(NamedTuple):
     help="The callers and views: a JSON file, see docs/guides/gateway.md.",
 )
 @click.option("--plain-names", is_flag=True, help="Names of tools without the server's, where unique.")
+@click.option("--tool-search", is_flag=True, help="Clients find tools by searching, and get no list of them.")
 @click.option(
     "--permission-mode", type=click.Choice(get_args(PermissionMode)), help="For calls that no rule decides."
+)
+@click.option(
+    "--forget-caller",
+    metavar="NAME",
+    help="Revoke and forget the sign-ins of a caller (callerSignIn), and exit.",
 )
 @click.option("--print-config", type=click.Choice(CLIENTS), help="Print the entry for a client, and exit.")
 def command(
@@ -88,7 +110,9 @@ def command(
     public_host: tuple[str, ...],
     settings_file: Path | None,
     plain_names: bool,
+    tool_search: bool,
     permission_mode: PermissionMode | None,
+    forget_caller: str | None,
     print_config: str | None,
 ) -> None:
     """Serves the tools, resources and prompts of all servers, or of SERVERS, as one MCP server.
@@ -102,7 +126,8 @@ def command(
     where = _address(address)
     if print_config is not None:
         token = "" if settings_file or over_stdio else own_token()
-        click.echo(client_entry(print_config, where.url, token, over_stdio))
+        words = without_print_config(click.get_current_context().meta[WORDS]) if over_stdio else []
+        click.echo(client_entry(print_config, where.url, token, words))
         return
     from dragoman.gateway.questions import ClientQuestions
 
@@ -111,23 +136,41 @@ def command(
     loaded = load_with_servers()
     for name in servers:
         find_server(loaded.configuration, name)
+    own = () if over_stdio else _own_servers(settings, where, loaded.configuration)
+    if forget_caller is not None:
+        _forget_caller(settings, loaded.configuration, forget_caller)
+        return
     questions = ClientQuestions()
 
     async def work(host: Host) -> None:
         from dragoman.gateway.gateway import Gateway
+        from dragoman.gateway.settings import searched
 
         store = None if over_stdio else _store(settings)
-        gateway = Gateway(host, questions, plain_names=plain_names, views=settings.views, store=store)
+        views = searched(settings.views) if tool_search else settings.views
+        gateway = Gateway(
+            host,
+            questions,
+            plain_names=plain_names,
+            views=views,
+            store=store,
+            callers=_callers(host, settings, store) if own else None,
+        )
+        log = _opened_log(gateway)
         reporting = asyncio.create_task(gateway.run())
         try:
             if over_stdio:
-                await _serve_stdio(gateway)
+                await _serve_stdio(gateway, log)
             else:
-                await _serve_http(gateway, settings, where, public_host, settings_file)
+                identify = _identify(gateway, settings, settings_file)
+                options = _http_options(settings, where, public_host, identify)
+                await _serve_http(gateway, settings, options, settings_file, log)
         finally:
+            log.write("end", "the gateway ends")
             reporting.cancel()
             await asyncio.wait([reporting])
             await gateway.store.close()
+            await asyncio.to_thread(log.close)
 
     run_with_host(
         loaded.sources,
@@ -137,7 +180,92 @@ def command(
         interaction=questions,
         sampler=questions,
         permission_mode=permission_mode,
+        set_aside=own,
     )
+
+
+def _own_servers(settings: GatewaySettings, where: Address, configuration: Configuration) -> Collection[str]:
+    """The servers to which each caller signs in by itself; `ConfigError` if one of them cannot be."""
+    from dragoman.gateway.access import is_loopback
+    from dragoman.gateway.callers import check_names
+
+    check_names(configuration, settings.caller_sign_in)
+    if settings.caller_sign_in and not settings.public_url and not is_loopback(where.host):
+        raise ConfigError(
+            f"{where.host} can be reached from other machines, and browsers need an address for callerSignIn",
+            hint='Name it: "publicUrl": "https://…".',
+        )
+    return settings.caller_sign_in
+
+
+def _callers(host: Host, settings: GatewaySettings, store: Store | None) -> CallerHosts:
+    from dragoman.gateway.callers import CallerHosts, accounts_in
+    from dragoman.gateway.sign_in_pages import SignInPages
+
+    return CallerHosts(host, SignInPages(settings.public_url), accounts_in(store))
+
+
+def _forget_caller(settings: GatewaySettings, configuration: Configuration, name: str) -> None:
+    """Signs a caller out of every server at which it has an account; gateways that run notice it."""
+    from dragoman.connections.factory import AccountOptions, TransportDependencies, oauth_credentials
+    from dragoman.gateway.callers import accounts_in, identity_of
+    from dragoman.interaction import Caller
+
+    async def work() -> None:
+        store = _store(settings)
+        dependencies = TransportDependencies()
+        dependencies.account = AccountOptions(identity_of(Caller(name)), accounts_in(store))
+        try:
+            for server in settings.caller_sign_in:
+                config = configuration.servers[server].config
+                credentials = None if config is None else oauth_credentials(server, config, dependencies)
+                if credentials is not None:
+                    click.echo(f"{one_line(name, 200)}: {await _signed_out(credentials)}")
+        finally:
+            await store.close()
+
+    asyncio.run(work())
+
+
+async def _signed_out(credentials: OAuthCredentials) -> str:
+    from dragoman.auth.errors import AuthProblem
+    from dragoman.auth.revocation import sign_out
+
+    server = credentials.entry.server
+    try:
+        account = await credentials.load(fresh=True)
+    except AuthProblem as problem:
+        raise SignInFailed(server, problem.cause, hint=problem.hint) from None
+    if account is None or account.tokens is None:
+        return f"not signed in to {server}."
+    problem = await sign_out(credentials)
+    return f"signed out of {server}." + (f" {problem}." if problem else "")
+
+
+def _opened_log(gateway: Gateway) -> GatewayLog:
+    """The log, with the first steps of the start. It gets what is reported, which is shown as well."""
+    from dragoman.gateway.log import GatewayLog
+
+    shown = frozenset(gateway.host.problems)  # before the host was opened
+    log = GatewayLog(paths.logs_dir(), show_problem)
+
+    def report(problem: str) -> None:
+        if problem not in shown:
+            show_problem(problem)
+            log.write("problem", problem)
+
+    gateway.report = report
+    servers = len(gateway.host.servers)
+    log.write("configuration", f"{counted(servers, 'server')} configured", servers=servers)
+    log.write("logging", f"this log and the audit log are in {log.path.parent}")
+    return log
+
+
+def _log_ready(gateway: Gateway, log: GatewayLog) -> None:
+    tools, views = len(gateway.tools()), gateway.host.servers.values()
+    connected = sum(view.status == "connected" for view in views)
+    text = f"{counted(tools, 'tool')} of {counted(connected, 'server')}"
+    log.write("handle", f"requests are answered with {text}", tools=tools, connected=connected)
 
 
 def _settings(settings_file: Path | None, where: Address, over_stdio: bool) -> GatewaySettings:
@@ -195,12 +323,15 @@ def _serve_local(idle_seconds: float) -> None:
     run_with_host(sources, work, interaction=terminals, audit=True)
 
 
-async def _serve_stdio(gateway: Gateway) -> None:
+async def _serve_stdio(gateway: Gateway, log: GatewayLog) -> None:
     from dragoman.gateway.access import LOCAL
     from dragoman.transports.inprocess import standard_streams
 
     stream = await standard_streams()
+    log.write("transport", "standard input and output")
     await gateway.host.ready()
+    log.write("accept", "messages are accepted")
+    _log_ready(gateway, log)
     async with gateway.client(LOCAL, stream.send) as connection:
         while (message := await stream.receive()) is not None:
             connection.receive(message)
@@ -209,44 +340,69 @@ async def _serve_stdio(gateway: Gateway) -> None:
 async def _serve_http(
     gateway: Gateway,
     settings: GatewaySettings,
-    where: Address,
-    public_hosts: tuple[str, ...],
+    options: HttpOptions,
     settings_file: Path | None,
+    log: GatewayLog,
 ) -> None:
     from dragoman.gateway.app import serve_http
 
-    async with serve_http(gateway, _http_options(settings, where, public_hosts)) as port:
+    async with serve_http(gateway, options) as port:
+        where = Address(options.host, port)
+        log.write("transport", f"listening at {where.url}")
+        log.write("accept", "requests are accepted; those of servers that are being connected wait")
         await gateway.host.ready()
         # What is loaded by now stays: collections that look at it again cost a fifth of the time of a call.
         gc.collect()
         gc.freeze()
-        where = where._replace(port=port)
+        _log_ready(gateway, log)
         _say_what_is_served(gateway, where, settings, same_options(where, settings_file))
         await asyncio.Event().wait()
 
 
-def _http_options(settings: GatewaySettings, where: Address, public_hosts: tuple[str, ...]) -> HttpOptions:
+def _identify(gateway: Gateway, settings: GatewaySettings, settings_file: Path | None) -> Identify:
+    if settings_file is None:
+        return _identify_of(settings)
+    from dragoman.gateway.callers_file import CallersFile
+
+    return CallersFile(settings_file, settings, _identify_of, gateway.report).identify
+
+
+def _identify_of(settings: GatewaySettings) -> Identify:
     from dragoman.gateway.access import fixed_tokens, with_token
+
+    fixed = fixed_tokens(settings.callers)
+    if settings.oauth is None:
+        return with_token(fixed)
+    from time import monotonic
+
+    from dragoman.gateway import jwt
+
+    verify = jwt.JwtVerifier(settings.oauth, monotonic)
+    return with_token(fixed, verify, challenge=jwt.challenge(settings.oauth))
+
+
+def _http_options(
+    settings: GatewaySettings, where: Address, public_hosts: tuple[str, ...], identify: Identify
+) -> HttpOptions:
     from dragoman.gateway.app import HttpOptions
 
-    verifiers = [fixed_tokens(settings.callers)]
-    challenge, documents = "Bearer", {}
+    documents: dict[str, Mapping[str, object]] = {}
     if settings.oauth is not None:
-        from time import monotonic
-
         from dragoman.gateway import jwt
 
-        verifiers.append(jwt.JwtVerifier(settings.oauth, monotonic))
-        challenge = jwt.challenge(settings.oauth)
         path, document = jwt.resource_metadata(settings.oauth)
         documents = {path: document}
     return HttpOptions(
         host=where.host,
         port=where.port,
-        identify=with_token(*verifiers, challenge=challenge),
-        more_hosts=public_hosts,
+        identify=identify,
+        more_hosts=(*public_hosts, *_host_of(settings.public_url)),
         documents=documents,
     )
+
+
+def _host_of(url: str) -> list[str]:
+    return [parse_url(url).origin.partition("//")[2]] if url else []
 
 
 def same_options(where: Address, settings_file: Path | None) -> str:
@@ -261,6 +417,7 @@ def _say_what_is_served(gateway: Gateway, where: Address, settings: GatewaySetti
     views = gateway.host.servers.values()
     connected = sum(view.status == "connected" for view in views)
     tools = len(gateway.tools())
+    own = [name for name in settings.caller_sign_in if name in gateway.host.configuration.set_aside]
     callers = [*settings.callers, *(["access tokens of " + settings.oauth.issuer] if settings.oauth else [])]
     details = [
         *(_failure(view) for view in views if view.status != "connected"),
@@ -269,6 +426,7 @@ def _say_what_is_served(gateway: Gateway, where: Address, settings: GatewaySetti
     lines = [
         f"Serving {counted(tools, 'tool')} of {counted(connected, 'server')} at {where.url}",
         *details[:DETAIL_LIMIT],
+        *([f"  each caller signs in by itself: {', '.join(own)}"] if own else []),
         f"Callers: {', '.join(callers)}. Each request needs a token.",
         f"Connect a client: dragoman serve {again}--print-config claude-code (or codex, cursor, vscode).",
         "Calls, and why they were allowed or denied: dragoman logs --audit. Stop: Ctrl-C.",
@@ -282,46 +440,8 @@ def _failure(view: ServerStatus) -> str:
     return f"  {view.name}: {view.status}" + (f", {one_line(reason, 300)}" if reason else "")
 
 
-def own_token() -> str:
-    """The generated token of this person, created when it is first needed."""
-    from dragoman.atomic_write import put
-
-    path = paths.state_dir() / TOKEN_FILE
-    try:
-        token = path.read_text().strip()
-    except FileNotFoundError:
-        token = ""
-    if not token:
-        token = secrets.token_urlsafe(32)
-        paths.make_private(path.parent)
-        put(path, token.encode() + b"\n", private=True)
-    return token
-
-
 def _address(text: str) -> Address:
     host, _, port = text.rpartition(":")
     if not host or not port.isdigit() or int(port) > 65535:
         raise click.UsageError(f"--http {text!r} is not HOST:PORT")
     return Address(host.strip("[]"), int(port))
-
-
-def client_entry(client: str, url: str, token: str, over_stdio: bool) -> str:
-    """What to put into a client's configuration."""
-    header = {"Authorization": f"Bearer {token or 'TOKEN'}"}
-    if over_stdio:
-        entry: dict[str, object] = {"command": "dragoman", "args": ["serve", "--stdio"]}
-    else:
-        entry = {"type": "http", "url": url, "headers": header}
-    match client:
-        case "codex":
-            if over_stdio:
-                return '[mcp_servers.dragoman]\ncommand = "dragoman"\nargs = ["serve", "--stdio"]'
-            headers = f'{{ Authorization = "{header["Authorization"]}" }}'
-            return f'[mcp_servers.dragoman]\nurl = "{url}"\nhttp_headers = {headers}'
-        case "vscode":
-            return json.dumps({"servers": {"dragoman": entry}}, indent=2)
-        case "cursor":
-            entry.pop("type", None)
-            return json.dumps({"mcpServers": {"dragoman": entry}}, indent=2)
-        case _:
-            return json.dumps({"mcpServers": {"dragoman": entry}}, indent=2)

@@ -8,6 +8,7 @@ answer raises `StoreUnavailable` within two seconds, and at once for a moment af
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -30,13 +31,20 @@ PAUSE_SECONDS: Final = 0.5
 PING_SECONDS: Final = 10
 GRANT_SECONDS: Final = 12 * 3600
 """How long grants last after the newest of them."""
+LOCK_SECONDS: Final = 30.0
+"""A lock ends so long after its holder died."""
+LOCK_POLL_SECONDS: Final = 0.05
 BATCH: Final = 500
-"""Calls that are counted with one command, at most."""
+"""Calls that are counted, or messages of a stream that are read, with one command, at most."""
+APPENDED_LIMIT: Final = 10_000
+"""Messages in the stream; more drop the oldest."""
+_FIELD: Final = b"message"
 _COUNT: Final = """
 local now = redis.call('TIME'); now = now[1] * 1000000 + now[2]
 local span, waits = ARGV[1] * 1000000, {}
 for i, key in ipairs(KEYS) do
   redis.call('ZREMRANGEBYSCORE', key, '-inf', now - span)
+  redis.call('ZREMRANGEBYSCORE', key, now + 1, '+inf')
   if redis.call('ZCARD', key) < tonumber(ARGV[i + 2]) then
     redis.call('ZADD', key, now, i .. ARGV[2])
     redis.call('EXPIRE', key, ARGV[1])
@@ -48,7 +56,8 @@ for i, key in ipairs(KEYS) do
 end
 return waits
 """
-"""By the clock of Redis: those of the replicas may differ."""
+"""By the clock of Redis: those of the replicas may differ. Where it was set back, calls of the future do not
+count."""
 
 
 class RedisStore:
@@ -125,6 +134,32 @@ class RedisStore:
                 elif not future.done():
                     future.set_result(cast("float", result))
 
+    @contextlib.asynccontextmanager
+    async def locked(self, key: str, wait_seconds: float) -> AsyncGenerator[None]:
+        """A lock between replicas. It is extended while it is held, and ends by itself if its holder dies."""
+        lock: Any = self._redis.lock(
+            self._name(f"lock {key}"),
+            timeout=LOCK_SECONDS,
+            sleep=LOCK_POLL_SECONDS,
+            blocking_timeout=wait_seconds,
+            thread_local=False,
+        )
+        if not await self._do(lock.acquire):
+            raise StoreUnavailable(self.where, "another replica has held a lock for too long")
+        extending = asyncio.create_task(self._extend(lock))
+        try:
+            yield
+        finally:
+            extending.cancel()
+            with contextlib.suppress(*self._failures):  # it ends by itself
+                await lock.release()
+
+    async def _extend(self, lock: Any) -> None:
+        while True:
+            await asyncio.sleep(LOCK_SECONDS / 3)
+            with contextlib.suppress(*self._failures):
+                await lock.extend(LOCK_SECONDS, replace_ttl=True)
+
     # Grants: all in one hash, which each replica holds in memory too.
 
     async def grants(self) -> list[bytes]:
@@ -164,6 +199,26 @@ class RedisStore:
                                 yield opened
             except self._failures:
                 await asyncio.sleep(PAUSE_SECONDS)
+
+    # The audit log of all replicas: a stream.
+
+    async def append(self, message: bytes) -> None:
+        name = f"{self._prefix}audit"
+        sealed = self._seal.sealed(name, message)
+        await self._do(
+            lambda: self._redis.xadd(name, {_FIELD: sealed}, maxlen=APPENDED_LIMIT, approximate=True)
+        )
+
+    async def appended(self, after: str, *, wait_seconds: float) -> list[tuple[str, bytes | None]]:
+        """What follows the position, up to a limit: position and message of each; None for one that cannot
+        be opened. `wait_seconds`: less than `ANSWER_SECONDS`."""
+        name, block = f"{self._prefix}audit", int(wait_seconds * 1000) or None
+        found = await self._do(lambda: self._redis.xread({name: after}, count=BATCH, block=block))
+        return [
+            (position.decode(), self._seal.opened(name, fields.get(_FIELD, b"")))
+            for _, messages in found
+            for position, fields in messages
+        ]
 
     async def close(self) -> None:
         if self._counting is not None:

@@ -1,10 +1,15 @@
 """The store of a gateway that runs alone: a file, so that legacy clients keep their sessions when the gateway
 starts again. Calls are counted in memory: no other process counts them.
+
+A file that cannot be used (full disk, no right to write, no database, locked) is reported, and sessions are
+kept in memory from then on. Times are those of the start plus the time that has passed: a clock that is set
+meanwhile neither ends sessions nor keeps them.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sqlite3
 from collections import deque
@@ -15,10 +20,13 @@ from time import monotonic, time
 from typing import Any, Final
 
 from dragoman import paths
+from dragoman.cleaning import one_line
 from dragoman.errors import StoreUnavailable
 from dragoman.gateway.store.base import MINUTE_SECONDS
 
 FILE: Final = "gateway-sessions.sqlite"
+LOCKED_SECONDS: Final = 5.0
+"""How long another process may hold the file."""
 CALLERS_LIMIT: Final = 10_000
 """Callers that are counted before those without calls in the last minute are forgotten."""
 _TABLE: Final = """
@@ -35,9 +43,16 @@ class SqliteStore:
         # One thread, and no lock: a request that is cancelled would release it while its statement runs.
         self._thread = ThreadPoolExecutor(1, "gateway-store")
         self._calls = RecentCalls(monotonic)
+        self._began = time() - monotonic()
+        self._problem: str | None = None
+        self.report: Callable[[str], None] = _ignore
+        """Called if the file cannot be used any more."""
+
+    def _now(self) -> float:
+        return self._began + monotonic()
 
     async def get(self, key: str, seconds: float) -> bytes | None:
-        now = time()
+        now = self._now()
         found = await self._execute(
             "update entries set expires = ? where key = ? and expires > ? returning value",
             (now + seconds, key, now),
@@ -45,10 +60,12 @@ class SqliteStore:
         return found[0][0] if found else None
 
     async def put(self, key: str, value: bytes, seconds: float) -> None:
-        await self._execute("insert or replace into entries values (?, ?, ?)", (key, value, time() + seconds))
+        await self._execute(
+            "insert or replace into entries values (?, ?, ?)", (key, value, self._now() + seconds)
+        )
 
     async def delete(self, key: str) -> None:
-        await self._execute("delete from entries where key = ? or expires <= ?", (key, time()))
+        await self._execute("delete from entries where key = ? or expires <= ?", (key, self._now()))
 
     async def count_call(self, caller: str, limit: int) -> float:
         return self._calls.wait_seconds(caller, limit)
@@ -63,7 +80,11 @@ class SqliteStore:
 
     async def _execute(self, statement: str, values: tuple[object, ...]) -> list[Any]:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, self._execute_now, statement, values)
+        found = await loop.run_in_executor(self._thread, self._execute_now, statement, values)
+        problem, self._problem = self._problem, None
+        if problem is not None:
+            self.report(problem)
+        return found
 
     def _execute_now(self, statement: str, values: tuple[object, ...]) -> list[Any]:
         try:
@@ -72,14 +93,30 @@ class SqliteStore:
             with self._connection:
                 return self._connection.execute(statement, values).fetchall()
         except (sqlite3.Error, OSError) as error:
-            raise StoreUnavailable(str(self._path or "memory"), str(error)) from None
+            if self._path is None:
+                raise StoreUnavailable("memory", str(error)) from None
+            self._leave_file(error)
+            return self._execute_now(statement, values)
+
+    def _leave_file(self, error: sqlite3.Error | OSError) -> None:
+        cause = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        self._problem = (
+            f"sessions are kept in memory, and end with the gateway: {one_line(str(self._path))} cannot be "
+            f"used ({one_line(cause, 200)})"
+        )
+        with contextlib.suppress(sqlite3.Error):
+            self._close_now()
+        self._path = self._connection = None
+
+
+def _ignore(text: str) -> None: ...
 
 
 def _opened(path: Path | None) -> sqlite3.Connection:
     if path is not None:
         paths.make_private(path.parent)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-    connection = sqlite3.connect(path or ":memory:", timeout=5)
+    connection = sqlite3.connect(path or ":memory:", timeout=LOCKED_SECONDS)
     connection.execute("pragma journal_mode = wal")
     connection.execute("pragma synchronous = normal")
     connection.execute(_TABLE)

@@ -58,7 +58,7 @@ def _forget_secrets(configuration: Configuration, name: str) -> str | None:
     if server is None or server.eligibility not in ("ready", "disabled"):
         return None
     credentials = credentials_of(configuration, server)
-    if credentials is None or not credentials.vault.folder.exists():
+    if credentials is None or not credentials.vault.local.folder.exists():
         return None
     from dragoman.auth.client_secrets import forget_client_secret
     from dragoman.auth.stores.base import StoreFailed
@@ -72,7 +72,7 @@ def _forget_secrets(configuration: Configuration, name: str) -> str | None:
     problems = asyncio.run(forget())
     try:
         for reference in (entry.client.client_secret, entry.private_key, entry.workload_token):
-            forget_client_secret(credentials.vault, reference, entry.server, entry.url)
+            forget_client_secret(credentials.vault.local, reference, entry.server, entry.url)
     except StoreFailed as error:
         problems.append(str(error))
     return next((problem for problem in problems if problem is not None), None)

@@ -1,0 +1,94 @@
+"""Mentions in a message: `@path` adds a file, `@server:uri` a resource, behind it, marked as data.
+
+A path with spaces is quoted, `@"my notes.txt"`; `catalog/mentions.py` has the grammar of resources.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from dragoman.agent.builtin.files import file_tools
+from dragoman.agent.builtin.workspace import PATH, Workspace
+from dragoman.catalog.mentions import Mention, find_mentions
+from dragoman.cleaning import for_model, one_line
+from dragoman.errors import DragomanError
+from dragoman.host import Host
+
+TEXT_LIMIT: Final = 60_000
+"""Characters of one file or resource; the model reads the rest with its tools."""
+MENTION_LIMIT: Final = 10
+_FILE: Final = re.compile(r'(?:^|(?<=\s))@(?:"([^"\n]+)"|(\S+))')
+_END_OF_DATA: Final = re.compile(r"</(?=\s*(?:file|resource)\b)", re.IGNORECASE)
+
+
+class FileMention(NamedTuple):
+    name: str
+    start: int
+
+
+def mentioned(text: str, servers: Collection[str]) -> list[Mention | FileMention]:
+    """What is mentioned, each once, in the order of the text. Pure."""
+    resources = find_mentions(text, servers)
+    files = [
+        FileMention(found[1] or found[2].rstrip(".,;:!?)"), found.start())
+        for found in _FILE.finditer(text)
+        if not any(each.start <= found.start() < each.end for each in resources)
+    ]
+    by_name: dict[str, Mention | FileMention] = {}
+    for each in sorted((*resources, *files), key=lambda each: each.start):
+        by_name.setdefault(each.name, each)
+    return list(by_name.values())[:MENTION_LIMIT]
+
+
+async def expanded(text: str, host: Host, folder: Path) -> tuple[str, list[str]]:
+    """The message with what it mentions, and in words what could not be added."""
+    read_tool = file_tools(Workspace(folder))[0]
+    added: list[str] = []
+    problems: list[str] = []
+    for mention in mentioned(text, host.servers):
+        try:
+            if isinstance(mention, Mention):
+                found = await host.resources.read(mention.server, mention.uri)
+                added.append(_marked("resource", mention.name, found.text))
+            elif (path := _file(folder, mention.name)) is not None:
+                if host.is_denied(read_tool, {PATH: str(path)}):
+                    raise ValueError("a rule about Read denies it")
+                content = await asyncio.to_thread(_read, path)
+                added.append(_marked("file", mention.name, content))
+        except (DragomanError, OSError, RuntimeError, ValueError) as error:
+            problems.append(f"@{one_line(mention.name, 100)} was not added: {error}")
+    return "\n\n".join([text, *added]), problems
+
+
+def _marked(kind: str, name: str, text: str) -> str:
+    """The text between two marks. What looks like the second one inside it is changed: data cannot end before
+    its mark."""
+    content = _END_OF_DATA.sub(r"<\/", for_model(text, TEXT_LIMIT))
+    shown = one_line(name, 500).replace('"', "%22")
+    return f'<{kind} name="{shown}">\n{content}\n</{kind}>'
+
+
+def _file(folder: Path, name: str) -> Path | None:
+    """The file without links; None if there is none of that name. Raises `ValueError` for a link in the
+    folder that leads out of it: the person may not know where."""
+    path = folder / Path(name).expanduser()
+    if not path.is_file():
+        return None
+    target = path.resolve()
+    if Path(os.path.abspath(path)).is_relative_to(folder) and not target.is_relative_to(folder.resolve()):
+        raise ValueError(f"it is a link to {one_line(str(target), 500)}, which is outside of this folder")
+    return target
+
+
+def _read(path: Path) -> str:
+    """The beginning of a file."""
+    with path.open("rb") as file:
+        data = file.read(4 * TEXT_LIMIT)
+    if b"\0" in data[:1024]:
+        raise ValueError("it is not a text")
+    return data.decode("utf-8", "replace")

@@ -1,0 +1,38 @@
+"""The entries with which MCP clients use the gateway, as each client writes them. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+CLIENTS: Final = ("claude-code", "codex", "cursor", "vscode")
+
+
+def without_print_config(words: Sequence[str]) -> list[str]:
+    pairs = zip(words, ("", *words))
+    return [word for word, before in pairs if "--print-config" not in (word.partition("=")[0], before)]
+
+
+def client_entry(client: str, url: str, token: str, words: Sequence[str]) -> str:
+    """What to put into a client's configuration. `words`: those after `serve`, with which the client starts
+    the gateway itself; empty: it connects to the URL."""
+    header = {"Authorization": f"Bearer {token or 'TOKEN'}"}
+    args = ["serve", *words]
+    if words:
+        entry: dict[str, object] = {"command": "dragoman", "args": args}
+    else:
+        entry = {"type": "http", "url": url, "headers": header}
+    match client:
+        case "codex":
+            if words:
+                return f'[mcp_servers.dragoman]\ncommand = "dragoman"\nargs = {json.dumps(args)}'
+            headers = f'{{ Authorization = "{header["Authorization"]}" }}'
+            return f'[mcp_servers.dragoman]\nurl = "{url}"\nhttp_headers = {headers}'
+        case "vscode":
+            return json.dumps({"servers": {"dragoman": entry}}, indent=2)
+        case "cursor":
+            entry.pop("type", None)
+            return json.dumps({"mcpServers": {"dragoman": entry}}, indent=2)
+        case _:
+            return json.dumps({"mcpServers": {"dragoman": entry}}, indent=2)

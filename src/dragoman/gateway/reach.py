@@ -1,0 +1,71 @@
+"""Which host has what a request of a client is about."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import Final, TypeVar
+
+from dragoman.calls.prompts import Prompts
+from dragoman.calls.resources import Resources
+from dragoman.catalog.prompts import Prompt
+from dragoman.catalog.resources import Resource, ResourceTemplate
+from dragoman.host import Host
+from dragoman.interaction import Caller
+from dragoman.servers.status import ServerStatus
+
+T = TypeVar("T")
+
+OWN_LIST_SECONDS: Final = 5.0
+"""How long a list of resources or prompts waits for the servers of the caller."""
+
+
+class Reach:
+    """Which host has what a request is about: the shared one, or that of the caller's own sign-ins."""
+
+    def __init__(self, shared: Host, own: Host | None, caller: Caller) -> None:
+        self._shared = shared
+        self._own = own
+        self._caller = caller
+
+    def host_of(self, server: str) -> Host:
+        is_own = self._own is not None and server in self._own.configuration.servers
+        return self._own if is_own and self._own is not None else self._shared
+
+    def servers(self) -> list[ServerStatus]:
+        own = () if self._own is None else self._own.servers.values()
+        return [*self._shared.servers.values(), *own]
+
+    async def ready(self, seconds: float, only: Collection[str]) -> None:
+        """Waits until these servers are connected or have failed, or the time is up."""
+        hosts = [self._shared] if self._own is None else [self._shared, self._own]
+        await asyncio.gather(*(host.ready(seconds, only=only) for host in hosts))
+
+    def resources_of(self, server: str) -> Resources:
+        return self.host_of(server).resources.for_caller(self._caller)
+
+    def prompts_of(self, server: str) -> Prompts:
+        return self.host_of(server).prompts.for_caller(self._caller)
+
+    async def resources(self) -> list[Resource]:
+        return await self._both(lambda host: host.resources.for_caller(self._caller).list())
+
+    async def templates(self) -> list[ResourceTemplate]:
+        return await self._both(lambda host: host.resources.for_caller(self._caller).templates())
+
+    async def prompts(self) -> list[Prompt]:
+        return await self._both(lambda host: host.prompts.for_caller(self._caller).list())
+
+    async def _both(self, listed: Callable[[Host], Awaitable[Iterable[T]]]) -> list[T]:
+        if self._own is None:
+            return [*await listed(self._shared)]
+        shared, own = await asyncio.gather(listed(self._shared), _within(listed(self._own)))
+        return [*shared, *own]
+
+
+async def _within(listing: Awaitable[Iterable[T]]) -> Iterable[T]:
+    """Nothing if it takes too long: the lists of other servers are not delayed."""
+    try:
+        return await asyncio.wait_for(listing, OWN_LIST_SECONDS)
+    except TimeoutError:
+        return ()

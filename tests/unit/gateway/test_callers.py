@@ -1,0 +1,78 @@
+"""What a caller with sign-ins of its own may see, and the pages for its browser, without a network."""
+
+import contextlib
+import re
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import ConfigError
+from dragoman.gateway.settings import CallerEntry, Selection, read_settings
+from dragoman.gateway.sign_in_pages import PageRequest, SignInPages, is_replica
+
+URL = "https://tools.example.com"
+
+
+@pytest.mark.parametrize(
+    ("selection", "expected"),
+    [
+        (Selection(), True),
+        (Selection(servers=("tracker",)), True),
+        (Selection(servers=("files",)), False),
+        (Selection(servers=()), False),
+        (Selection(tools=()), False),
+        (Selection(tools=("*",)), True),
+        (Selection(tools=("track*",)), True),
+        (Selection(tools=("track",)), False),
+        (Selection(tools=("tracker__list",)), True),
+        (Selection(tools=("tracker__l*",)), True),
+        (Selection(tools=("files__*", "tracker__*")), True),
+        (Selection(tools=("tracker2__*",)), False),
+        (Selection(servers=("files",), tools=("tracker__*",)), False),
+        (CallerEntry(token="x", servers=("tracker",), tools=("tracker__*",)), True),
+    ],
+)
+def test_whether_a_selection_may_have_a_tool_of_a_server_whose_tools_are_not_known(
+    selection: Selection, expected: bool
+):
+    assert selection.offers_some_tool("tracker", "tracker__") is expected
+
+
+def test_a_caller_cannot_have_the_name_that_a_token_of_the_issuer_gives(tmp_path: Path):
+    path = tmp_path / "gateway.json"
+    path.write_text(
+        '{"callers": {"ada@https://i.example": {"token": "0123456789abcdef"}},'
+        ' "oauth": {"issuer": "https://i.example", "audience": "https://t.example/mcp"}}'
+    )
+    path.chmod(0o600)
+    with pytest.raises(ConfigError, match="has the name that a token of the issuer gives"):
+        read_settings(path)
+
+
+async def test_over_https_the_cookie_is_bound_to_this_host_alone():
+    pages = SignInPages(f"{URL}/")
+    async with pages.begin("ada", "tracker", contextlib.nullcontext()) as pending:
+        link = pending.page_for("https://login.example/authorize?x=1")
+        assert link == f"{URL}/sign-in/{pending.id}"
+        assert pending.redirect_uri == f"{URL}/oauth/callback"
+        shown = await pages.answer(PageRequest(pending.id, {}))
+        name, _, rest = shown.headers["Set-Cookie"].partition("=")
+        assert name.startswith("__Host-dragoman-sign-in-")
+        assert rest.endswith("; Path=/; Max-Age=600; HttpOnly; SameSite=Lax; Secure")
+        found = re.search(r'name="token" value="([^"]*)"', shown.body)
+        assert found is not None
+        cookies = {name: rest.partition(";")[0]}
+        pressed = await pages.answer(PageRequest(pending.id, cookies, found[1]))
+        assert (pressed.status, pressed.headers["Location"]) == (303, "https://login.example/authorize?x=1")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("0123456789ab", True), ("", False), ("all", False), ("0123456789AB", False), ("0123456789ab\n", False)],
+)
+def test_what_can_be_the_name_of_a_replica(name: str, expected: bool):
+    assert is_replica(name) is expected
+
+
+def test_a_request_for_a_page_shows_nothing_of_itself():
+    assert repr(PageRequest("a.b", {"c": "secret"}, "t", "/?code=secret")) == "<PageRequest>"
