@@ -81,13 +81,20 @@ def _content(part: str | ImageBlock) -> str | BinaryContent:
 def request_of(texts: Sequence[str], said: Sequence[str]) -> ModelRequest:
     """A message for the model. `said`: what the person wrote of it, which is recorded and not sent; the rest
     is text of servers, files and hooks."""
-    return ModelRequest([UserPromptPart(text) for text in texts], metadata={SAID: [*said]} if said else None)
+    return ModelRequest([UserPromptPart(text) for text in texts], metadata={SAID: [*said]})
 
 
 def said_in(message: ModelMessage) -> list[str]:
     """What the person wrote of a message."""
-    recorded: Any = (message.metadata or {}).get(SAID) if isinstance(message, ModelRequest) else None
-    return [text for text in cast("list[Any]", recorded) if isinstance(text, str)] if recorded else []
+    return recorded_in(message) or []
+
+
+def recorded_in(message: ModelMessage) -> list[str] | None:
+    """The same; None if it is not recorded, because the message was made in another way."""
+    recorded: Any = (message.metadata or {}).get(SAID)
+    if not isinstance(recorded, list):
+        return None
+    return [text for text in cast("list[Any]", recorded) if isinstance(text, str)]
 
 
 def turns_of(history: Sequence[ModelMessage]) -> list[ConversationTurn]:

@@ -75,15 +75,22 @@ Block = PromptBlock | AnswerBlock | NoteBlock | ToolBlock
 
 
 def blocks_of(history: Sequence[ModelMessage]) -> list[Block]:
-    """A stored conversation as it is shown."""
+    """A stored conversation as it is shown: of messages to the model, what the person wrote."""
     from pydantic_ai.messages import TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
+
+    from dragoman.agent.context import CONTINUED
+    from dragoman.agent.conversion import recorded_in
 
     blocks: list[Block] = []
     calls: dict[str, ToolBlock] = {}
     for message in history:
+        recorded = recorded_in(message)
+        blocks += [PromptBlock(text) for text in recorded or ()]
         for part in message.parts:
             match part:
-                case UserPromptPart():
+                case UserPromptPart(content=str(text)) if text.startswith(CONTINUED):
+                    blocks.append(NoteBlock(text))
+                case UserPromptPart() if recorded is None:
                     blocks.append(PromptBlock(part.content if isinstance(part.content, str) else "[…]"))
                 case TextPart() if part.content.strip():
                     blocks += [AnswerBlock(piece) for piece in pieces(part.content)]
