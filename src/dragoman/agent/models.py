@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from dragoman.cleaning import one_line
+from dragoman.cleaning import is_safe, one_line
 from dragoman.errors import MissingPackage, ModelUnavailable
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def choose_model(
             f"endpoint of your own). {_WITHOUT_MODEL}",
         )
     choice = ModelChoice(spec, base_url)
-    if not choice.name:
+    if not choice.name or not is_safe(spec):  # an agent's file may name it
         raise ModelUnavailable(
             f"{one_line(spec, 100)!r} is not a model",
             hint="Write provider:name, such as anthropic:claude-opus-5.",
