@@ -2,11 +2,13 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dragoman import Host
 from dragoman.agent.mentions import expanded
+from dragoman.hooks.declared import hook
 
 pytestmark = pytest.mark.requirement("AGT-1")
 
@@ -57,3 +59,17 @@ async def test_t242_a_rule_that_denies_the_file_holds_for_a_mention(work: Path, 
     text, problems = await said(f"See @{mention}", work, deny=["Read(file_path=*/plain.md)"])
     assert text == f"See @{mention}"
     assert problems == [f"@{mention} was not added: a rule about Read denies it"]
+
+
+async def test_t242_a_hook_that_denies_the_file_holds_for_a_mention(work: Path):
+    seen: list[object] = []
+
+    def refuse(facts: dict[str, Any]) -> dict[str, Any]:
+        seen.append(facts["tool_input"])
+        return {"decision": "block", "reason": "no"}
+
+    async with Host({}, hooks=[hook(refuse, "PreToolUse", matcher="Read", name="guard")]) as host:
+        text, problems = await expanded("See @inner.md", host, work)
+    assert text == "See @inner.md"
+    assert problems == ["@inner.md was not added: the hook guard denies it"]
+    assert seen == [{"file_path": str((work / "plain.md").resolve())}]

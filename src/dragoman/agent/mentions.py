@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from dragoman.agent.builtin.files import file_tools
 from dragoman.agent.builtin.workspace import PATH, Workspace
 from dragoman.catalog.mentions import Mention, find_mentions
+from dragoman.catalog.tools import BuiltinTool
 from dragoman.cleaning import for_model, one_line
 from dragoman.errors import DragomanError
 from dragoman.host import Host
@@ -56,13 +57,22 @@ async def expanded(text: str, host: Host, folder: Path) -> tuple[str, list[str]]
                 found = await host.resources.read(mention.server, mention.uri)
                 added.append(_marked("resource", mention.name, found.text))
             elif (path := _file(folder, mention.name)) is not None:
-                if host.is_denied(read_tool, {PATH: str(path)}):
-                    raise ValueError("a rule about Read denies it")
+                await _check_allowed(host, read_tool, path)
                 content = await asyncio.to_thread(_read, path)
                 added.append(_marked("file", mention.name, content))
         except (DragomanError, OSError, RuntimeError, ValueError) as error:
             problems.append(f"@{one_line(mention.name, 100)} was not added: {error}")
     return "\n\n".join([text, *added]), problems
+
+
+async def _check_allowed(host: Host, read_tool: BuiltinTool, path: Path) -> None:
+    """A deny for `Read` holds for the person's own mention; nothing is asked. Raises `ValueError`."""
+    arguments = {PATH: str(path)}
+    if host.is_denied(read_tool, arguments):
+        raise ValueError("a rule about Read denies it")
+    decision = (await host.hooks.before_call(read_tool, arguments)).hook_decision
+    if decision is not None and decision.behaviour == "deny":
+        raise ValueError(f"the hook {one_line(decision.hook, 200)} denies it")
 
 
 def _marked(kind: str, name: str, text: str) -> str:
