@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dragoman.gateway.access import KnownCaller
-from dragoman.gateway.settings import EVERYTHING, CallerEntry, Selection, View
+from dragoman.gateway.settings import EVERYTHING, CallerEntry, Rights, View
 from dragoman.interaction import Caller
 from dragoman.testing import InMemoryServer
 from tests.gateway import ADA, BOB, Client, Json, gateway_of
@@ -14,7 +14,7 @@ from tests.servers.office import Office
 
 pytestmark = pytest.mark.requirement("GWY-3")
 
-NARROW = Selection(tools=("office__ledger",))
+NARROW = Rights(tools=("office__ledger",))
 
 
 async def by_scope(authorization: Collection[str]) -> KnownCaller:
