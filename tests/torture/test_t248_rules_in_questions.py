@@ -1,9 +1,11 @@
-"""T248: the rule that an answer would write is shown as it would be written."""
+"""T248: a rule that an answer would write is shown as it is written, and never allows changes of settings."""
+
+from pathlib import Path
 
 import pytest
 
 from dragoman.interaction import PermissionQuestion
-from dragoman.tui.permission_question import answers_to
+from dragoman.tui.permission_question import NO_RULE, answers_to, folder_rules
 
 pytestmark = pytest.mark.requirement("PRM-6")
 
@@ -28,3 +30,24 @@ def test_t248_only_the_digest_is_left_out(server: str, rule: str, shown: str):
         is_rememberable=True,
     )
     assert answers_to(question)["a"][0] == f"Yes, always: {shown}"
+
+
+@pytest.mark.parametrize(
+    ("folder", "is_offered"), [("work", True), ("", False), (".dragoman", False), ("..", False)]
+)
+def test_t248_a_yes_to_a_whole_folder_is_not_offered_where_the_persons_settings_are(
+    home: Path, folder: str, is_offered: bool
+):
+    place = (home / folder).resolve()
+    question = PermissionQuestion(
+        server="",
+        tool="Write",
+        title="",
+        arguments={"file_path": str(place / "notes.txt"), "content": ""},
+        risk="destroys",
+        reaches_out=False,
+        reason=NO_RULE,
+        rule="",
+        is_rememberable=False,
+    )
+    assert bool(folder_rules(question, place)) == is_offered

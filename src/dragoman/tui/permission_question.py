@@ -15,6 +15,7 @@ from textual.content import Content
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from dragoman import paths
 from dragoman.cleaning import one_line, visible
 from dragoman.interaction import PermissionAnswer, PermissionQuestion
 from dragoman.mixed_alphabets import mixed_words
@@ -99,10 +100,13 @@ def diff_text(diff: str) -> Content:
 
 def folder_rules(question: PermissionQuestion, folder: Path) -> tuple[str, ...]:
     """The rules that would allow every change of files in the folder; none if the question is about something
-    else, or if a rule wants it to be asked."""
+    else, if a rule wants it to be asked, or if the person's settings are in the folder: a yes to changes of
+    files is none to other rules and hooks."""
     path = str(question.arguments.get("file_path", ""))
     is_change = not question.server and question.tool in ("Edit", "Write")
     if not is_change or question.reason != NO_RULE or not Path(path).is_relative_to(folder):
+        return ()
+    if paths.config_dir().resolve().is_relative_to(folder):
         return ()
     quoted = str(folder).replace("\\", "\\\\").replace('"', '\\"').replace("*", "\\*")
     return tuple(f'{tool}(file_path="{quoted}/*")' for tool in ("Edit", "Write"))
