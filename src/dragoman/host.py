@@ -74,6 +74,7 @@ from dragoman.sign_ins import SIGN_IN, SignInTool, SignInTools
 
 if TYPE_CHECKING:  # aiohttp is loaded when the first remote server is connected
     from dragoman.auth.state import SignInState
+    from dragoman.auth.stores.base import AccountStore
     from dragoman.credentials import Credentials
     from dragoman.toolbox import Toolbox
     from dragoman.transports.control import ControlChannel
@@ -128,6 +129,8 @@ class HostOptions(TypedDict, total=False):
     """Carries the messages of servers that live in an embedding program (type `sdk`)."""
     bearer: Callable[[str], Credentials] | None
     """By server: the credentials for an organisation's connectors (type `claudeai-proxy`)."""
+    accounts: AccountStore | None
+    """Where the sign-ins of servers are stored, if not in the secret store of this machine."""
     bearer_origins: Collection[str]
     """Origins at which these connectors are connected, besides those named in `connectors` of the
     settings."""
@@ -243,6 +246,7 @@ class Host:
             self._access.session_id if self._account is None else None,
         )
         dependencies.account = self._account
+        dependencies.accounts = options.get("accounts")
         dependencies.bearer_origins = safe_origins(options.get("bearer_origins", ()))
         return ServerRegistry(
             configuration,
@@ -505,6 +509,11 @@ class Host:
         more = resource_tools(self.resources, self._reader) if resources else ()
         reader = result_tool(Store(self._preparer.saver), lambda: self._preparer.limits)
         return Toolbox(servers or self, (*builtins, *more, reader), budget=budget)
+
+    @property
+    def accounts(self) -> AccountStore | None:
+        """Where the sign-ins are, if not in the secret store of this machine."""
+        return self._options.get("accounts")
 
     def grants(self) -> SessionGrants:
         """What was allowed for as long as this host is open."""
@@ -797,6 +806,7 @@ class Host:
             sampler=self._options.get("sampler"),
             roots=self._roots.named,
             extensions=self._options.get("extensions"),
+            accounts=self.accounts,
         )
         self._live.add_child(child._live)
         self._children.add(child)

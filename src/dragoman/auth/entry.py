@@ -79,13 +79,13 @@ class Entry(HiddenRepr, frozen=True, kw_only=True):
     identity_provider: IdentityProvider | None = None
     """With the grant `xaa`: where a person signs in."""
 
-    @property
-    def login_hint(self) -> str:
-        """How a person signs in."""
+    def login_hint(self, option: str = "") -> str:
+        """How a person signs in. `option`: the one that names the store of accounts."""
+        words = f"dragoman mcp login {self.server}" + (f" {option}" if option else "")
         if not self.is_given:
-            return f"Run `dragoman mcp login {self.server}`."
+            return f"Run `{words}`."
         return (
-            f"Run `dragoman mcp login {self.server} --mcp-config SERVER`; SERVER is the URL, the file or the "
+            f"Run `{words} --mcp-config SERVER`; SERVER is the URL, the file or the "
             "JSON text by which it was given. The sign-in is kept."
         )
 

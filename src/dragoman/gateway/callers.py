@@ -32,7 +32,6 @@ from dragoman.names import ServerName
 from dragoman.sign_ins import SignInTool
 
 if TYPE_CHECKING:
-    from dragoman.auth.stores.base import AccountStore
     from dragoman.gateway.access import KnownCaller
     from dragoman.gateway.replicas import Replicas
     from dragoman.gateway.tool_search import FoundTools
@@ -66,7 +65,7 @@ def check_names(configuration: Configuration, names: Collection[str]) -> None:
             check_takes_accounts(name, server.config)
 
 
-def accounts_in(store: Store | None) -> AccountStore | None:
+def accounts_in(store: Store | None) -> SharedAccounts | None:
     """Where accounts are, if not in the secret store of this machine: where replicas share them."""
     if not isinstance(store, RedisStore):
         return None
@@ -173,11 +172,9 @@ class CallerServers:
 class CallerHosts:
     """The hosts of all callers that are open."""
 
-    def __init__(self, host: Host, pages: SignInPages, accounts: AccountStore | None = None) -> None:
-        """`accounts`: where tokens are, if not in the secret store of this machine."""
+    def __init__(self, host: Host, pages: SignInPages) -> None:
         self._shared = host
         self.pages = pages
-        self._accounts = accounts
         self._open: dict[Caller, CallerServers] = {}
         """Those that were used last are at the end."""
         self._closing: set[asyncio.Task[None]] = set()
@@ -188,11 +185,9 @@ class CallerHosts:
         return len(self._open)
 
     def share_with(self, replicas: Replicas) -> None:
-        """Sign-ins may go on at another replica, and accounts be changed there."""
+        """Sign-ins may go on at another replica."""
         self.pages.replica = replicas.name
         self.pages.pass_on = replicas.ask_page
-        if isinstance(self._accounts, SharedAccounts):
-            replicas.on_account = self._accounts.changed
 
     def find(self, caller: Caller) -> CallerServers | None:
         """The caller's servers, if they are open."""
@@ -237,7 +232,7 @@ class CallerHosts:
                 caller.id, server, contextlib.nullcontext() if own is None else own.used()
             )
 
-        return AccountOptions(identity_of(caller), self._accounts, begin, _advice)
+        return AccountOptions(identity_of(caller), begin, _advice)
 
     def _close_longest_unused(self) -> bool:
         for own in self._open.values():

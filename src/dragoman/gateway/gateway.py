@@ -31,6 +31,7 @@ from dragoman.gateway.questions import ClientQuestions, RunningRequest
 from dragoman.gateway.replicas import Replicas
 from dragoman.gateway.settings import SEARCH_NAMES, View
 from dragoman.gateway.shared_audit import SharedAudit
+from dragoman.gateway.store.accounts import SharedAccounts
 from dragoman.gateway.store.base import Store
 from dragoman.gateway.store.redis import RedisStore
 from dragoman.gateway.store.sqlite import SqliteStore
@@ -79,6 +80,8 @@ class Gateway:
         """The other replicas, where there can be any."""
         if self.replicas is not None:
             questions.replica = self.replicas.name
+            if isinstance(host.accounts, SharedAccounts):
+                self.replicas.on_account = host.accounts.changed
         log = host.audit_log()
         self._audit = SharedAudit(store, log) if isinstance(store, RedisStore) and log is not None else None
         self.metrics = Metrics()

@@ -89,7 +89,7 @@ class Cancel(Struct, tag=True):
 
 
 class AccountChanged(Struct, tag=True):
-    """A caller has signed in or out, or its tokens were refreshed."""
+    """A sign-in was made or ended, or its tokens were refreshed."""
 
     key: str
 
