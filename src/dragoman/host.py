@@ -69,6 +69,7 @@ from dragoman.permissions.rules import Behaviour, Rule
 from dragoman.protocol import LOG_LEVELS, LogLevel
 from dragoman.servers.registry import ServerRegistry
 from dragoman.servers.server import Server
+from dragoman.servers.shared_reads import SharedReads
 from dragoman.servers.status import ServerStatus
 from dragoman.sign_ins import SIGN_IN, SignInTool, SignInTools
 
@@ -528,6 +529,22 @@ class Host:
         if server in self.servers:
             self._servers.named(server).read_list_again(kind)
 
+    def share_reads(self, shared: SharedReads) -> None:
+        """Resources that are read are shared with other hosts."""
+        self._reader.shared = shared
+
+    async def announce_changed_reads(self, server: str) -> bool:
+        """Notifies the hosts that share what was read of changes that the server has reported; whether there
+        were any."""
+        shared, known = self._reader.shared, self._servers.find(server)
+        return shared is not None and known is not None and await shared.announce(known)
+
+    def forget_reads(self, server: str | None = None) -> None:
+        """Drops what was read of a server, or of all: another host reports a change."""
+        for name, known in self._servers.items():
+            if server in (None, name):
+                known.reads.changed()
+
     def events(self) -> AsyncIterator[Event]:
         """What happens from now on; ends when the host is closed."""
         return self._bus.listen()
@@ -808,6 +825,7 @@ class Host:
             extensions=self._options.get("extensions"),
             accounts=self.accounts,
         )
+        child._reader.shared = self._reader.shared
         self._live.add_child(child._live)
         self._children.add(child)
         return child

@@ -184,6 +184,9 @@ class CallerHosts:
     def __len__(self) -> int:
         return len(self._open)
 
+    def hosts(self) -> list[Host]:
+        return [own.host for own in self._open.values()]
+
     def share_with(self, replicas: Replicas) -> None:
         """Sign-ins may go on at another replica."""
         self.pages.replica = replicas.name

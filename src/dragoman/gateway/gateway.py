@@ -17,6 +17,7 @@ from dragoman.events import (
     Event,
     PromptsChanged,
     ResourcesChanged,
+    ResourceUpdated,
     ServerEvent,
     ServerLogged,
     ServerStateChanged,
@@ -28,7 +29,7 @@ from dragoman.gateway.exposed import PREFIX, exposed
 from dragoman.gateway.handlers import ClientHandlers
 from dragoman.gateway.metrics import Metrics
 from dragoman.gateway.questions import ClientQuestions, RunningRequest
-from dragoman.gateway.replicas import Replicas
+from dragoman.gateway.replicas import Replicas, shared_reads
 from dragoman.gateway.settings import SEARCH_NAMES, View
 from dragoman.gateway.shared_audit import SharedAudit
 from dragoman.gateway.store.accounts import SharedAccounts
@@ -76,6 +77,8 @@ class Gateway:
         self.store: Store = store or SqliteStore()
         if isinstance(self.store, SqliteStore):
             self.store.report = lambda problem: self.report(problem)
+        if isinstance(store, RedisStore):
+            host.share_reads(shared_reads(store))
         self.replicas = Replicas(self, store) if isinstance(store, RedisStore) else None
         """The other replicas, where there can be any."""
         if self.replicas is not None:
@@ -255,6 +258,10 @@ class Gateway:
             if not requests:
                 self._running.pop((host, server), None)
 
+    def hosts(self) -> list[Host]:
+        """Its own, and those of callers that are open."""
+        return [self.host, *(() if self.callers is None else self.callers.hosts())]
+
     @property
     def client_count(self) -> int:
         return len(self._connections)
@@ -296,6 +303,8 @@ class Gateway:
 
         async for event in events:
             self.metrics.note(event)
+            if isinstance(event, ResourceUpdated | ResourcesChanged) and self.replicas is not None:
+                self.replicas.resources_reported(host, event.server)
             if isinstance(event, ServerLogged):
                 self._logged(host, event)
             elif isinstance(event, ConfigurationChanged):
