@@ -30,6 +30,7 @@ from dragoman.gateway.handlers import ClientHandlers
 from dragoman.gateway.metrics import Metrics
 from dragoman.gateway.questions import ClientQuestions, RunningRequest
 from dragoman.gateway.replicas import Replicas, shared_reads
+from dragoman.gateway.result_limit import ResultLimit
 from dragoman.gateway.settings import SEARCH_NAMES, View
 from dragoman.gateway.shared_audit import SharedAudit
 from dragoman.gateway.store.accounts import SharedAccounts
@@ -74,6 +75,10 @@ class Gateway:
         self.questions = questions
         self.plain_names = plain_names
         self.views = {"": View(), **(views or {})}
+        self.limits = {
+            name: ResultLimit(view.result_tokens) for name, view in self.views.items() if view.result_tokens
+        }
+        """By view, of the results of calls."""
         self.store: Store = store or SqliteStore()
         if isinstance(self.store, SqliteStore):
             self.store.report = lambda problem: self.report(problem)

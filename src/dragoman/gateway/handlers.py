@@ -174,6 +174,8 @@ class ClientHandlers:
             listed_tool(name, tool, self._gateway.fixed_arguments(tool, self.view))
             for name, tool in found.items()
         )
+        if self.view in self._gateway.limits:  # a result that was cut is not what its schema promises
+            listed = ({k: v for k, v in each.items() if k != "outputSchema"} for each in listed)
         return {"tools": [*searching, *listed]}
 
     def _usable_tools(self) -> dict[str, ServerTool]:
@@ -246,7 +248,9 @@ class ClientHandlers:
             )
         if isinstance(tool, SignInOffer) and await self._is_signed_in_by_page(tool.server, running):
             return text_result(f"The sign-in to {tool.server} is done. Its tools can be used now.")
-        return result_of(outcome, running.request.client.era == "modern")
+        result = result_of(outcome, running.request.client.era == "modern")
+        limit = self._gateway.limits.get(self.view)
+        return result if limit is None else await limit.applied(result)
 
     async def _is_signed_in_by_page(self, server: str, running: RunningRequest) -> bool:
         """Sends the page of a sign-in to a client that shows pages; whether the person is done with it."""

@@ -146,10 +146,11 @@ def command(
     async def work(host: Host) -> None:
         from dragoman.gateway.callers import CallerHosts
         from dragoman.gateway.gateway import Gateway
-        from dragoman.gateway.settings import searched
+        from dragoman.gateway.settings import limited, searched
         from dragoman.gateway.sign_in_pages import SignInPages
 
-        views = searched(settings.views) if tool_search else settings.views
+        views = limited(settings.views, settings.result_tokens)
+        views = searched(views) if tool_search else views
         gateway = Gateway(
             host,
             questions,
