@@ -7,7 +7,7 @@ import contextlib
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from dragoman.catalog.naming import qualify
 from dragoman.catalog.tools import ServerTool
@@ -312,10 +312,12 @@ class Gateway:
                 self.replicas.resources_reported(host, event.server)
             if isinstance(event, ServerLogged):
                 self._logged(host, event)
-            elif isinstance(event, ConfigurationChanged):
+            kinds = _KINDS.get(type(event), ())
+            if isinstance(event, ConfigurationChanged):
+                kinds = get_args(ListKind) if event.rules_changed else ()
                 for problem in event.problems if own is None else ():  # those of the shared host are the same
                     self.report(problem)
-            elif kinds := _KINDS.get(type(event)):
+            if kinds:
                 if own is None:
                     self._is_current = False
                     self._tell_replicas(event)
