@@ -322,7 +322,7 @@ def _serve_local(idle_seconds: float) -> None:
 
 
 async def _serve_stdio(gateway: Gateway, log: GatewayLog) -> None:
-    from dragoman.gateway.access import LOCAL
+    from dragoman.gateway.stdio import serve_stdio
     from dragoman.transports.inprocess import standard_streams
 
     stream = await standard_streams()
@@ -330,9 +330,7 @@ async def _serve_stdio(gateway: Gateway, log: GatewayLog) -> None:
     await gateway.host.ready()
     log.write("accept", "messages are accepted")
     _log_ready(gateway, log)
-    async with gateway.client(LOCAL, stream.send) as connection:
-        while (message := await stream.receive()) is not None:
-            connection.receive(message)
+    await serve_stdio(gateway, stream)
 
 
 async def _serve_http(
