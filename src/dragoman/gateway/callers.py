@@ -40,6 +40,7 @@ IDLE_SECONDS: Final = 900.0
 """The host of a caller that makes no request for so long is closed."""
 HOSTS_LIMIT: Final = 500
 """Hosts of callers that are open; one more closes the one that was not used for the longest time."""
+NO_PLACE: Final = "too many callers use servers with accounts of their own"
 FIRST_LIST_SECONDS: Final = 1.0
 """How long the first list of a caller waits for its servers; later changes are notified."""
 CALL_SECONDS: Final = 30.0
@@ -207,13 +208,24 @@ class CallerHosts:
         with own.used():
             yield own
 
+    def missing(self, known: KnownCaller) -> list[str]:
+        """The servers of a caller for which there is no place now."""
+        return [] if known.caller in self._open else self._servers_of(known)
+
+    def _servers_of(self, known: KnownCaller) -> list[str]:
+        """Those of which the caller may use something."""
+        return [
+            name
+            for name in self._shared.configuration.set_aside
+            if any(
+                each.offers_server(name) or each.offers_some_tool(name, prefix(name).removeprefix(PREFIX))
+                for each in known.selections
+            )
+        ]
+
     async def _opened(self, known: KnownCaller) -> CallerServers | None:
-        caller, aside = known.caller, self._shared.configuration.set_aside
-        if not any(
-            each.offers_server(name) or each.offers_some_tool(name, prefix(name).removeprefix(PREFIX))
-            for name in aside
-            for each in known.selections
-        ):
+        caller = known.caller
+        if not self._servers_of(known):
             return None
         own = self._open.pop(caller, None)
         if own is None:

@@ -7,6 +7,7 @@ import contextlib
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
 from functools import partial
+from time import monotonic
 from typing import Any, Final, get_args
 
 from dragoman.catalog.naming import qualify
@@ -24,7 +25,7 @@ from dragoman.events import (
     ToolsChanged,
 )
 from dragoman.gateway.access import KnownCaller
-from dragoman.gateway.callers import CallerHosts, CallerServers, offers
+from dragoman.gateway.callers import HOSTS_LIMIT, NO_PLACE, CallerHosts, CallerServers, offers
 from dragoman.gateway.exposed import PREFIX, exposed
 from dragoman.gateway.handlers import ClientHandlers
 from dragoman.gateway.metrics import Metrics
@@ -45,6 +46,7 @@ from dragoman.wire.server.connection import ClientConnection
 from dragoman.wire.server.request import Send
 from dragoman.wire.server.service import Client, ListKind, Service
 
+REPORT_SECONDS: Final = 60.0
 PAUSE_SECONDS: Final = 0.05
 """Changes of lists within this time are reported together."""
 _KINDS: Final[Mapping[type[Event], tuple[ListKind, ...]]] = {
@@ -100,6 +102,8 @@ class Gateway:
             callers.on_open = self._own_opened
             if self.replicas is not None:
                 callers.share_with(self.replicas)
+        self._reported_until = 0.0
+        """Until when it is not reported again that there is no place for a caller's servers."""
         self._connections: dict[ClientConnection, KnownCaller] = {}
         self._running: dict[tuple[Host, str], list[RunningRequest]] = {}
         """By server, the requests of clients that it is answering."""
@@ -348,6 +352,14 @@ class Gateway:
         """A client was disconnected for a reason of its own."""
         self.metrics.disconnected[reason] += 1
         self.report(f"a client of {one_line(caller.id, 200)} was disconnected: {reason}")
+
+    def has_no_place(self, caller: Caller, servers: list[str]) -> None:
+        """A request is answered without the caller's own servers. It is reported once a minute."""
+        self.metrics.without_place += 1
+        if monotonic() >= self._reported_until:
+            self._reported_until = monotonic() + REPORT_SECONDS
+            names = ", ".join(servers)
+            self.report(f"{one_line(caller.id, 200)} is served without {names}: {NO_PLACE} ({HOSTS_LIMIT})")
 
     async def close(self) -> None:
         """Ends subscriptions with their results, and calls that wait for answers."""
