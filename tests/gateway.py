@@ -59,6 +59,7 @@ async def gateway_of(
     of the host."""
     questions = ClientQuestions()
     options.setdefault("permission_mode", "bypassPermissions")
+    options.setdefault("accounts", accounts_in(store))
     async with Host(servers, interaction=questions, sampler=questions, set_aside=own, **options) as host:
         await host.ready(timeout=30)
         gateway = Gateway(
@@ -67,7 +68,7 @@ async def gateway_of(
             plain_names=plain_names,
             views=views,
             store=store,
-            callers=CallerHosts(host, SignInPages(), accounts_in(store)) if own else None,
+            callers=CallerHosts(host, SignInPages()) if own else None,
         )
         reporting = asyncio.create_task(gateway.run())
         http = HttpOptions(identify=identify or with_token(fixed_tokens(callers)), documents=documents or {})

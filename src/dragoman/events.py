@@ -165,6 +165,8 @@ class ConfigurationChanged(Event, frozen=True, kw_only=True):
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+    rules_changed: bool = False
+    """Whether permission rules are others, and so perhaps what a model is shown."""
     problems: tuple[str, ...] = ()
 
 

@@ -69,11 +69,13 @@ from dragoman.permissions.rules import Behaviour, Rule
 from dragoman.protocol import LOG_LEVELS, LogLevel
 from dragoman.servers.registry import ServerRegistry
 from dragoman.servers.server import Server
+from dragoman.servers.shared_reads import SharedReads
 from dragoman.servers.status import ServerStatus
 from dragoman.sign_ins import SIGN_IN, SignInTool, SignInTools
 
 if TYPE_CHECKING:  # aiohttp is loaded when the first remote server is connected
     from dragoman.auth.state import SignInState
+    from dragoman.auth.stores.base import AccountStore
     from dragoman.credentials import Credentials
     from dragoman.toolbox import Toolbox
     from dragoman.transports.control import ControlChannel
@@ -128,6 +130,8 @@ class HostOptions(TypedDict, total=False):
     """Carries the messages of servers that live in an embedding program (type `sdk`)."""
     bearer: Callable[[str], Credentials] | None
     """By server: the credentials for an organisation's connectors (type `claudeai-proxy`)."""
+    accounts: AccountStore | None
+    """Where the sign-ins of servers are stored, if not in the secret store of this machine."""
     bearer_origins: Collection[str]
     """Origins at which these connectors are connected, besides those named in `connectors` of the
     settings."""
@@ -243,6 +247,7 @@ class Host:
             self._access.session_id if self._account is None else None,
         )
         dependencies.account = self._account
+        dependencies.accounts = options.get("accounts")
         dependencies.bearer_origins = safe_origins(options.get("bearer_origins", ()))
         return ServerRegistry(
             configuration,
@@ -510,6 +515,11 @@ class Host:
         reader = result_tool(Store(self._preparer.saver), lambda: self._preparer.limits)
         return Toolbox(servers or self, (*builtins, *more, reader), budget=budget)
 
+    @property
+    def accounts(self) -> AccountStore | None:
+        """Where the sign-ins are, if not in the secret store of this machine."""
+        return self._options.get("accounts")
+
     def grants(self) -> SessionGrants:
         """What was allowed for as long as this host is open."""
         return self._access.permissions.grants
@@ -522,6 +532,22 @@ class Host:
         """Reads a list of a server as if the server had notified a change; nothing if it is not connected."""
         if server in self.servers:
             self._servers.named(server).read_list_again(kind)
+
+    def share_reads(self, shared: SharedReads) -> None:
+        """Resources that are read are shared with other hosts."""
+        self._reader.shared = shared
+
+    async def announce_changed_reads(self, server: str) -> bool:
+        """Notifies the hosts that share what was read of changes that the server has reported; whether there
+        were any."""
+        shared, known = self._reader.shared, self._servers.find(server)
+        return shared is not None and known is not None and await shared.announce(known)
+
+    def forget_reads(self, server: str | None = None) -> None:
+        """Drops what was read of a server, or of all: another host reports a change."""
+        for name, known in self._servers.items():
+            if server in (None, name):
+                known.reads.changed()
 
     def events(self) -> AsyncIterator[Event]:
         """What happens from now on; ends when the host is closed."""
@@ -801,7 +827,9 @@ class Host:
             sampler=self._options.get("sampler"),
             roots=self._roots.named,
             extensions=self._options.get("extensions"),
+            accounts=self.accounts,
         )
+        child._reader.shared = self._reader.shared
         self._live.add_child(child._live)
         self._children.add(child)
         return child

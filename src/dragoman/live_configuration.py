@@ -135,7 +135,7 @@ class LiveConfiguration:
 
     async def _apply(self, new: Configuration, plan: Plan) -> None:
         servers, access = self._parts.servers, self._parts.access
-        known = self.problems
+        known, rules = self.problems, access.permissions.rules
         for name in (*plan.removed, *plan.changed, *plan.added):
             access.permissions.forget(name)
         if not self._parts.shares_access:
@@ -145,10 +145,16 @@ class LiveConfiguration:
         await servers.apply(new, plan)
         if not self.is_open:
             return
-        if not plan.is_empty or self.problems != known:
+        rules_changed = access.permissions.rules != rules
+        is_new = not plan.is_empty or self.problems != known
+        if is_new or rules_changed:
             self._parts.bus.publish(
                 ConfigurationChanged(
-                    added=plan.added, removed=plan.removed, changed=plan.changed, problems=self.problems
+                    added=plan.added,
+                    removed=plan.removed,
+                    changed=plan.changed,
+                    rules_changed=rules_changed,
+                    problems=self.problems if is_new else (),
                 )
             )
         await self._save(new)

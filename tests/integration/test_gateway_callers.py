@@ -242,8 +242,23 @@ async def test_when_too_many_callers_have_servers_the_longest_unused_are_closed(
             assert [await call(ada), await call(bob)] == ["anna", "bert"]
         assert len(running.gateway.callers or ()) == 1
         link = await begin_again(running, bob)
+        reports: list[str] = []
+        running.gateway.report = reports.append
         assert await names(ada) == SHARED, "the only place is taken by a sign-in that is under way"
+        last = (await ada.modern("tools/call", {"name": "tracker__whoami", "arguments": {}})).last
+        assert last["error"] == {
+            "code": -32603,
+            "message": "Unknown tool: tracker__whoami; the tools of tracker cannot be used now: too many "
+            "callers use servers with accounts of their own. Try again in a minute.",
+            "data": {"code": "too-many-callers", "retryAfter": 60},
+        }
+        assert await call(ada, "files__look") == "seen by all"
+        (report,) = reports
+        assert report.startswith("ada is served without tracker: too many callers use servers with accounts")
+        async with ada.http.get(f"http://127.0.0.1:{running.port}/metrics", headers=ada.headers) as response:
+            assert "dragoman_requests_without_place_total 3" in (await response.text()).splitlines()
         assert link
+        assert await call(bob, "files__nothing") == "Unknown tool: files__nothing"
 
 
 async def begin_again(running: Running, client: Client) -> str:

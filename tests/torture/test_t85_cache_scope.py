@@ -28,7 +28,7 @@ async def counts(running: Running, client: Client) -> dict[str, int]:
     url = f"http://127.0.0.1:{running.port}/metrics"
     async with client.http.get(url, headers=client.headers) as response:
         lines = (await response.text()).splitlines()
-    found = [line for line in lines if line.startswith('dragoman_cache_total{server="office"')]
+    found = [line for line in lines if line.startswith('dragoman_cache_total{server="office",level="memory"')]
     return {line.split('result="')[1].split('"')[0]: int(line.rpartition(" ")[2]) for line in found}
 
 

@@ -80,14 +80,14 @@ class Entry(HiddenRepr, frozen=True, kw_only=True):
     identity_provider: IdentityProvider | None = None
     """With the grant `xaa`: where a person signs in."""
 
-    @property
-    def login_hint(self) -> str:
-        """How a person signs in."""
+    def login_hint(self, option: str = "") -> str:
+        """How a person signs in. `option`: the one that names the store of accounts."""
+        option = f"{option} " if option else ""
         if not self.is_given:
-            return f"Run `dragoman mcp login {typed(self.server)}`."
+            return f"Run `dragoman mcp login {option}{typed(self.server)}`."
         return (
-            f"Run `dragoman mcp login --mcp-config SERVER {typed(self.server)}`; SERVER is the URL, the file "
-            "or the JSON text by which it was given. The sign-in is kept."
+            f"Run `dragoman mcp login {option}--mcp-config SERVER {typed(self.server)}`; SERVER is the URL, the "
+            "file or the JSON text by which it was given. The sign-in is kept."
         )
 
     @property

@@ -87,7 +87,7 @@ class OAuthCredentials:
         """The issuer that the person said the entry's secrets belong to."""
         self.browser_return: Callable[[], BrowserReturn] | None = None
         """Where the browser returns to after a sign-in, if not to this machine."""
-        self.advice = entry.login_hint
+        self.advice = entry.login_hint(vault.login_option)
         """What to do where a sign-in is needed."""
         self.needs_auth = NeedsAuthCache(vault.local.folder, vault.local.lock_path(entry.key).stem)
 

@@ -35,6 +35,7 @@ from dragoman.protocol import INVALID_PARAMS, RESOURCE_NOT_FOUND
 from dragoman.servers.lists import ListReader
 from dragoman.servers.registry import ServerRegistry
 from dragoman.servers.server import Server
+from dragoman.servers.shared_reads import SharedReads
 from dragoman.wire.uris import is_usable
 
 T = TypeVar("T", bound=Struct)
@@ -51,6 +52,8 @@ class ResourceReader:
 
     def __init__(self, servers: ServerRegistry) -> None:
         self.sender = Sender(servers)
+        self.shared: SharedReads | None = None
+        """What several hosts share of the resources that were read."""
 
     async def list(self, server: str) -> Listed[Resource]:
         known = self.sender.known(server)
@@ -84,7 +87,12 @@ class ResourceReader:
             return kept
         if not server.offers("resources"):
             raise CallError(server.name, f"{server.name} offers no resources")
-        version = server.reads.version
+        version, shared_version = server.reads.version, None
+        if self.shared is not None:
+            kept, shared_version = await self.shared.get(server, uri)
+            if kept is not None:
+                server.reads.put(uri, kept, version)
+                return kept
         kinds: list[str] = []
 
         def read(raw: Raw) -> tuple[str, ReadReply]:
@@ -110,6 +118,8 @@ class ResourceReader:
         # What depends on a person's answers is not kept: the specification forbids it.
         if not reply.problems and kinds == ["complete"]:
             server.reads.put(uri, reply, version)
+            if self.shared is not None and shared_version is not None:
+                await self.shared.put(server, uri, reply, shared_version)
         return reply
 
 
@@ -132,6 +142,11 @@ class Resources:
         much was dropped because of a change (`invalidated`)."""
         servers = self._reader.sender.servers
         return {name: dict(server.reads.counts) for name, server in servers.items()}
+
+    def shared_cache_counts(self) -> Mapping[str, Mapping[str, int]]:
+        """The same for what several hosts share."""
+        servers = self._reader.sender.servers
+        return {name: dict(server.reads.shared_counts) for name, server in servers.items()}
 
     async def list(self, server: str | None = None, *, fresh: bool = False) -> Listed[Resource]:
         """The resources of one server, or of all. `fresh`: requested now, not taken from memory."""

@@ -233,6 +233,7 @@ class _ReadResult(Members):
     contents: Raw = ABSENT
     resultType: Raw = ABSENT
     ttlMs: Raw = ABSENT
+    cacheScope: Raw = ABSENT
 
 
 class ReadReply(Struct, frozen=True):
@@ -242,6 +243,8 @@ class ReadReply(Struct, frozen=True):
     problems: tuple[str, ...]
     ttl_seconds: float | None
     size_bytes: int
+    is_public: bool = False
+    """Whether its server says that it is the same for everyone."""
 
 
 def read_contents(raw: Raw) -> tuple[str, ReadReply]:
@@ -261,7 +264,8 @@ def read_contents(raw: Raw) -> tuple[str, ReadReply]:
         problems.append("it has too many values: the rest is left out")
     ttl_ms = reply.scalar("ttlMs")
     ttl = None if ttl_ms is None else lifetime_seconds(ttl_ms)
-    return reply.kind, ReadReply(tuple(parts), tuple(problems), ttl, memoryview(raw).nbytes)
+    is_public = reply.scalar("cacheScope") == "public"
+    return reply.kind, ReadReply(tuple(parts), tuple(problems), ttl, memoryview(raw).nbytes, is_public)
 
 
 def _part(raw: Raw) -> Content:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -11,24 +12,29 @@ import click
 from dragoman.cleaning import one_line
 from dragoman.cli.render.columns import echo_wrapped
 from dragoman.cli.render.document import echo
-from dragoman.errors import ConfigError
+from dragoman.errors import ConfigError, SignInFailed
 
 if TYPE_CHECKING:
     from dragoman.auth.oauth import OAuthCredentials
     from dragoman.auth.state import SignInState
     from dragoman.config.load import Configuration
     from dragoman.config.merge import ConfiguredServer
+    from dragoman.gateway.store.accounts import SharedAccounts
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
-def credentials_of(configuration: Configuration, server: ConfiguredServer) -> OAuthCredentials | None:
-    """None if the server takes no sign-in."""
+def credentials_of(
+    configuration: Configuration, server: ConfiguredServer, accounts: SharedAccounts | None = None
+) -> OAuthCredentials | None:
+    """None if the server takes no sign-in. `accounts`: those of a gateway."""
     from dragoman.connections.factory import TransportDependencies, oauth_credentials
 
     if server.config is None:
         return None
     dependencies = TransportDependencies()
+    dependencies.accounts = accounts
     dependencies.identity_provider = lambda: configuration.xaa_idp
     return oauth_credentials(server.name, server.config, dependencies)
 
@@ -42,7 +48,44 @@ def company_credentials(configuration: Configuration) -> OAuthCredentials | None
     return factory.company_credentials(configuration.xaa_idp, factory.TransportDependencies())
 
 
-def sign_out_and_report(name: str, credentials: OAuthCredentials, *, as_json: bool) -> None:
+def gateway_accounts(settings_file: Path | None, server: str) -> SharedAccounts | None:
+    """The accounts that the replicas of a gateway share; None without a file."""
+    if settings_file is None:
+        return None
+    from dragoman.gateway.callers import accounts_in
+    from dragoman.gateway.settings import read_settings
+    from dragoman.gateway.store.redis import RedisStore
+
+    settings = read_settings(settings_file)
+    if server in settings.caller_sign_in:
+        raise ConfigError(
+            f"each caller of the gateway signs in to {server!r} by itself (callerSignIn)",
+            hint="The tool by which a caller does is named authenticate; see docs/guides/gateway.md.",
+        )
+    if settings.store is None:
+        raise ConfigError(
+            f"{one_line(str(settings_file))} names no store, so the gateway runs alone",
+            hint="It uses the sign-ins of its machine: leave out --gateway there.",
+        )
+    return accounts_in(RedisStore(settings.store))
+
+
+def run_with_accounts(work: Coroutine[Any, Any, T], accounts: SharedAccounts | None) -> T:
+    """Runs what uses the accounts, which are closed afterwards."""
+
+    async def main() -> T:
+        try:
+            return await work
+        finally:
+            if accounts is not None:
+                await accounts.close()
+
+    return asyncio.run(main())
+
+
+def sign_out_and_report(
+    name: str, credentials: OAuthCredentials, accounts: SharedAccounts | None = None, *, as_json: bool
+) -> None:
     """Signs out, and says of what."""
     from dragoman.auth.errors import AuthProblem
     from dragoman.auth.revocation import sign_out
@@ -51,11 +94,13 @@ def sign_out_and_report(name: str, credentials: OAuthCredentials, *, as_json: bo
         try:
             account = await credentials.load(fresh=True)
             was_signed_in = account is not None and account.tokens is not None
-        except AuthProblem:  # something is stored that cannot be read
+        except AuthProblem as problem:  # something is stored that cannot be read
+            if accounts is not None:
+                raise SignInFailed(name, problem.cause, hint=problem.hint) from None
             was_signed_in = True
         return was_signed_in, await sign_out(credentials)
 
-    was_signed_in, problem = asyncio.run(work())
+    was_signed_in, problem = run_with_accounts(work(), accounts)
     if as_json:
         echo({"server": name, "wasSignedIn": was_signed_in, "problem": problem})
         return
@@ -65,14 +110,17 @@ def sign_out_and_report(name: str, credentials: OAuthCredentials, *, as_json: bo
 
 
 def required_credentials(
-    configuration: Configuration, server: ConfiguredServer, identity: str | None = None
+    configuration: Configuration,
+    server: ConfiguredServer,
+    identity: str | None = None,
+    accounts: SharedAccounts | None = None,
 ) -> OAuthCredentials:
     if server.eligibility not in ("ready", "disabled"):
         raise ConfigError(
             f"server {server.name!r} cannot be used: {server.reason}",
             hint="`dragoman mcp get` shows what to do.",
         )
-    found = credentials_of(configuration, server)
+    found = credentials_of(configuration, server, accounts)
     if found is None:
         raise ConfigError(
             f"server {server.name!r} takes no sign-in",
@@ -86,6 +134,16 @@ def identity_option(function: F) -> F:
         "--identity",
         metavar="NAME",
         help="Another account than the one that the entry uses (oauth.identity).",
+    )(function)
+
+
+def gateway_option(function: F) -> F:
+    return click.option(
+        "--gateway",
+        "settings_file",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="The sign-in that all replicas of a gateway use: the file that they are given as --config.",
     )(function)
 
 

@@ -48,8 +48,6 @@ class AccountOptions(NamedTuple):
 
     identity: str
     """Takes the place of `oauth.identity` in every entry."""
-    store: AccountStore | None = None
-    """Where the tokens are, if not in the secret store of this machine."""
     browser_return: Callable[[str], BrowserReturn] | None = None
     """By server: to where the browser returns, if not to a port of this machine."""
     advice: Callable[[str], str] | None = None
@@ -80,20 +78,19 @@ class TransportDependencies:
         """The company's identity provider, for servers with `oauth.xaa`."""
         self.account: AccountOptions | None = None
         """Set for the host of one account."""
-        self._vault: AccountStore | None = None
+        self.accounts: AccountStore | None = None
+        """Where accounts are, if not in the secret store of this machine."""
         self.learned: Callable[[str, Iterable[str]], None] = lambda server, secrets: None
         """Called with the server and the authentication headers that a helper gave."""
 
     @property
     def vault(self) -> AccountStore:
         """The stored accounts, one object for all servers of a host."""
-        if self.account is not None and self.account.store is not None:
-            return self.account.store
-        if self._vault is None:
+        if self.accounts is None:
             from dragoman.auth.stores.base import Vault
 
-            self._vault = Vault()
-        return self._vault
+            self.accounts = Vault()
+        return self.accounts
 
 
 def transport_maker(

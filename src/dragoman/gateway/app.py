@@ -244,10 +244,10 @@ class _HttpServer:
         return pages.response(answer.body, answer.status, answer.headers)
 
     async def _metrics(self, request: web.Request, caller: KnownCaller) -> web.StreamResponse:
-        gateway = self._gateway
+        gateway, resources = self._gateway, self._gateway.host.resources
         text = gateway.metrics.text(
             gateway.host.servers,
-            gateway.host.resources.cache_counts(),
+            {"memory": resources.cache_counts(), "shared": resources.shared_cache_counts()},
             clients=gateway.client_count,
             sessions=len(self.sessions),
             requests_open=self._open.total(),

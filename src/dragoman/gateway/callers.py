@@ -32,7 +32,6 @@ from dragoman.names import ServerName
 from dragoman.sign_ins import SignInTool
 
 if TYPE_CHECKING:
-    from dragoman.auth.stores.base import AccountStore
     from dragoman.gateway.access import KnownCaller
     from dragoman.gateway.replicas import Replicas
     from dragoman.gateway.tool_search import FoundTools
@@ -41,6 +40,7 @@ IDLE_SECONDS: Final = 900.0
 """The host of a caller that makes no request for so long is closed."""
 HOSTS_LIMIT: Final = 500
 """Hosts of callers that are open; one more closes the one that was not used for the longest time."""
+NO_PLACE: Final = "too many callers use servers with accounts of their own"
 FIRST_LIST_SECONDS: Final = 1.0
 """How long the first list of a caller waits for its servers; later changes are notified."""
 CALL_SECONDS: Final = 30.0
@@ -66,7 +66,7 @@ def check_names(configuration: Configuration, names: Collection[str]) -> None:
             check_takes_accounts(name, server.config)
 
 
-def accounts_in(store: Store | None) -> AccountStore | None:
+def accounts_in(store: Store | None) -> SharedAccounts | None:
     """Where accounts are, if not in the secret store of this machine: where replicas share them."""
     if not isinstance(store, RedisStore):
         return None
@@ -173,11 +173,9 @@ class CallerServers:
 class CallerHosts:
     """The hosts of all callers that are open."""
 
-    def __init__(self, host: Host, pages: SignInPages, accounts: AccountStore | None = None) -> None:
-        """`accounts`: where tokens are, if not in the secret store of this machine."""
+    def __init__(self, host: Host, pages: SignInPages) -> None:
         self._shared = host
         self.pages = pages
-        self._accounts = accounts
         self._open: dict[Caller, CallerServers] = {}
         """Those that were used last are at the end."""
         self._closing: set[asyncio.Task[None]] = set()
@@ -187,12 +185,13 @@ class CallerHosts:
     def __len__(self) -> int:
         return len(self._open)
 
+    def hosts(self) -> list[Host]:
+        return [own.host for own in self._open.values()]
+
     def share_with(self, replicas: Replicas) -> None:
-        """Sign-ins may go on at another replica, and accounts be changed there."""
+        """Sign-ins may go on at another replica."""
         self.pages.replica = replicas.name
         self.pages.pass_on = replicas.ask_page
-        if isinstance(self._accounts, SharedAccounts):
-            replicas.on_account = self._accounts.changed
 
     def find(self, caller: Caller) -> CallerServers | None:
         """The caller's servers, if they are open."""
@@ -209,13 +208,24 @@ class CallerHosts:
         with own.used():
             yield own
 
+    def missing(self, known: KnownCaller) -> list[str]:
+        """The servers of a caller for which there is no place now."""
+        return [] if known.caller in self._open else self._servers_of(known)
+
+    def _servers_of(self, known: KnownCaller) -> list[str]:
+        """Those of which the caller may use something."""
+        return [
+            name
+            for name in self._shared.configuration.set_aside
+            if any(
+                each.offers_server(name) or each.offers_some_tool(name, prefix(name).removeprefix(PREFIX))
+                for each in known.selections
+            )
+        ]
+
     async def _opened(self, known: KnownCaller) -> CallerServers | None:
-        caller, aside = known.caller, self._shared.configuration.set_aside
-        if not any(
-            each.offers_server(name) or each.offers_some_tool(name, prefix(name).removeprefix(PREFIX))
-            for name in aside
-            for each in known.selections
-        ):
+        caller = known.caller
+        if not self._servers_of(known):
             return None
         own = self._open.pop(caller, None)
         if own is None:
@@ -237,7 +247,7 @@ class CallerHosts:
                 caller.id, server, contextlib.nullcontext() if own is None else own.used()
             )
 
-        return AccountOptions(identity_of(caller), self._accounts, begin, _advice)
+        return AccountOptions(identity_of(caller), begin, _advice)
 
     def _close_longest_unused(self) -> bool:
         for own in self._open.values():

@@ -7,7 +7,8 @@ import contextlib
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
 from functools import partial
-from typing import Any, Final
+from time import monotonic
+from typing import Any, Final, get_args
 
 from dragoman.catalog.naming import qualify
 from dragoman.catalog.tools import ServerTool
@@ -17,20 +18,23 @@ from dragoman.events import (
     Event,
     PromptsChanged,
     ResourcesChanged,
+    ResourceUpdated,
     ServerEvent,
     ServerLogged,
     ServerStateChanged,
     ToolsChanged,
 )
 from dragoman.gateway.access import KnownCaller
-from dragoman.gateway.callers import CallerHosts, CallerServers, offers
+from dragoman.gateway.callers import HOSTS_LIMIT, NO_PLACE, CallerHosts, CallerServers, offers
 from dragoman.gateway.exposed import PREFIX, exposed
 from dragoman.gateway.handlers import ClientHandlers
 from dragoman.gateway.metrics import Metrics
 from dragoman.gateway.questions import ClientQuestions, RunningRequest
-from dragoman.gateway.replicas import Replicas
+from dragoman.gateway.replicas import Replicas, shared_reads
+from dragoman.gateway.result_limit import ResultLimit
 from dragoman.gateway.settings import SEARCH_NAMES, View
 from dragoman.gateway.shared_audit import SharedAudit
+from dragoman.gateway.store.accounts import SharedAccounts
 from dragoman.gateway.store.base import Store
 from dragoman.gateway.store.redis import RedisStore
 from dragoman.gateway.store.sqlite import SqliteStore
@@ -42,6 +46,7 @@ from dragoman.wire.server.connection import ClientConnection
 from dragoman.wire.server.request import Send
 from dragoman.wire.server.service import Client, ListKind, Service
 
+REPORT_SECONDS: Final = 60.0
 PAUSE_SECONDS: Final = 0.05
 """Changes of lists within this time are reported together."""
 _KINDS: Final[Mapping[type[Event], tuple[ListKind, ...]]] = {
@@ -72,13 +77,21 @@ class Gateway:
         self.questions = questions
         self.plain_names = plain_names
         self.views = {"": View(), **(views or {})}
+        self.limits = {
+            name: ResultLimit(view.result_tokens) for name, view in self.views.items() if view.result_tokens
+        }
+        """By view, of the results of calls."""
         self.store: Store = store or SqliteStore()
         if isinstance(self.store, SqliteStore):
             self.store.report = lambda problem: self.report(problem)
+        if isinstance(store, RedisStore):
+            host.share_reads(shared_reads(store))
         self.replicas = Replicas(self, store) if isinstance(store, RedisStore) else None
         """The other replicas, where there can be any."""
         if self.replicas is not None:
             questions.replica = self.replicas.name
+            if isinstance(host.accounts, SharedAccounts):
+                self.replicas.on_account = host.accounts.changed
         log = host.audit_log()
         self._audit = SharedAudit(store, log) if isinstance(store, RedisStore) and log is not None else None
         self.metrics = Metrics()
@@ -89,6 +102,8 @@ class Gateway:
             callers.on_open = self._own_opened
             if self.replicas is not None:
                 callers.share_with(self.replicas)
+        self._reported_until = 0.0
+        """Until when it is not reported again that there is no place for a caller's servers."""
         self._connections: dict[ClientConnection, KnownCaller] = {}
         self._running: dict[tuple[Host, str], list[RunningRequest]] = {}
         """By server, the requests of clients that it is answering."""
@@ -252,6 +267,10 @@ class Gateway:
             if not requests:
                 self._running.pop((host, server), None)
 
+    def hosts(self) -> list[Host]:
+        """Its own, and those of callers that are open."""
+        return [self.host, *(() if self.callers is None else self.callers.hosts())]
+
     @property
     def client_count(self) -> int:
         return len(self._connections)
@@ -293,12 +312,16 @@ class Gateway:
 
         async for event in events:
             self.metrics.note(event)
+            if isinstance(event, ResourceUpdated | ResourcesChanged) and self.replicas is not None:
+                self.replicas.resources_reported(host, event.server)
             if isinstance(event, ServerLogged):
                 self._logged(host, event)
-            elif isinstance(event, ConfigurationChanged):
+            kinds = _KINDS.get(type(event), ())
+            if isinstance(event, ConfigurationChanged):
+                kinds = get_args(ListKind) if event.rules_changed else ()
                 for problem in event.problems if own is None else ():  # those of the shared host are the same
                     self.report(problem)
-            elif kinds := _KINDS.get(type(event)):
+            if kinds:
                 if own is None:
                     self._is_current = False
                     self._tell_replicas(event)
@@ -329,6 +352,14 @@ class Gateway:
         """A client was disconnected for a reason of its own."""
         self.metrics.disconnected[reason] += 1
         self.report(f"a client of {one_line(caller.id, 200)} was disconnected: {reason}")
+
+    def has_no_place(self, caller: Caller, servers: list[str]) -> None:
+        """A request is answered without the caller's own servers. It is reported once a minute."""
+        self.metrics.without_place += 1
+        if monotonic() >= self._reported_until:
+            self._reported_until = monotonic() + REPORT_SECONDS
+            names = ", ".join(servers)
+            self.report(f"{one_line(caller.id, 200)} is served without {names}: {NO_PLACE} ({HOSTS_LIMIT})")
 
     async def close(self) -> None:
         """Ends subscriptions with their results, and calls that wait for answers."""

@@ -29,7 +29,7 @@ from dragoman.errors import (
     UnknownTool,
 )
 from dragoman.gateway.access import KnownCaller
-from dragoman.gateway.callers import CallerHosts, CallerServers, SignInOffer, offers
+from dragoman.gateway.callers import NO_PLACE, CallerHosts, CallerServers, SignInOffer, offers
 from dragoman.gateway.exposed import exposed, exposed_uris, server_in
 from dragoman.gateway.questions import PAGE_SECONDS, RunningRequest
 from dragoman.gateway.reach import Reach
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+RETRY_SECONDS: Final = 60
 TOO_MANY: Final = -32029
 """The code for a caller that makes too many calls."""
 
@@ -137,6 +138,8 @@ class ClientHandlers:
     def _with_own(self, callers: CallerHosts, handler: Handler) -> Handler:
         async def handle(request: ClientRequest) -> Result:
             async with callers.serving(self._known) as own:
+                if own is None and (missing := callers.missing(self._known)):
+                    self._gateway.has_no_place(self._caller, missing)
                 if own is not None and request.method.endswith("/list"):
                     await own.first_settled()
                 return await handler(request)
@@ -174,6 +177,8 @@ class ClientHandlers:
             listed_tool(name, tool, self._gateway.fixed_arguments(tool, self.view))
             for name, tool in found.items()
         )
+        if self.view in self._gateway.limits:  # a result that was cut is not what its schema promises
+            listed = ({k: v for k, v in each.items() if k != "outputSchema"} for each in listed)
         return {"tools": [*searching, *listed]}
 
     def _usable_tools(self) -> dict[str, ServerTool]:
@@ -203,10 +208,19 @@ class ClientHandlers:
             asked = _converted(_Call, asked.arguments)
         tool = await self._gateway.find_tool(asked.name, self.view, self.own)
         if tool is None or not self.may_call(tool):
-            raise RequestError(INVALID_PARAMS, f"Unknown tool: {asked.name[:200]}")
+            raise self._unknown_tool(asked.name)
         return await self._run(
             request, tool.server, lambda running, call_id: self._make_call(asked, tool, running, call_id)
         )
+
+    def _unknown_tool(self, name: str) -> RequestError:
+        text, callers = f"Unknown tool: {name[:200]}", self._gateway.callers
+        missing = [] if callers is None else callers.missing(self._known)
+        if not missing:
+            return RequestError(INVALID_PARAMS, text)
+        why = f"the tools of {', '.join(missing)} cannot be used now: {NO_PLACE}"
+        data = {"code": "too-many-callers", "retryAfter": RETRY_SECONDS}
+        return RequestError(INTERNAL_ERROR, f"{text}; {why}. Try again in a minute.", data)
 
     async def _search(self, question: Question) -> Result:
         await self._count()
@@ -246,7 +260,9 @@ class ClientHandlers:
             )
         if isinstance(tool, SignInOffer) and await self._is_signed_in_by_page(tool.server, running):
             return text_result(f"The sign-in to {tool.server} is done. Its tools can be used now.")
-        return result_of(outcome, running.request.client.era == "modern")
+        result = result_of(outcome, running.request.client.era == "modern")
+        limit = self._gateway.limits.get(self.view)
+        return result if limit is None else await limit.applied(result)
 
     async def _is_signed_in_by_page(self, server: str, running: RunningRequest) -> bool:
         """Sends the page of a sign-in to a client that shows pages; whether the person is done with it."""

@@ -12,6 +12,8 @@ from dragoman.servers.status import ServerStatus
 BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Upper bounds of durations, in seconds."""
 
+CacheCounts = Mapping[str, Mapping[str, int]]
+
 
 class Metrics:
     """What happened since the start."""
@@ -25,6 +27,8 @@ class Metrics:
         """Requests that were refused before they were read, by status."""
         self.disconnected: Counter[str] = Counter()
         """Clients that the gateway has disconnected, by reason."""
+        self.without_place = 0
+        """Requests of callers whose own servers could not be opened, because too many are in use."""
         self.limited = 0
         """Calls of callers that made too many."""
 
@@ -40,10 +44,11 @@ class Metrics:
             self._lost[event.server] += 1
 
     def text(
-        self, servers: Mapping[str, ServerStatus], cache: Mapping[str, Mapping[str, int]], **gauges: int
+        self, servers: Mapping[str, ServerStatus], caches: Mapping[str, CacheCounts], **gauges: int
     ) -> str:
-        """All metrics now. `cache`: by server, what became of reads; `gauges`: further values by name."""
-        return "\n".join([*self._lines(servers), *_cache_lines(cache), *_gauge_lines(gauges)]) + "\n"
+        """All metrics now. `caches`: by level and server, what became of reads; `gauges`: further values by
+        name."""
+        return "\n".join([*self._lines(servers), *_cache_lines(caches), *_gauge_lines(gauges)]) + "\n"
 
     def _lines(self, servers: Mapping[str, ServerStatus]) -> Iterable[str]:
         yield "# TYPE dragoman_calls_total counter"
@@ -72,13 +77,17 @@ class Metrics:
             yield f'dragoman_clients_disconnected_total{{reason="{_label(reason)}"}} {count}'
         yield "# TYPE dragoman_calls_limited_total counter"
         yield f"dragoman_calls_limited_total {self.limited}"
+        yield "# TYPE dragoman_requests_without_place_total counter"
+        yield f"dragoman_requests_without_place_total {self.without_place}"
 
 
-def _cache_lines(cache: Mapping[str, Mapping[str, int]]) -> Iterable[str]:
+def _cache_lines(caches: Mapping[str, CacheCounts]) -> Iterable[str]:
     yield "# TYPE dragoman_cache_total counter"
-    for server, counts in sorted(cache.items()):
-        for result, count in sorted(counts.items()):
-            yield f'dragoman_cache_total{{server="{_label(server)}",result="{result}"}} {count}'
+    for level, cache in caches.items():
+        for server, counts in sorted(cache.items()):
+            labels = f'server="{_label(server)}",level="{level}"'
+            for result, count in sorted(counts.items()):
+                yield f'dragoman_cache_total{{{labels},result="{result}"}} {count}'
 
 
 def _gauge_lines(gauges: Mapping[str, int]) -> Iterable[str]:

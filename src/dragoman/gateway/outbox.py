@@ -22,6 +22,8 @@ WAITING_LIMIT: Final = 10_000
 CROWDED_BYTES: Final = 1024 * 1024
 CROWDED_LIMIT: Final = 1000
 """From here on notifications are left out."""
+NOT_READING: Final = "it does not read what it is sent"
+"""Why a client is disconnected."""
 _PASSING: Final = (NOTIFICATION + b'"notifications/progress"', NOTIFICATION + b'"notifications/message"')
 
 
@@ -57,6 +59,10 @@ class Outbox:
     @property
     def held_bytes(self) -> int:
         return self._waiting_bytes + self._read_bytes
+
+    @property
+    def waiting_count(self) -> int:
+        return self._count - self.read_count
 
     def put(self, message: bytes) -> None:
         if self.is_lost or self._is_left_out(message):

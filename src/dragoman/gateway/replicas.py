@@ -27,15 +27,19 @@ from dragoman.gateway.store.redis import RedisStore
 from dragoman.interaction import Caller
 from dragoman.permissions.grants import GrantKey
 from dragoman.protocol import INVALID_PARAMS
+from dragoman.servers.shared_reads import SharedReads, SharedStore
 from dragoman.wire.codec import encode_error
 from dragoman.wire.messages import MessageId
 from dragoman.wire.server.service import ListKind
 
 if TYPE_CHECKING:
     from dragoman.gateway.gateway import Gateway
+    from dragoman.host import Host
 
 ECHO_SECONDS: Final = 5.0
 """A change of a list that follows another replica's within this time is not passed back."""
+PAUSE_SECONDS: Final = 0.05
+"""Between two announcements that resources of a server have changed."""
 PRESENCE_SECONDS: Final = 5.0
 """How often a replica that answers for this one is checked to be there."""
 PAGE_SECONDS: Final = 60.0
@@ -89,9 +93,15 @@ class Cancel(Struct, tag=True):
 
 
 class AccountChanged(Struct, tag=True):
-    """A caller has signed in or out, or its tokens were refreshed."""
+    """A sign-in was made or ended, or its tokens were refreshed."""
 
     key: str
+
+
+class ReadsChanged(Struct, tag=True):
+    """A server has reported that resources have changed."""
+
+    server: str
 
 
 class Page(Struct, tag=True):
@@ -110,6 +120,7 @@ Content = (
     | GrantsChanged
     | SessionChanged
     | AccountChanged
+    | ReadsChanged
     | ToSession
     | Continue
     | Page
@@ -167,6 +178,7 @@ class Replicas:
                     if message is None:
                         self.on_session(None)
                         self.on_account(None)
+                        self._forget_reads(None)
                         self._start("grants", self._exchange_grants())
                         continue
                     with contextlib.suppress(msgspec.MsgspecError):  # of another version
@@ -190,6 +202,8 @@ class Replicas:
                 self.on_session(session)
             case AccountChanged(key=key):
                 self.on_account(key)
+            case ReadsChanged(server=server):
+                self._forget_reads(server)
             case ToSession():
                 for take in self.on_message:
                     take(content)
@@ -232,6 +246,22 @@ class Replicas:
             self._known_lists.add((server, kind))
         elif self._echoes.get((server, kind), 0.0) < monotonic():
             self._send_soon(ListChanged(server, kind))
+
+    def resources_reported(self, host: Host, server: str) -> None:
+        """A server may have reported that resources have changed."""
+        key = ("resources", host, server)
+
+        async def announce() -> None:
+            with contextlib.suppress(StoreUnavailable):  # the next request for one tries again
+                while await host.announce_changed_reads(server):  # noqa: ASYNC110  it limits the rate
+                    await asyncio.sleep(PAUSE_SECONDS)
+
+        if key not in self._tasks:
+            self._start(key, announce())
+
+    def _forget_reads(self, server: str | None) -> None:
+        for host in self._gateway.hosts():
+            host.forget_reads(server)
 
     def server_lost(self, server: str) -> None:
         """The server is not connected: the lists that are read next are no changes."""
@@ -346,6 +376,13 @@ class Replicas:
             answer = await callers.pages.answer_here(page.asked)
             with contextlib.suppress(StoreUnavailable):
                 await self.send(Output(page.number, _encoder.encode(answer)), sender)
+
+
+def shared_reads(store: RedisStore) -> SharedReads:
+    def announce(server: str) -> Awaitable[object]:
+        return store.publish(_encoder.encode(Message(store.replica, ReadsChanged(server))))
+
+    return SharedReads(SharedStore(store.get_versioned, store.put, announce))
 
 
 def announcing(store: RedisStore) -> Callable[[str], Awaitable[object]]:

@@ -35,6 +35,8 @@ TOKEN_CHARACTERS: Final = 16
 """A shorter token can be guessed."""
 KEY_CHARACTERS: Final = 32
 """Of the key of a store."""
+LEAST_RESULT_TOKENS: Final = 1000
+"""A smaller limit of results would leave little but the words about it."""
 SEARCH_NAMES: Final = frozenset({"tool_search", "call_tool"})
 """The tools of a view with `toolSearch`. No other tool has one of these names there."""
 
@@ -110,6 +112,8 @@ class View(Selection, frozen=True, rename="camel", forbid_unknown_fields=True):
     """By the name of a tool in this view: arguments that are fixed. Clients do not see them."""
     tool_search: bool = False
     """Whether clients find tools by searching, and are not given a list of them: see `tool_search.py`."""
+    result_tokens: int | None = None
+    """Larger results of calls are cut; 0: never; None: as outside of views."""
 
 
 class StoreEntry(Struct, frozen=True, forbid_unknown_fields=True):
@@ -131,6 +135,8 @@ class GatewaySettings(Struct, frozen=True, rename="camel", forbid_unknown_fields
     callers: Mapping[str, CallerEntry] = {}
     oauth: OAuthEntry | None = None
     views: Mapping[str, View] = {}
+    result_tokens: int = 0
+    """Larger results of calls are cut; 0: never."""
     store: StoreEntry | None = None
     """Without one, the gateway runs alone."""
 
@@ -138,6 +144,14 @@ class GatewaySettings(Struct, frozen=True, rename="camel", forbid_unknown_fields
 def searched(views: Mapping[str, View]) -> Mapping[str, View]:
     """All of them, and what is outside of them (with an empty name), with `toolSearch`."""
     return {name: replace(view, tool_search=True) for name, view in {"": View(), **views}.items()}
+
+
+def limited(views: Mapping[str, View], tokens: int) -> Mapping[str, View]:
+    """All of them, and what is outside of them, with the limit of results where they have none."""
+    return {
+        name: replace(view, result_tokens=tokens) if view.result_tokens is None else view
+        for name, view in {"": View(), **views}.items()
+    }
 
 
 def read_settings(path: Path) -> GatewaySettings:
@@ -197,6 +211,9 @@ def _problems(settings: GatewaySettings) -> list[str]:
         for new in view.rename.values()
         if new in SEARCH_NAMES
     ]
+    limits = [settings.result_tokens, *(view.result_tokens or 0 for view in settings.views.values())]
+    if any(tokens and tokens < LEAST_RESULT_TOKENS for tokens in limits):
+        problems.append(f"resultTokens is less than {LEAST_RESULT_TOKENS}, and not 0")
     problems += [
         f"the view {name!r} needs a name of letters, digits, - and _"
         for name in settings.views

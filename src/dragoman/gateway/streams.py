@@ -13,7 +13,7 @@ from typing import Final
 
 from aiohttp import web
 
-from dragoman.gateway.outbox import NotReading, Outbox
+from dragoman.gateway.outbox import NOT_READING, NotReading, Outbox
 
 RETRY_MS: Final = 1000
 """How long a client is asked to wait before it connects again."""
@@ -31,7 +31,6 @@ PIECE_BYTES: Final = 64 * 1024
 """What is given to the network at once."""
 STALL_SECONDS: Final = 30.0
 """How long a client may take to read one piece."""
-NOT_READING: Final = "it does not read what it is sent"
 DISCONNECTED: Final = web.RequestKey("disconnected", str)
 """Why the client of a request was disconnected."""
 

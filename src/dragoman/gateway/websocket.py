@@ -14,8 +14,8 @@ from aiohttp import WSMsgType, web
 
 from dragoman.gateway.access import KnownCaller
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.outbox import NotReading, Outbox
-from dragoman.gateway.streams import DISCONNECTED, NOT_READING, PIECE_BYTES, STALL_SECONDS
+from dragoman.gateway.outbox import NOT_READING, NotReading, Outbox
+from dragoman.gateway.streams import DISCONNECTED, PIECE_BYTES, STALL_SECONDS
 
 SUBPROTOCOL: Final = "mcp"
 PING_SECONDS: Final = 20.0

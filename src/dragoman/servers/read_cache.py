@@ -34,6 +34,12 @@ class ReadCache:
         self.counts: Counter[str] = Counter()
         """How often something was kept and fresh (`hit`), not kept (`miss`), no longer fresh (`expired`), or
         dropped because resources changed (`invalidated`)."""
+        self.shared_counts: Counter[str] = Counter()
+        """The same for what several hosts share (`shared_reads.py`)."""
+        self.reported = 0
+        """How often the server has reported a change."""
+        self.announced = 0
+        """How many of these reports the hosts that share know of."""
         self.version = 0
         """How often resources were said to have changed. Read before a request, and passed to `put`."""
 

@@ -367,12 +367,15 @@ class Server:
         if self.config.lazy:
             await asyncio.to_thread(stored_tools.store, self.config.fingerprint(), self.tools.listing)
 
-    def _notified(self, session: Session, method: str, params: Raw = ABSENT) -> None:
+    def _notified(
+        self, session: Session, method: str, params: Raw = ABSENT, *, is_reported: bool = True
+    ) -> None:
         if self._retired_with is not None:
             return
         if method == "notifications/tasks/status":
             self._task_changed(params)
         if method in ("notifications/resources/updated", "notifications/resources/list_changed"):
+            self.reads.reported += is_reported
             self.reads.changed()
         for capability, reading in self._background.items():
             if method == f"notifications/{capability}/list_changed" and (
@@ -384,7 +387,7 @@ class Server:
         """Reads a list in the background, as after a notification; nothing if it is not connected."""
         session = self.session()
         if session is not None:
-            self._notified(session, f"notifications/{kind}/list_changed")
+            self._notified(session, f"notifications/{kind}/list_changed", is_reported=False)
 
     def _task_changed(self, params: Raw) -> None:
         with contextlib.suppress(Unreadable):

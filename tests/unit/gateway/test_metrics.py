@@ -15,7 +15,7 @@ def test_calls_are_counted_by_server_and_outcome():
     metrics.note(ServerLost(server="c", reason="gone"))
     metrics.refused[401] += 2
     metrics.limited = 3
-    lines = metrics.text({}, {"d": {"hit": 5}}, clients=4).splitlines()
+    lines = metrics.text({}, {"memory": {"d": {"hit": 5}}}, clients=4).splitlines()
     name = 'server="a\\"b"'
     assert f'dragoman_calls_total{{{name},outcome="ok"}} 1' in lines
     assert f'dragoman_calls_total{{{name},outcome="tool-error"}} 1' in lines
@@ -28,4 +28,4 @@ def test_calls_are_counted_by_server_and_outcome():
     assert 'dragoman_requests_refused_total{status="401"} 2' in lines
     assert "dragoman_calls_limited_total 3" in lines
     assert "dragoman_clients 4" in lines
-    assert 'dragoman_cache_total{server="d",result="hit"} 5' in lines
+    assert 'dragoman_cache_total{server="d",level="memory",result="hit"} 5' in lines

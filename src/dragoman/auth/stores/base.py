@@ -53,6 +53,11 @@ class AccountStore(Protocol):
         """The secrets of this machine: those that entries refer to are always there."""
         ...
 
+    @property
+    def login_option(self) -> str:
+        """The option by which `dragoman mcp login` uses this store; empty if it needs none."""
+        ...
+
     async def read(self, key: str) -> bytes | None: ...
 
     async def write(self, key: str, secret: bytes) -> None: ...
@@ -96,6 +101,10 @@ class Vault:
     @property
     def local(self) -> Vault:
         return self
+
+    @property
+    def login_option(self) -> str:
+        return ""
 
     async def read(self, key: str) -> bytes | None:
         return await asyncio.to_thread(self.get, key)

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from dragoman.config.load import Configuration
     from dragoman.gateway.access import Identify
     from dragoman.gateway.app import HttpOptions
-    from dragoman.gateway.callers import CallerHosts
     from dragoman.gateway.gateway import Gateway
     from dragoman.gateway.log import GatewayLog
     from dragoman.gateway.settings import GatewaySettings
@@ -129,6 +128,7 @@ def command(
         words = without_print_config(click.get_current_context().meta[WORDS]) if over_stdio else []
         click.echo(client_entry(print_config, where.url, token, words))
         return
+    from dragoman.gateway.callers import accounts_in
     from dragoman.gateway.questions import ClientQuestions
 
     settings = _settings(settings_file, where, over_stdio)
@@ -141,20 +141,23 @@ def command(
         _forget_caller(settings, loaded.configuration, forget_caller)
         return
     questions = ClientQuestions()
+    store = None if over_stdio else _store(settings)
 
     async def work(host: Host) -> None:
+        from dragoman.gateway.callers import CallerHosts
         from dragoman.gateway.gateway import Gateway
-        from dragoman.gateway.settings import searched
+        from dragoman.gateway.settings import limited, searched
+        from dragoman.gateway.sign_in_pages import SignInPages
 
-        store = None if over_stdio else _store(settings)
-        views = searched(settings.views) if tool_search else settings.views
+        views = limited(settings.views, settings.result_tokens)
+        views = searched(views) if tool_search else views
         gateway = Gateway(
             host,
             questions,
             plain_names=plain_names,
             views=views,
             store=store,
-            callers=_callers(host, settings, store) if own else None,
+            callers=CallerHosts(host, SignInPages(settings.public_url)) if own else None,
         )
         log = _opened_log(gateway)
         reporting = asyncio.create_task(gateway.run())
@@ -181,6 +184,7 @@ def command(
         sampler=questions,
         permission_mode=permission_mode,
         set_aside=own,
+        accounts=accounts_in(store),
     )
 
 
@@ -198,13 +202,6 @@ def _own_servers(settings: GatewaySettings, where: Address, configuration: Confi
     return settings.caller_sign_in
 
 
-def _callers(host: Host, settings: GatewaySettings, store: Store | None) -> CallerHosts:
-    from dragoman.gateway.callers import CallerHosts, accounts_in
-    from dragoman.gateway.sign_in_pages import SignInPages
-
-    return CallerHosts(host, SignInPages(settings.public_url), accounts_in(store))
-
-
 def _forget_caller(settings: GatewaySettings, configuration: Configuration, name: str) -> None:
     """Signs a caller out of every server at which it has an account; gateways that run notice it."""
     from dragoman.connections.factory import AccountOptions, TransportDependencies, oauth_credentials
@@ -214,7 +211,8 @@ def _forget_caller(settings: GatewaySettings, configuration: Configuration, name
     async def work() -> None:
         store = _store(settings)
         dependencies = TransportDependencies()
-        dependencies.account = AccountOptions(identity_of(Caller(name)), accounts_in(store))
+        dependencies.account = AccountOptions(identity_of(Caller(name)))
+        dependencies.accounts = accounts_in(store)
         try:
             for server in settings.caller_sign_in:
                 config = configuration.servers[server].config
@@ -324,7 +322,7 @@ def _serve_local(idle_seconds: float) -> None:
 
 
 async def _serve_stdio(gateway: Gateway, log: GatewayLog) -> None:
-    from dragoman.gateway.access import LOCAL
+    from dragoman.gateway.stdio import serve_stdio
     from dragoman.transports.inprocess import standard_streams
 
     stream = await standard_streams()
@@ -332,9 +330,7 @@ async def _serve_stdio(gateway: Gateway, log: GatewayLog) -> None:
     await gateway.host.ready()
     log.write("accept", "messages are accepted")
     _log_ready(gateway, log)
-    async with gateway.client(LOCAL, stream.send) as connection:
-        while (message := await stream.receive()) is not None:
-            connection.receive(message)
+    await serve_stdio(gateway, stream)
 
 
 async def _serve_http(

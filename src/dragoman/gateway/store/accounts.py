@@ -1,4 +1,4 @@
-"""The accounts of callers where several replicas of a gateway share them: in Redis, encrypted.
+"""Accounts that several replicas of a gateway share, its own and those of callers: in Redis, encrypted.
 
 One replica refreshes an account at a time. Others are notified of each change, and read the account again
 before they use it next. While Redis does not answer, tokens in memory are used until they expire.
@@ -40,6 +40,10 @@ class SharedAccounts:
     @property
     def local(self) -> Vault:
         return self._local
+
+    @property
+    def login_option(self) -> str:
+        return "--gateway FILE"
 
     async def read(self, key: str) -> bytes | None:
         try:
@@ -88,6 +92,9 @@ class SharedAccounts:
             yield
         finally:
             await lock.__aexit__(None, None, None)
+
+    async def close(self) -> None:
+        await self._store.close()
 
     def description_of(self, key: str) -> str:
         return f"encrypted in {self._store.where}"

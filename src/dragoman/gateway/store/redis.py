@@ -20,6 +20,7 @@ from yarl import URL
 from dragoman.errors import ConfigError, MissingPackage, StoreUnavailable
 from dragoman.gateway.settings import StoreEntry
 from dragoman.gateway.store.base import MINUTE_SECONDS
+from dragoman.servers.shared_reads import Found
 
 T = TypeVar("T")
 
@@ -59,6 +60,10 @@ return waits
 """By the clock of Redis: those of the replicas may differ. Where it was set back, calls of the future do not
 count."""
 
+_GET_VERSIONED: Final = """
+return {redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2]), redis.call('PTTL', KEYS[2])}
+"""
+
 
 class RedisStore:
     def __init__(self, entry: StoreEntry) -> None:
@@ -91,6 +96,7 @@ class RedisStore:
         except ValueError as error:
             raise ConfigError(f"store: {error}") from None
         self._count: Any = self._redis.register_script(_COUNT)
+        self._get_versioned: Any = self._redis.register_script(_GET_VERSIONED)
         self._uncounted: list[tuple[str, int, asyncio.Future[float]]] = []
         """Key, limit and result of calls that wait to be counted."""
         self._counting: asyncio.Task[None] | None = None
@@ -105,7 +111,18 @@ class RedisStore:
 
     async def put(self, key: str, value: bytes, seconds: float) -> None:
         name = self._name(key)
-        await self._do(lambda: self._redis.set(name, self._seal.sealed(name, value), ex=int(seconds)))
+        sealed, milliseconds = self._seal.sealed(name, value), max(1, int(seconds * 1000))
+        await self._do(lambda: self._redis.set(name, sealed, px=milliseconds))
+
+    async def get_versioned(self, version_key: str, key: str) -> Found:
+        """A value, and the version that it has to have; empty if there is none."""
+        names = [self._name(version_key), self._name(key)]
+        version, value, milliseconds = await self._do(lambda: self._get_versioned(keys=names))
+        return Found(
+            (self._seal.opened(names[0], version) or b"") if version else b"",
+            self._seal.opened(names[1], value) if value else None,
+            max(0, milliseconds) / 1000,
+        )
 
     async def delete(self, key: str) -> None:
         await self._do(lambda: self._redis.unlink(self._name(key)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -14,7 +15,7 @@ from dragoman.cli.render.columns import echo_wrapped
 from dragoman.cli.render.document import echo
 from dragoman.cli.render.progress import Waiting
 from dragoman.cli.render.servers import counted
-from dragoman.cli.sign_ins import identity_option
+from dragoman.cli.sign_ins import gateway_accounts, gateway_option, identity_option
 from dragoman.errors import ConfigError, SignInFailed
 from dragoman.interaction import SIGN_IN_SECONDS
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     "--timeout", type=click.FloatRange(1), default=SIGN_IN_SECONDS, show_default=True, help="In seconds."
 )
 @identity_option
+@gateway_option
 @mcp_config_option
 @json_option
 def command(
@@ -40,15 +42,24 @@ def command(
     device: bool,
     timeout: float,
     identity: str | None,
+    settings_file: Path | None,
     as_json: bool,
 ) -> None:
     """Signs in to the server NAME with OAuth, in the browser, and stores the tokens."""
     from dragoman.cli.sign_in_screen import TerminalSignIn
 
     loaded = load_with_servers(name)
+    accounts = gateway_accounts(settings_file, name)
     screen = TerminalSignIn(name, uses_browser=not no_browser)
 
     async def work(host: Host) -> tuple[ServerStatus, SignInState]:
+        try:
+            return await sign_in(host)
+        finally:
+            if accounts is not None:
+                await accounts.close()
+
+    async def sign_in(host: Host) -> tuple[ServerStatus, SignInState]:
         with Waiting(host):
             before = (await host.ready(only=[name]))[name]
         if before.status == "connected" and (await host.sign_in_state(name)).status == "signed-out":
@@ -58,7 +69,7 @@ def command(
         view = await host.sign_in(name, screen, timeout=timeout, on_device=device, identity=identity)
         return view, await host.sign_in_state(name, identity=identity)
 
-    view, state = run_with_host(loaded.sources, work, only=[name])
+    view, state = run_with_host(loaded.sources, work, only=[name], accounts=accounts)
     if as_json:
         facts = {"server": name, "status": view.status, "toolCount": view.tool_count}
         echo({**facts, "issuer": state.issuer, "store": state.store})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import shlex
 import sys
+from pathlib import Path
 
 import click
 
@@ -15,21 +15,32 @@ from dragoman.cli.common import find_server, load_and_report
 from dragoman.cli.options import json_option
 from dragoman.cli.render.columns import echo_wrapped
 from dragoman.cli.render.document import echo
-from dragoman.cli.sign_ins import identity_option, in_words, required_credentials, state_as_json
+from dragoman.cli.sign_ins import (
+    gateway_accounts,
+    gateway_option,
+    identity_option,
+    in_words,
+    required_credentials,
+    run_with_accounts,
+    state_as_json,
+)
 from dragoman.names import typed
 
 
 @click.command("whoami")
 @click.argument("name", shell_complete=complete_server)
 @identity_option
+@gateway_option
 @json_option
-def command(name: str, identity: str | None, as_json: bool) -> None:
+def command(name: str, identity: str | None, settings_file: Path | None, as_json: bool) -> None:
     """Shows the sign-in of the server NAME: issuer, client, scopes, and where the tokens are."""
     from dragoman.auth.state import sign_in_state
 
     configuration = load_and_report()
-    credentials = required_credentials(configuration, find_server(configuration, name), identity)
-    state = asyncio.run(sign_in_state(credentials))
+    server = find_server(configuration, name)
+    accounts = gateway_accounts(settings_file, name)
+    credentials = required_credentials(configuration, server, identity, accounts)
+    state = run_with_accounts(sign_in_state(credentials), accounts)
     if as_json:
         echo(state_as_json(state))
     else:
@@ -45,6 +56,7 @@ def command(name: str, identity: str | None, as_json: bool) -> None:
                 echo_wrapped(f"  {label}: {one_line(value, 300)}")
         if state.status != "signed-in" and state.problem is None:
             option = "" if identity is None else f"--identity {shlex.quote(identity)} "
+            option += "" if settings_file is None else f"--gateway {shlex.quote(str(settings_file))} "
             hint = one_line(f"Run `dragoman mcp login {option}{typed(name)}`.")
             echo_wrapped(hint, label="  hint: ", colour="cyan", err=True)
     sys.exit(exit_codes.OK if state.status == "signed-in" else exit_codes.NOT_CONNECTED)
