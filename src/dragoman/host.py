@@ -347,6 +347,12 @@ class Host:
         self._servers.skip_stop_wait()
 
     async def _close(self) -> None:
+        try:
+            await self._close_parts()
+        finally:
+            self._bus.close()
+
+    async def _close_parts(self) -> None:
         await self._live.close()
         if self._parent is None:
             self._access.questions.close()
@@ -361,7 +367,6 @@ class Host:
             await self._access.close()
             if self._logs is not None:
                 await asyncio.to_thread(self._logs.close)
-        self._bus.close()
 
     # What there is.
 

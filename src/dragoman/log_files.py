@@ -37,7 +37,8 @@ _FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | CLOSE_ON_EXEC | NO_LINK |
 
 
 class LogThread(Generic[T]):
-    """Writes items in a thread that starts with the first one. `put` never waits."""
+    """Writes items in a thread that starts with the first one. `put` does not wait, unless the system has no
+    thread for it."""
 
     def __init__(self, name: str, write: Callable[[list[T]], None]) -> None:
         """`write` is called in the thread, with everything that waits, and raises nothing."""
@@ -49,15 +50,23 @@ class LogThread(Generic[T]):
         self._is_closed = False
 
     def put(self, item: T) -> None:
-        if self._is_closed:
-            # What outlived its host: nothing waits for the thread any more.
+        # What outlived its host: nothing waits for the thread any more.
+        if self._is_closed or not self._is_started():
             self._write([item])
-            return
+        else:
+            self._queue.put(item)
+
+    def _is_started(self) -> bool:
+        """Starts the thread if it does not run; false if that is not possible now."""
         if self._thread is None:
             self._loop = _running_loop()
-            self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-            self._thread.start()
-        self._queue.put(item)
+            thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                return False
+            self._thread = thread
+        return True
 
     def close(self) -> None:
         """Returns when everything is written. Waits for the disk: call it in a thread."""

@@ -1,4 +1,5 @@
-r"""Replaces lone surrogate escapes in JSON text, which msgspec refuses and other parsers accept.
+r"""Replaces lone surrogates: their escapes in JSON text, which msgspec refuses and other parsers accept, and
+those in Python strings, which cannot be sent or written.
 
 JavaScript writes half of an emoji as `"\ud83d"` when it cuts a string in the middle of one. Each such escape
 becomes `\ufffd`, which has the same length: every other byte stays where it was. Linear in the size of the
@@ -65,6 +66,16 @@ def _is_escaped(data: bytes, at: int) -> bool:
         if run < len(before) or size >= at:
             return run % 2 == 1
         size *= 8
+
+
+def joined(text: str) -> str:
+    """A text in which two halves of a character become the character, and a lone one U+FFFD: a model may have
+    sent them in two pieces."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
 class RepairedResult(bytes):

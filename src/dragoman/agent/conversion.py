@@ -25,9 +25,31 @@ from dragoman.catalog.tools import Tool
 from dragoman.content.blocks import ImageBlock
 from dragoman.errors import InvalidArguments, PermissionRefused
 from dragoman.interaction import ConversationTurn
+from dragoman.surrogates import joined
 
 SAID: Final = "said"
 INTERRUPTED: Final = "The user interrupted this call before it was finished. It may have had effects."
+
+
+def join_surrogates(message: ModelMessage) -> None:
+    """Makes every text of the message one that can be sent and written; see `surrogates.joined`."""
+    for part in message.parts:
+        for name, value in vars(part).items():
+            if (whole := _joined(value)) != value:
+                setattr(part, name, whole)
+
+
+def _joined(value: Any) -> Any:
+    match value:
+        case str():
+            return joined(value)
+        case dict():
+            found = cast("dict[Any, Any]", value)
+            return {_joined(key): _joined(each) for key, each in found.items()}
+        case list():
+            return [_joined(each) for each in cast("list[Any]", value)]
+        case _:
+            return value
 
 
 def definitions(tools: Sequence[Tool]) -> list[ToolDefinition]:

@@ -35,6 +35,7 @@ from dragoman.agent.conversation_hooks import ConversationHooks
 from dragoman.agent.conversion import (
     definitions,
     interrupted,
+    join_surrogates,
     read_arguments,
     request_of,
     result_part,
@@ -74,6 +75,7 @@ from dragoman.interaction import (
     conversation_for_classifier,
     current_conversation,
 )
+from dragoman.surrogates import joined
 from dragoman.toolbox import Toolbox
 
 OnEvent = Callable[[AgentEvent], None]
@@ -231,7 +233,7 @@ class Conversation:
                 raise
             response = await self._request(compaction.short_request(), on_retry, settings=SUMMARY_SETTINGS)
         self.usage += usage_of(response)
-        summary = _text_of(response)
+        summary = joined(_text_of(response))
         if not summary.strip():
             raise ModelUnavailable(
                 "the model wrote no summary", hint="Begin a new conversation, or try again."
@@ -417,6 +419,7 @@ class Conversation:
         self._add(request_of(texts, said))
 
     def _add(self, message: ModelMessage) -> None:
+        join_surrogates(message)
         self._history.append(message)
         if self._transcript is None:
             return
@@ -460,13 +463,13 @@ def _with_instructions(messages: Sequence[ModelMessage], instructions: str) -> l
 def _shown(event: object) -> AgentEvent | None:
     match event:
         case PartStartEvent(part=TextPart(content=text)) if text:
-            return TextDelta(text)
+            return TextDelta(joined(text))
         case PartStartEvent(part=ThinkingPart(content=text)) if text:
-            return ThinkingDelta(text)
+            return ThinkingDelta(joined(text))
         case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
-            return TextDelta(text)
+            return TextDelta(joined(text))
         case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=text)) if text:
-            return ThinkingDelta(text)
+            return ThinkingDelta(joined(text))
         case _:
             return None
 

@@ -135,7 +135,7 @@ def _append(path: Path, data: bytes) -> None:
 
 def transcripts(folder: Path | None = None) -> list[TranscriptInfo]:
     """The stored conversations of a folder, or all; the newest first."""
-    found = [info for path in _folder().glob("*.jsonl") if (info := _info(path)) is not None]
+    found = [info for path in _folder().glob("*.jsonl") if (info := _readable_info(path)) is not None]
     wanted = [info for info in found if folder is None or info.folder == str(folder)]
     return sorted(wanted, key=lambda info: info.changed_at, reverse=True)
 
@@ -197,15 +197,21 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
         for line in file:
             try:
                 found = msgspec.json.decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError):  # cut off, or damaged
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # cut off, or damaged
                 continue
             if isinstance(found, dict):
                 yield cast("dict[str, Any]", found)
 
 
-def _info(path: Path) -> TranscriptInfo | None:
-    if not _ID.fullmatch(path.stem):
+def _readable_info(path: Path) -> TranscriptInfo | None:
+    """None for what is no conversation. One that cannot be read must not hide the others."""
+    try:
+        return _info(path) if _ID.fullmatch(path.stem) and path.is_file() else None
+    except OSError:
         return None
+
+
+def _info(path: Path) -> TranscriptInfo | None:
     lines = _lines(path)
     head = next(lines, None)
     if head is None:

@@ -86,8 +86,8 @@ class Entry(HiddenRepr, frozen=True, kw_only=True):
         if not self.is_given:
             return f"Run `dragoman mcp login {option}{typed(self.server)}`."
         return (
-            f"Run `dragoman mcp login {option}--mcp-config SERVER {typed(self.server)}`; SERVER is the URL, the "
-            "file or the JSON text by which it was given. The sign-in is kept."
+            f"Run `dragoman mcp login {option}--mcp-config SERVER {typed(self.server)}`; SERVER is the URL, "
+            "the file or the JSON text by which it was given. The sign-in is kept."
         )
 
     @property

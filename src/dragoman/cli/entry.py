@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
 def main() -> None:
+    _open_closed_streams()
     if sys.argv[1:2] == ["call"]:
         from dragoman.cli.warm.client import call
 
@@ -15,3 +17,15 @@ def main() -> None:
     from dragoman.cli.main import main as run
 
     run()
+
+
+def _open_closed_streams() -> None:
+    """Opens the standard streams that were closed when the program was started. Otherwise the next file or
+    socket that is opened gets the number of one of them, and what is printed goes there."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            if descriptor != number:
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from time import monotonic
 from typing import Final
+from urllib.parse import parse_qsl
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -25,7 +26,7 @@ from dragoman.cleaning import one_line
 from dragoman.errors import ConfigError
 from dragoman.gateway.access import Addresses, Identify, KnownCaller, Refused
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.http import BODY_SECONDS, StreamableHttp
+from dragoman.gateway.http import StreamableHttp, read_message
 from dragoman.gateway.outbox import NotReading
 from dragoman.gateway.sessions import Sessions
 from dragoman.gateway.sign_in_pages import NOT_EXPECTED, PAGE, RETURN, TOKEN, PageRequest
@@ -47,7 +48,8 @@ LINE_LIMIT: Final = 16 * 1024
 """Of a line of a request: browsers return from a sign-in with a long URL."""
 _log: Final = logging.getLogger(__name__)
 # A request that cannot be read is repeated in its error, with the code that it may contain.
-_log.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError)))
+_UNREADABLE: Final = (HttpProcessingError, web.RequestPayloadError)
+_log.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], _UNREADABLE)))
 
 Answer = Callable[[web.Request, KnownCaller], Awaitable[web.StreamResponse]]
 
@@ -281,10 +283,6 @@ async def _page_request(request: web.Request) -> PageRequest:
     if request.method == "POST":
         if (request.content_length or FORM_LIMIT_BYTES) >= FORM_LIMIT_BYTES:
             raise Refused(413, "the form is too large")
-        try:
-            async with asyncio.timeout(BODY_SECONDS):
-                field = (await request.post()).get(TOKEN)
-        except TimeoutError:
-            raise Refused(408, "the form took too long") from None
-        token = field if isinstance(field, str) else ""
+        form = (await read_message(request)).decode("utf-8", "replace")
+        token = dict(parse_qsl(form)).get(TOKEN, "")
     return PageRequest(sign_in, dict(request.cookies), token, "" if sign_in else str(request.rel_url))

@@ -281,7 +281,7 @@ async def _answered(
 
 
 async def read_message(request: web.Request) -> bytes:
-    """The body; `Refused` if it is too large, or takes too long."""
+    """The body; `Refused` if it is too large, takes too long, or cannot be decoded."""
     try:
         async with asyncio.timeout(BODY_SECONDS):
             return await request.read()
@@ -289,6 +289,8 @@ async def read_message(request: web.Request) -> bytes:
         raise Refused(408, "the body took too long") from None
     except web.HTTPRequestEntityTooLarge:
         raise Refused(413, "the body is too large") from None
+    except web.RequestPayloadError:
+        raise Refused(400, "the body does not have the encoding that its headers state") from None
 
 
 def check_content(request: web.Request) -> None:

@@ -1,4 +1,5 @@
 """Ends the processes of servers, off the event loop: one thread and one scan per tick for all that end now.
+Where the system has no thread for it, on the loop: processes must not be left, and callers must not wait.
 
 Each family of processes gets SIGINT, SIGTERM and SIGKILL after the waits of `SIGNAL_STEPS`. One that may have
 work to finish is waited for first, unless the wait is cut short. What is alive a second after the last signal
@@ -144,21 +145,38 @@ class Reaper:
     def _add(self, job: Job) -> None:
         with self._lock:
             self._jobs.append(job)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="dragoman reaper", daemon=True)
-                self._thread.start()
+        self._start(job)
+
+    def _start(self, job: Job) -> None:
+        with self._lock:
+            if self._thread is not None or job not in self._jobs:
+                return
+            thread = threading.Thread(target=self._work, name="dragoman reaper", daemon=True)
+            try:
+                thread.start()
+                self._thread = thread
+            except RuntimeError:  # the system has no thread for us now
+                job.loop.call_soon(self._work_on_loop, job)
+
+    def _work_on_loop(self, job: Job) -> None:
+        if self._thread is None:  # another job may have got one
+            self._advance_all([job], Scanner())
+            job.loop.call_later(TICK_SECONDS, self._start, job)
 
     def _work(self) -> None:
         scanner = Scanner()
         while jobs := self._jobs_or_none():
-            # Scanned after the jobs were taken: what a job sees is never older than the job.
-            scan, now = functools.cache(scanner.scan), time.monotonic()
-            done = {id(job): job for job in jobs if _advance(job, scan, now)}
-            with self._lock:
-                self._jobs = [job for job in self._jobs if id(job) not in done]
-            for loop in {job.loop for job in done.values()}:
-                _deliver(loop, [job for job in done.values() if job.loop is loop])
+            self._advance_all(jobs, scanner)
             time.sleep(TICK_SECONDS)
+
+    def _advance_all(self, jobs: list[Job], scanner: Scanner) -> None:
+        # Scanned after the jobs were taken: what a job sees is never older than the job.
+        scan, now = functools.cache(scanner.scan), time.monotonic()
+        done = {id(job): job for job in jobs if _advance(job, scan, now)}
+        with self._lock:
+            self._jobs = [job for job in self._jobs if id(job) not in done]
+        for loop in {job.loop for job in done.values()}:
+            _deliver(loop, [job for job in done.values() if job.loop is loop])
 
     def _jobs_or_none(self) -> list[Job]:
         with self._lock:

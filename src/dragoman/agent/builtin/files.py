@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import codecs
 import difflib
 import errno
+import itertools
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from dragoman import atomic_write
 from dragoman.agent.builtin.schema import object_schema
@@ -25,14 +27,19 @@ LINE_LIMIT: Final = 2000
 LINE_LENGTH_LIMIT: Final = 2000
 READ_LIMIT_BYTES: Final = 256 * 1024
 """Of the text that one call returns."""
+PIECE_BYTES: Final = 64 * 1024
+"""Of a long line: so much is read at once."""
 EDIT_LIMIT_BYTES: Final = 16 * 1024 * 1024
 IMAGE_LIMIT_BYTES: Final = 32 * 1024 * 1024
 DIFF_LINES: Final = 60
+COMPARED_LINES: Final = 20_000
+"""Lines that are compared one by one: the time grows with the square of their number."""
 PROPOSED_LINES: Final = 5000
 """Of the difference that a person is shown before a file is changed."""
 
 _CANNOT_BE_REPLACED: Final = (errno.EACCES, errno.EPERM, errno.EBUSY)
 """The folder cannot be written, or the file is mounted by itself, as in a container."""
+_decoder: Final = codecs.getincrementaldecoder("utf-8")
 _writing = threading.Lock()
 """Agents work side by side, and a file is replaced by one of them at a time."""
 
@@ -124,22 +131,33 @@ def _read(workspace: Workspace, arguments: Mapping[str, Any]) -> str | tuple[Blo
     return text or _nothing(path, size, offset)
 
 
-def _numbered(lines: Iterator[bytes], offset: int, limit: int) -> str:
+def _numbered(file: BinaryIO, offset: int, limit: int) -> str:
     """Lines with their numbers, as many as fit, and how to go on."""
     shown: list[str] = []
     room = READ_LIMIT_BYTES
-    for number, line in enumerate(lines, 1):
+    for number, (text, length) in enumerate(_lines(file), 1):
         if number < offset:
             continue
-        text = line.decode("utf-8", "replace").rstrip("\r\n")
-        if len(text) > LINE_LENGTH_LIMIT:
-            text = f"{text[:LINE_LENGTH_LIMIT]}… ({len(text) - LINE_LENGTH_LIMIT} more characters)"
+        if length > LINE_LENGTH_LIMIT:
+            text = f"{text[:LINE_LENGTH_LIMIT]}… ({length - LINE_LENGTH_LIMIT} more characters)"
         room -= len(text) + 8
         if len(shown) == limit or room < 0:
             shown.append(f"(The file goes on: offset={number} continues.)")
             break
         shown.append(f"{number:6}\t{text}")
     return "\n".join(shown)
+
+
+def _lines(file: BinaryIO) -> Iterator[tuple[str, int]]:
+    """The beginning of each line, and its length: a line may be as long as the file."""
+    while piece := file.readline(PIECE_BYTES):
+        decoder = _decoder("replace")
+        text = decoder.decode(piece.rstrip(b"\r\n"))
+        length = len(text)
+        while not piece.endswith(b"\n") and (piece := file.readline(PIECE_BYTES)):
+            length += len(decoder.decode(piece.rstrip(b"\r\n")))
+        end = decoder.decode(b"", final=True)
+        yield text + end, length + len(end)
 
 
 def _nothing(path: Path, size: int, offset: int) -> str:
@@ -216,12 +234,12 @@ def _replaced(text: str, old: str, new: str, *, everywhere: bool) -> str:
 def _diff(before: str, after: str, limit: int = DIFF_LINES) -> str:
     if _ends_lines_with_crlf(before) and _ends_lines_with_crlf(after):
         before, after = before.replace("\r\n", "\n"), after.replace("\r\n", "\n")
-    lines = list(difflib.unified_diff(_lines(before), _lines(after), lineterm="", n=2))[2:]
+    lines = _changed_lines(_split(before), _split(after))
     more = [f"… {len(lines) - limit} more lines"] if len(lines) > limit else []
     return "\n".join([*lines[:limit], *more])
 
 
-def _lines(text: str) -> list[str]:
+def _split(text: str) -> list[str]:
     """Split at line feeds only, as programs split a file: another character that ends a line is part of the
     difference, and is seen in it."""
     return text.removesuffix("\n").split("\n") if text else []
@@ -229,6 +247,25 @@ def _lines(text: str) -> list[str]:
 
 def _ends_lines_with_crlf(text: str) -> bool:
     return text.count("\r\n") == text.count("\n") == text.count("\r")
+
+
+def _changed_lines(before: list[str], after: list[str]) -> list[str]:
+    """The difference, line by line; of very many lines, all that were there and then all that are."""
+    if len(before) + len(after) <= COMPARED_LINES:
+        return list(difflib.unified_diff(before, after, lineterm="", n=2))[2:]
+    first = _count_equal(before, after)
+    last = _count_equal(reversed(before[first:]), reversed(after[first:]))
+    old, new = before[first : len(before) - last], after[first : len(after) - last]
+    if len(old) + len(new) <= COMPARED_LINES:
+        found = _changed_lines(old, new)
+    else:
+        found = [*(f"-{line}" for line in old), *(f"+{line}" for line in new)]
+    return [f"(counted from line {first + 1} on)", *found]
+
+
+def _count_equal(some: Iterable[str], others: Iterable[str]) -> int:
+    """How many at the beginning are the same."""
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(some, others)))
 
 
 def proposed_change(tool: str, arguments: Mapping[str, Any]) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import shlex
@@ -104,7 +105,8 @@ def _found(folder: Path, pattern: str) -> tuple[list[Path], bool]:
         if number == SCAN_LIMIT:
             return _newest(times), True
         if _fits(path.relative_to(folder), wanted):
-            times[path] = path.lstat().st_mtime
+            with contextlib.suppress(FileNotFoundError):  # it was removed meanwhile
+                times[path] = path.lstat().st_mtime
     return _newest(times), False
 
 

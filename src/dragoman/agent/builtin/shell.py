@@ -152,9 +152,11 @@ class Shell:
         return await Command.start(text, cwd, self._marker, self._watchdog)
 
     async def _start_in_background(self, text: str) -> str:
-        running = [command for command in self._background.values() if command.is_running]
-        if len(running) >= BACKGROUND_LIMIT:
+        ended = [name for name, command in self._background.items() if not command.is_running]
+        if len(self._background) - len(ended) >= BACKGROUND_LIMIT:
             raise FileProblem(f"{BACKGROUND_LIMIT} commands run in the background already. End one of them.")
+        for name in ended[:-BACKGROUND_LIMIT]:  # their output stays for a while
+            await self._background.pop(name).end()
         name = f"bash-{next(self._numbers)}"
         self._background[name] = await self._start(text)
         return f"Started in the background as {name}."
