@@ -416,7 +416,7 @@ class Conversation:
         return [changes] if changes else []
 
     def _add_texts(self, *texts: str, said: Sequence[str] = ()) -> None:
-        self._add(request_of(texts, said))
+        self._add(request_of(texts, [joined(text) for text in said]))
 
     def _add(self, message: ModelMessage) -> None:
         join_surrogates(message)
