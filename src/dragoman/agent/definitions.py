@@ -16,7 +16,7 @@ from typing import Final, Literal
 
 from msgspec import Struct, structs
 
-from dragoman.agent.front_matter import FrontMatter, InvalidAgent, split
+from dragoman.agent.front_matter import FrontMatter, InvalidAgent, length, split
 from dragoman.cleaning import for_model, one_line
 from dragoman.config import approval
 from dragoman.config.file_reading import read_text
@@ -30,6 +30,8 @@ LIMIT_CHARACTERS: Final = 200_000
 DESCRIPTION_CHARACTERS: Final = 1_000
 FILE_LIMIT: Final = 500
 """Files that are looked at in one folder."""
+FRONT_MATTER_LIMIT: Final = 60_000
+"""Characters of front matter that are read in one folder, or, in the person's own, in one file."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 AgentState = Literal["ready", "pending", "broken"]
@@ -77,8 +79,11 @@ def find_agents(sources: Sources) -> list[AgentDefinition]:
     answers, _ = approval.read_answers(sources.approvals_file)
     found: dict[str, AgentDefinition] = {}
     for scope, folder in _folders(sources):
+        room = FRONT_MATTER_LIMIT
         for path in _files(folder):
-            agent = _with_state(_read(path, scope), answers)
+            agent = _with_state(_read(path, scope, room), answers)
+            read = length(agent.text)
+            room -= read if scope != "user" and read <= room else 0
             found.setdefault(agent.name, agent)
     return sorted(found.values(), key=lambda agent: agent.name)
 
@@ -134,16 +139,22 @@ def project_of(path: Path) -> Path:
     return path.parent.parent.parent
 
 
-def _read(path: Path, scope: Scope) -> AgentDefinition:
+def _read(path: Path, scope: Scope, room: int = FRONT_MATTER_LIMIT) -> AgentDefinition:
+    text = ""
     try:
         target = Path(os.path.realpath(path))
         if scope == "project" and not target.is_relative_to(project_of(path)):
             raise InvalidAgent(f"it leads to {target}, outside its project")
-        return parse(read_text(path) or "", path, scope)
+        text = read_text(path) or ""
+        if length(text) > room:
+            raise InvalidAgent(f"front matter of a folder has {FRONT_MATTER_LIMIT} characters at most")
+        return parse(text, path, scope)
     except (ConfigFileError, InvalidAgent) as error:
         problem = one_line(str(error), 400)
         name = one_line(path.stem, 64)
-        return AgentDefinition(name=name, path=path, scope=scope, state="broken", problems=(problem,))
+        return AgentDefinition(
+            name=name, path=path, scope=scope, text=text, state="broken", problems=(problem,)
+        )
 
 
 def parse(text: str, path: Path, scope: Scope) -> AgentDefinition:
