@@ -48,6 +48,8 @@ class CallersSite(SignInSite):
         self._account_of_refresh: dict[str, str] = {}
         self._used: dict[str, str] = {}
         self.calls = 0
+        self.read_hints: dict[str, Any] = {}
+        """More members of what is read of a resource."""
 
     def authorize_as(self, query: dict[str, str], account: str) -> str:
         url = super().authorize(query)
@@ -123,7 +125,8 @@ class _AccountHandler(_Handler):
             },
             "tools/call": {"content": [{"type": "text", "text": account}]},
             "resources/list": {"resources": [{"uri": "account://me", "name": "me"}]},
-            "resources/read": {"contents": [{"uri": "account://me", "text": account}], "ttlMs": 60000},
+            "resources/read": {"contents": [{"uri": "account://me", "text": account}], "ttlMs": 60000}
+            | self.site.read_hints,
             "prompts/list": {"prompts": [{"name": "greet"}]},
             "prompts/get": {"messages": [{"role": "user", "content": {"type": "text", "text": account}}]},
         }

@@ -408,8 +408,8 @@ async def test_a_client_that_shows_pages_is_sent_the_page_itself(site: CallersSi
         asked = (await ada.modern("tools/call", SIGN_IN, capabilities=PAGES)).last["result"]
         ((key, question),) = asked["inputRequests"].items()
         assert question["method"] == "elicitation/create"
-        assert question["params"]["mode"] == "url"
         link = question["params"]["url"]
+        assert question["params"] == {"mode": "url", "message": "Sign in to tracker", "url": link}
         assert link.startswith(f"http://127.0.0.1:{running.port}/sign-in/")
         answered = {
             **SIGN_IN,
@@ -420,6 +420,31 @@ async def test_a_client_that_shows_pages_is_sent_the_page_itself(site: CallersSi
         assert (await browser.sign_in(link)).title == "You are signed in"
         assert (await ending).last["result"]["content"][0]["text"] == DONE
         assert await call(ada) == "anna"
+
+
+@pytest.mark.requirement("ASK-2")
+async def test_a_legacy_client_that_is_sent_the_page_is_notified_when_the_sign_in_has_ended(
+    site: CallersSite,
+):
+    async with gateway(site) as running, Client(running.url) as ada, Browser(site, "anna") as browser:
+        await ada.initialize(PAGES)
+        message = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": SIGN_IN}
+        seen: list[Json] = []
+        async with ada.http.post(ada.url, headers=ada.headers, json=message) as response:
+            async for line in response.content:
+                if line.startswith(b"data: {"):
+                    seen.append(json.loads(line[6:]))
+                    if seen[-1].get("method") == "elicitation/create":
+                        answer = {"jsonrpc": "2.0", "id": seen[-1]["id"], "result": {"action": "accept"}}
+                        await ada.post(answer)
+                        await browser.sign_in(seen[-1]["params"]["url"])
+        asked, complete, done = seen
+        assert complete == {
+            "jsonrpc": "2.0",
+            "method": "notifications/elicitation/complete",
+            "params": {"elicitationId": asked["params"]["elicitationId"]},
+        }
+        assert done["result"]["content"][0]["text"] == DONE
 
 
 async def test_a_person_who_declines_the_page_is_given_the_link(site: CallersSite):

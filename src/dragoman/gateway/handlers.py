@@ -271,9 +271,14 @@ class ClientHandlers:
         if pending is None or not running.offers("elicitation/create", {"mode": "url"}):
             return False
         params: Json = {"mode": "url", "message": f"Sign in to {server}", "url": pending.link}
-        params["elicitationId"] = secrets.token_urlsafe(12)
-        answer = await running.ask("elicitation/create", params)
-        return answer.get("action") == "accept" and await pending.succeeds_within(PAGE_SECONDS)
+        named: Json = {}
+        if running.request.client.era == "legacy":
+            named = {"elicitationId": secrets.token_urlsafe(12)}
+        answer = await running.ask("elicitation/create", {**params, **named})
+        is_done = answer.get("action") == "accept" and await pending.succeeds_within(PAGE_SECONDS)
+        if is_done and named:
+            running.request.notify("notifications/elicitation/complete", named)
+        return is_done
 
     # Resources.
 

@@ -11,7 +11,8 @@ import pytest
 
 from dragoman.gateway.store.redis import RedisStore
 from dragoman.wire.server.request import ClientRequest
-from tests.gateway import Client, Json, Running, gateway_of
+from tests.callers_site import CallersSite, signed_in
+from tests.gateway import BOB, Client, Json, Running, gateway_of
 from tests.integration.waiting import until
 from tests.interop.redis_server import RedisServer, running_redis
 from tests.servers.office import Office
@@ -154,6 +155,27 @@ async def test_a_value_that_was_copied_to_another_place_is_not_used(redis: Redis
         await redis.command("COPY", of_b, of_a, "REPLACE")
         assert await read(second) == "one"
         assert office.reads == 3
+
+
+@pytest.mark.parametrize("scope", [None, "public"])
+async def test_t261_what_a_caller_has_read_with_its_account_no_other_gets_unless_it_is_public(
+    redis: RedisServer, scope: str | None
+) -> None:
+    with CallersSite() as site:
+        site.read_hints = {} if scope is None else {"cacheScope": scope}
+        async with (
+            gateway_of({"tracker": site.entry}, own=["tracker"], store=RedisStore(redis.entry)) as a,
+            gateway_of({"tracker": site.entry}, own=["tracker"], store=RedisStore(redis.entry)) as b,
+            Client(a.url) as ada,
+            Client(b.url, BOB) as bob,
+        ):
+            found: list[str] = []
+            for client, account in ((ada, "anna"), (bob, "bert")):
+                await signed_in(client, site, account)
+                await client.modern("resources/list")
+                found += [await read(client, "account://me") for _ in range(2)]
+        of_bob = "bert" if scope is None else "anna"
+        assert found == ["anna", "anna", of_bob, of_bob]
 
 
 async def test_without_redis_each_replica_reads_by_itself(redis: RedisServer) -> None:
