@@ -1,10 +1,9 @@
-"""T250: the system refuses to start a thread, for a moment or for good: a container may limit their number."""
+"""T250: the system refuses to start a thread, for a moment or for good: containers limit their number."""
 
 import asyncio
 import json
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,7 +26,7 @@ class Refused:
 
 
 @pytest.fixture
-def refused(monkeypatch: pytest.MonkeyPatch) -> Iterator[Refused]:
+def refused(monkeypatch: pytest.MonkeyPatch) -> Refused:
     found, start = Refused(), threading.Thread.start
 
     def start_or_not(thread: threading.Thread) -> None:
@@ -37,7 +36,7 @@ def refused(monkeypatch: pytest.MonkeyPatch) -> Iterator[Refused]:
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", start_or_not)
-    yield found
+    return found
 
 
 async def opened_and_closed() -> int | None:
@@ -60,7 +59,10 @@ async def test_t250_servers_are_ended_without_a_thread_and_with_the_next_one(hom
 
 
 async def test_t250_every_call_is_answered_and_is_in_the_audit_log(home: Path, refused: Refused):
-    async with asyncio.timeout(20), Host({"demo": DEMO}, permission_mode="bypassPermissions", audit=True) as host:
+    async with (
+        asyncio.timeout(20),
+        Host({"demo": DEMO}, permission_mode="bypassPermissions", audit=True) as host,
+    ):
         for names in ({AUDIT}, {AUDIT}, set[str]()):
             refused.names = names
             outcome = await host.call("mcp__demo__count", {"to": 1})

@@ -40,7 +40,9 @@ def test_t254_a_conversation_is_resumed_without_its_damaged_line(home: Path):
     assert begun.history() == [said]
 
 
-def test_t254_a_file_that_cannot_be_read_does_not_hide_the_others(home: Path, monkeypatch: pytest.MonkeyPatch):
+def test_t254_a_file_that_cannot_be_read_does_not_hide_the_others(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+):
     good, other = Transcript.begin(Path("/x"), "m"), Transcript.begin(Path("/x"), "m")
     read = transcript._lines
 

@@ -37,7 +37,10 @@ async def test_t255_the_answer_and_its_calls_are_kept_and_the_conversation_goes_
     server, given = InMemoryServer("desk"), list[Any]()
     server.add_tool("note", lambda arguments, context: given.append(arguments) or "noted")
     model = ScriptedModel(
-        [Says(("half \ud83d",)), Calls("mcp__desk__note", '{"text": "a\ud83d\ude00\ud83d"}', id="call\udcff")],
+        [
+            Says(("half \ud83d",)),
+            Calls("mcp__desk__note", '{"text": "a\ud83d\ude00\ud83d"}', id="call\udcff"),
+        ],
         Says(("smile \ud83d", "\ude00")),
         "again",
     )

@@ -132,8 +132,8 @@ def _place(output: Path, name: str, ending: str, count: int) -> Path:
 
 
 def write_named(path: Path, data: bytes) -> None:
-    """Writes to the file that the person has named; a file that is there is replaced as a whole or stays as it
-    is. Raises `OSError`, also if its folder does not exist."""
+    """Writes to the file that the person has named; one that is there is replaced as a whole, or stays.
+    Raises `OSError`, also if its folder does not exist."""
     is_device = path.absolute().parts[1:2] in (("dev",), ("proc",))  # also a stream that leads to a file
     if is_device or (path.exists() and not path.is_file()):
         path.write_bytes(data)
