@@ -31,6 +31,7 @@ from dragoman.processes import check_exists
 PRIVATE_FILE: Final = 0o600
 _PRIVATE_FOLDER: Final = 0o700
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+_CANNOT_BE_REPLACED: Final = (errno.EACCES, errno.EPERM, errno.EBUSY)
 _NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK | CLOSE_ON_EXEC
 
 
@@ -43,6 +44,17 @@ def put(real: Path, data: bytes, *, private: bool) -> None:
         real.parent.mkdir(parents=True, exist_ok=True)
     _sweep(real)
     _replace(real, data, private)
+
+
+def put_output(real: Path, data: bytes) -> None:
+    """The data as the content of a file that a person or a model has named; `real` is no link. Raises
+    `OSError`. A file that is mounted by itself, or whose folder cannot be written, is written in place."""
+    try:
+        put(real, data, private=False)
+    except OSError as error:
+        if error.errno not in _CANNOT_BE_REPLACED or not real.exists():
+            raise
+        real.write_bytes(data)
 
 
 def put_cache(path: Path, data: bytes) -> None:

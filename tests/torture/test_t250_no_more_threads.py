@@ -1,10 +1,9 @@
-"""T250: the system refuses to start a thread, for a moment or for good: a container may limit their number."""
+"""T250: the system refuses to start a thread, for a moment or for good: containers limit their number."""
 
 import asyncio
 import json
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,7 +26,7 @@ class Refused:
 
 
 @pytest.fixture
-def refused(monkeypatch: pytest.MonkeyPatch) -> Iterator[Refused]:
+def refused(monkeypatch: pytest.MonkeyPatch) -> Refused:
     found, start = Refused(), threading.Thread.start
 
     def start_or_not(thread: threading.Thread) -> None:
@@ -37,7 +36,7 @@ def refused(monkeypatch: pytest.MonkeyPatch) -> Iterator[Refused]:
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", start_or_not)
-    yield found
+    return found
 
 
 async def opened_and_closed() -> int | None:

@@ -1,5 +1,6 @@
 """T254: one odd file among stored conversations does not hide the others."""
 
+import errno
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -53,3 +54,20 @@ def test_t254_a_file_that_cannot_be_read_does_not_hide_the_others(
 
     monkeypatch.setattr(transcript, "_lines", refuse)
     assert [info.id for info in transcripts()] == [good.id]
+
+
+def test_t254_two_agents_have_two_files_though_the_first_could_not_be_written(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    begun = Transcript.begin(Path("/x"), "m")
+
+    def refuse(path: Path, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(transcript, "_append", refuse)
+        works = [begun.begin_work("helper", Path("/x"), "m") for _ in range(2)]
+    said = [ModelRequest([UserPromptPart(text)]) for text in ("first", "second")]
+    for work, message in zip(works, said):
+        work.add(message)
+    assert [work.history() for work in works] == [[message] for message in said]

@@ -55,6 +55,8 @@ class Transcript:
     def __init__(self, path: Path, head: Mapping[str, Any] | None = None) -> None:
         """`head`: the first line of a new file."""
         self._path = path
+        self._works: set[Path] = set()
+        """The files for the work of agents."""
         self._unwritten = [] if head is None else [head]
         self._is_at_start = head is not None
         """Whether what is written next begins a line: what was written before may have been cut off."""
@@ -78,8 +80,10 @@ class Transcript:
         """For the work of an agent in this conversation: beside this file, with its id in the name. It is not
         listed as a conversation."""
         names = (f"{self.id}.{agent}-{number}.jsonl" for number in itertools.count(1))
-        free = (path for path in map(self._path.with_name, names) if not path.exists())
-        return _begun(next(free), folder, model)
+        places = map(self._path.with_name, names)
+        free = next(path for path in places if path not in self._works and not path.exists())
+        self._works.add(free)  # it may not be there yet: the disk may be full
+        return _begun(free, folder, model)
 
     @staticmethod
     def existing(name: str) -> Transcript:

@@ -6,7 +6,6 @@ import asyncio
 import base64
 import codecs
 import difflib
-import errno
 import itertools
 import os
 import stat
@@ -37,8 +36,6 @@ COMPARED_LINES: Final = 20_000
 PROPOSED_LINES: Final = 5000
 """Of the difference that a person is shown before a file is changed."""
 
-_CANNOT_BE_REPLACED: Final = (errno.EACCES, errno.EPERM, errno.EBUSY)
-"""The folder cannot be written, or the file is mounted by itself, as in a container."""
 _decoder: Final = codecs.getincrementaldecoder("utf-8")
 _writing = threading.Lock()
 """Agents work side by side, and a file is replaced by one of them at a time."""
@@ -193,22 +190,13 @@ def _put(path: Path, text: str) -> None:
     before = version_of(path)
     try:
         with _writing:
-            _replace(path, text.encode("utf-8", "surrogateescape"))
+            atomic_write.put_output(path, text.encode("utf-8", "surrogateescape"))
     except OSError as error:
         after = version_of(path)
         state = (
             "is not complete" if before != after else "was not created" if after is None else "is unchanged"
         )
         raise FileProblem(f"{path} cannot be written: {error.strerror or error}. It {state}.") from None
-
-
-def _replace(path: Path, data: bytes) -> None:
-    try:
-        atomic_write.put(path, data, private=False)
-    except OSError as error:
-        if error.errno not in _CANNOT_BE_REPLACED or not path.exists():
-            raise
-        path.write_bytes(data)
 
 
 def _edited(before: str, arguments: Mapping[str, Any]) -> str:

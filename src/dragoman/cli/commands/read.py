@@ -38,6 +38,7 @@ from dragoman.cli.options import (
 from dragoman.cli.render import json, resources_prompts
 from dragoman.cli.render.progress import ProgressLine
 from dragoman.cli.render.servers import show_problem
+from dragoman.cli.render.text import write_named
 from dragoman.cli.terminal_interaction import CommandLineUser
 from dragoman.errors import CallError
 from dragoman.host import Host
@@ -180,7 +181,7 @@ class _Reading:
 
     async def _keep(self, output: Path, data: bytes) -> None:
         try:
-            await asyncio.to_thread(output.write_bytes, data)
+            await asyncio.to_thread(write_named, output, data)
         except OSError as error:
             raise click.FileError(str(output), error.strerror) from None
         click.echo(f"{len(data)} bytes written to {one_line(str(output))}", err=True)

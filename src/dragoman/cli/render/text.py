@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import mimetypes
+import os
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any, cast
@@ -11,6 +12,7 @@ from typing import Any, cast
 import click
 import msgspec
 
+from dragoman.atomic_write import put_output, resolved
 from dragoman.calls.outcome import CallOutcome
 from dragoman.cleaning import last_lines, one_line, visible
 from dragoman.cli.render.columns import echo_wrapped
@@ -130,15 +132,39 @@ def _place(output: Path, name: str, ending: str, count: int) -> Path:
     return output.with_name(f"{output.stem}{number}{output.suffix}")
 
 
+def write_named(path: Path, data: bytes) -> None:
+    """Writes to the file that the person has named; one that is there is replaced as a whole, or stays.
+    Raises `OSError`, also if its folder does not exist."""
+    is_device = path.absolute().parts[1:2] in (("dev",), ("proc",))  # also a stream that leads to a file
+    if is_device or (path.exists() and not path.is_file()):
+        path.write_bytes(data)
+        return
+    real = resolved(path)
+    os.stat(os.path.join(real.parent, ""))
+    put_output(real, data)
+
+
+def _write_new(path: Path, data: bytes) -> None:
+    """Makes a new file: it neither replaces one nor follows a link that lies in the folder."""
+    with path.open("xb") as file:
+        try:
+            file.write(data)
+            file.flush()
+        except OSError:
+            path.unlink()
+            raise
+
+
 def _write(output: Path, name: str, ending: str, number: int, data: bytes) -> int:
     """Writes one part, under this number or the next free one; returns the number."""
     is_named = number == 1 and not output.is_dir()
     while True:
         path = _place(output, name, ending, number)
         try:
-            # "x" makes a new file: it neither replaces one nor follows a link that lies in the folder.
-            with path.open("wb" if is_named else "xb") as file:
-                file.write(data)
+            if is_named:
+                write_named(path, data)
+            else:
+                _write_new(path, data)
         except FileExistsError:
             number += 1
         except OSError as error:

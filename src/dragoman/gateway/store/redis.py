@@ -40,6 +40,8 @@ BATCH: Final = 500
 APPENDED_LIMIT: Final = 10_000
 """Messages in the stream; more drop the oldest."""
 _FIELD: Final = b"message"
+_FAILURE: Final = Exception
+"""Border: the library, with whatever a server has answered that may be no Redis."""
 _COUNT: Final = """
 local now = redis.call('TIME'); now = now[1] * 1000000 + now[2]
 local span, waits = ARGV[1] * 1000000, {}
@@ -69,14 +71,12 @@ class RedisStore:
     def __init__(self, entry: StoreEntry) -> None:
         try:
             import redis.asyncio as library
-            from redis.exceptions import RedisError
         except ImportError:
             raise MissingPackage("redis", "gateway") from None
         self.replica = secrets.token_hex(6)
         """The name of this replica."""
         self._prefix = f"dragoman:{entry.name}:"
         self._seal = Seal(entry.key)
-        self._failures = (RedisError, OSError, TimeoutError)
         try:
             self.where = f"Redis at {URL(entry.redis).host}"
             pool: Any = library.BlockingConnectionPool.from_url(  # pyright: ignore[reportUnknownMemberType]
@@ -106,8 +106,12 @@ class RedisStore:
 
     async def get(self, key: str, seconds: float) -> bytes | None:
         name = self._name(key)
-        found = await self._do(lambda: self._redis.getex(name, ex=int(seconds)))
-        return None if found is None else self._seal.opened(name, cast("bytes", found))
+
+        async def read() -> bytes | None:
+            found = await self._redis.getex(name, ex=int(seconds))
+            return None if found is None else self._seal.opened(name, found)
+
+        return await self._do(read)
 
     async def put(self, key: str, value: bytes, seconds: float) -> None:
         name = self._name(key)
@@ -138,11 +142,9 @@ class RedisStore:
     async def _count_all(self) -> None:
         while self._uncounted:
             batch, self._uncounted = self._uncounted[:BATCH], self._uncounted[BATCH:]
-            keys = [name for name, _, _ in batch]
-            arguments = [int(MINUTE_SECONDS), secrets.token_hex(6), *(limit for _, limit, _ in batch)]
             try:
-                waits = await self._do(lambda: self._count(keys=keys, args=arguments))  # noqa: B023
-                results: list[float | StoreUnavailable] = [each / 1e6 for each in waits]
+                waits = await self._do(lambda: self._counted(batch))  # noqa: B023
+                results: list[float | StoreUnavailable] = [*waits]
             except StoreUnavailable as error:
                 results = [error] * len(batch)
             for (_, _, future), result in zip(batch, results, strict=True):
@@ -150,6 +152,12 @@ class RedisStore:
                     future.set_exception(result)
                 elif not future.done():
                     future.set_result(cast("float", result))
+
+    async def _counted(self, batch: list[tuple[str, int, asyncio.Future[float]]]) -> list[float]:
+        keys = [name for name, _, _ in batch]
+        arguments = [int(MINUTE_SECONDS), secrets.token_hex(6), *(limit for _, limit, _ in batch)]
+        waits = await self._count(keys=keys, args=arguments)
+        return [wait / 1e6 for _, wait in zip(batch, waits, strict=True)]
 
     @contextlib.asynccontextmanager
     async def locked(self, key: str, wait_seconds: float) -> AsyncGenerator[None]:
@@ -168,22 +176,25 @@ class RedisStore:
             yield
         finally:
             extending.cancel()
-            with contextlib.suppress(*self._failures):  # it ends by itself
+            with contextlib.suppress(_FAILURE):  # it ends by itself
                 await lock.release()
 
     async def _extend(self, lock: Any) -> None:
         while True:
             await asyncio.sleep(LOCK_SECONDS / 3)
-            with contextlib.suppress(*self._failures):
+            with contextlib.suppress(_FAILURE):
                 await lock.extend(LOCK_SECONDS, replace_ttl=True)
 
     # Grants: all in one hash, which each replica holds in memory too.
 
     async def grants(self) -> list[bytes]:
         name = f"{self._prefix}grants"
-        found: dict[bytes, bytes] = await self._do(lambda: self._redis.hgetall(name))
-        opened = (self._seal.opened(name, value) for value in found.values())
-        return [value for value in opened if value is not None]
+
+        async def read() -> list[bytes | None]:
+            found: dict[bytes, bytes] = await self._redis.hgetall(name)
+            return [self._seal.opened(name, value) for value in found.values()]
+
+        return [value for value in await self._do(read) if value is not None]
 
     async def set_grant(self, key: str, value: bytes | None) -> None:
         """None: it is revoked."""
@@ -199,7 +210,12 @@ class RedisStore:
     async def publish(self, message: bytes, replica: str = "") -> int:
         """Sends a message to one replica, or to all; how many there are that get it."""
         name = self._channel(replica)
-        return int(await self._do(lambda: self._redis.publish(name, self._seal.sealed(name, message))))
+        sealed = self._seal.sealed(name, message)
+
+        async def send() -> int:
+            return int(await self._redis.publish(name, sealed))
+
+        return await self._do(send)
 
     async def messages(self) -> AsyncGenerator[bytes | None]:
         """Those for this replica or for all, its own included. None: some may have been missed."""
@@ -214,7 +230,7 @@ class RedisStore:
                             opened = self._seal.opened(got["channel"].decode(), got["data"])
                             if opened is not None:
                                 yield opened
-            except self._failures:
+            except _FAILURE:
                 await asyncio.sleep(PAUSE_SECONDS)
 
     # The audit log of all replicas: a stream.
@@ -230,12 +246,16 @@ class RedisStore:
         """What follows the position, up to a limit: position and message of each; None for one that cannot
         be opened. `wait_seconds`: less than `ANSWER_SECONDS`."""
         name, block = f"{self._prefix}audit", int(wait_seconds * 1000) or None
-        found = await self._do(lambda: self._redis.xread({name: after}, count=BATCH, block=block))
-        return [
-            (position.decode(), self._seal.opened(name, fields.get(_FIELD, b"")))
-            for _, messages in found
-            for position, fields in messages
-        ]
+
+        async def read() -> list[tuple[str, bytes | None]]:
+            found = await self._redis.xread({name: after}, count=BATCH, block=block)
+            return [
+                (position.decode(), self._seal.opened(name, fields.get(_FIELD, b"")))
+                for _, messages in found
+                for position, fields in messages
+            ]
+
+        return await self._do(read)
 
     async def close(self) -> None:
         if self._counting is not None:
@@ -254,7 +274,7 @@ class RedisStore:
             raise StoreUnavailable(self.where, "it did not answer a moment ago")
         try:
             return await work()
-        except self._failures as error:
+        except _FAILURE as error:
             self._down_until = monotonic() + PAUSE_SECONDS
             raise StoreUnavailable(self.where, type(error).__name__) from None
 
