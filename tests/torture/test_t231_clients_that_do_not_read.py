@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from dragoman.gateway import outbox, streams, websocket
+from dragoman.gateway.outbox import Outbox
 from dragoman.testing import InMemoryServer
 from dragoman.testing.server import ToolContext
 from tests.gateway import ADA, BOB, MODERN, Client, Json, Running, gateway_of
@@ -254,6 +255,14 @@ async def test_t231_streams_of_a_session_whose_connections_are_lost_have_one_lim
 
     monkeypatch.setattr(http, "STREAM_AFTER_SECONDS", 0.01)
     monkeypatch.setattr(sessions, "WAITING_BYTES", 5 * MB)
+    made: list[Outbox] = []
+    begin = Outbox.__init__
+
+    def begun(self: Outbox, **options: Any) -> None:
+        begin(self, **options)
+        made.append(self)
+
+    monkeypatch.setattr(Outbox, "__init__", begun)
     gates = [asyncio.Event() for _ in range(4)]
     server = InMemoryServer("desk")
 
@@ -265,21 +274,23 @@ async def test_t231_streams_of_a_session_whose_connections_are_lost_have_one_lim
     async with gateway_of({"desk": server}) as running, Client(running.url) as client:
         await client.initialize()
         ids: list[str] = []
+        made.clear()
         for number in range(4):
             message = json.loads(call(number + 10, "wait", number=number))
             async with client.http.post(client.url, headers=client.headers, json=message) as response:
                 ids.append((await response.content.readline()).decode().removeprefix("id: ").strip())
-        for gate in gates:
+        streams_of_calls = list(made)
+        assert len(streams_of_calls) == 4
+        await until(lambda: all(each.reader is None for each in streams_of_calls))
+        for gate, stream in zip(gates, streams_of_calls):
             gate.set()
+            await until(lambda stream=stream: stream.is_ended)
 
         async def status(event_id: str) -> tuple[int, int]:
             headers = {**client.headers, "Last-Event-ID": event_id}
             async with client.http.get(client.url, headers=headers) as response:
                 return response.status, len(await response.read()) // MB
 
-        calls = running.gateway.metrics._calls  # pyright: ignore[reportPrivateUsage]
-        await until(lambda: calls.total() == 4)
-        assert "result" in (await client.legacy("ping")).last  # what the calls came to is put by then
         last = await status(ids[3])
         assert last == (200, 2)
         assert [await status(each) for each in ids[:3]] == [(404, 0), (404, 0), (200, 2)]
