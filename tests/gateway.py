@@ -21,7 +21,7 @@ from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.questions import ClientQuestions
 from dragoman.gateway.settings import CallerEntry, View
 from dragoman.gateway.sign_in_pages import SignInPages
-from dragoman.gateway.store.base import Store
+from dragoman.gateway.store.base import GatewayStore
 
 Json = dict[str, Any]
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
@@ -50,7 +50,7 @@ async def gateway_of(
     identify: Identify | None = None,
     views: Mapping[str, View] | None = None,
     plain_names: bool = False,
-    store: Store | None = None,
+    store: GatewayStore | None = None,
     own: Collection[str] = (),
     documents: Mapping[str, Mapping[str, object]] | None = None,
     **options: Any,

@@ -25,7 +25,7 @@ from dragoman.events import (
     ConfigurationChanged,
     Event,
     EventBus,
-    Listening,
+    EventStream,
     PermissionModeChanged,
     ServerConnected,
     ServerFailed,
@@ -48,7 +48,7 @@ HOOKS_END_SECONDS: Final = 5.0
 CONNECTION_EVENTS: Final = frozenset({"ServerConnected", "ServerFailed", "NeedsAuth", "ToolsChanged"})
 
 
-class Rules(NamedTuple):
+class EffectiveRules(NamedTuple):
     """What the permission rules of all sources come to."""
 
     book: Rulebook
@@ -60,7 +60,7 @@ class Rules(NamedTuple):
         configuration: Configuration,
         in_code: PermissionRules | None = None,
         wanted: PermissionMode | None = None,
-    ) -> Rules:
+    ) -> EffectiveRules:
         """`in_code`: the rules of the program; `wanted`: the mode it asks for."""
         parts = [(part.scope, part.source, part.rules) for part in configuration.permissions]
         if in_code is not None:
@@ -69,7 +69,7 @@ class Rules(NamedTuple):
         book = _refusing(book, configuration.policy.broken)
         mode, problem = effective(wanted, parts, asked_in_code=wanted is not None)
         found = (problem, _without_parser(book))
-        return Rules(book, mode, (*book.problems, *(each for each in found if each)))
+        return EffectiveRules(book, mode, (*book.problems, *(each for each in found if each)))
 
 
 def _without_parser(book: Rulebook) -> str | None:
@@ -134,7 +134,7 @@ class AccessControl:
         self._configuration = configuration
         self._hook_task: asyncio.Task[None] | None = None
         self._starting: asyncio.Task[None] | None = None
-        self._events: Listening | None = None
+        self._events: EventStream | None = None
         self.session_id = os.urandom(8).hex()
         self._context: tuple[str, ...] = ()
         """What `SessionStart` hooks have to say to a model."""
@@ -175,7 +175,7 @@ class AccessControl:
     def set_mode(self, mode: PermissionMode) -> None:
         """Another permission mode from now on, also for calls that wait for a decision. It comes before
         `defaultMode` of files. Raises `ConfigError` if the administrator forbids it."""
-        rules = Rules.of(self._configuration, self._rules, _checked_mode(mode))
+        rules = EffectiveRules.of(self._configuration, self._rules, _checked_mode(mode))
         if rules.mode != mode:
             raise ConfigError(rules.problems[-1], hint="Use another permission mode.")
         self._wanted = mode
@@ -198,16 +198,16 @@ class AccessControl:
 
     def _set_rules(self, rules: PermissionRules) -> None:
         self._rules = rules_in_code(rules)
-        self._adopt_rules(Rules.of(self._configuration, self._rules, self._wanted))
+        self._adopt_rules(EffectiveRules.of(self._configuration, self._rules, self._wanted))
 
-    def _adopt_rules(self, rules: Rules) -> None:
+    def _adopt_rules(self, rules: EffectiveRules) -> None:
         before = self.permissions.mode
         self.permissions.adopt(rules.book, rules.mode)
         if rules.mode != before:
             self._bus.publish(PermissionModeChanged(mode=rules.mode, before=before))
 
-    def _read(self, configuration: Configuration) -> tuple[Rules, tuple[Hook, ...]]:
-        rules = Rules.of(configuration, self._rules, self._wanted)
+    def _read(self, configuration: Configuration) -> tuple[EffectiveRules, tuple[Hook, ...]]:
+        rules = EffectiveRules.of(configuration, self._rules, self._wanted)
         configured = from_parts(configuration.parts, configuration.environ)
         declared = (*self._hooks_in_code, *configured.hooks)
         self._wants_connection_events = any(hook.event in CONNECTION_EVENTS for hook in declared)
@@ -223,7 +223,7 @@ class AccessControl:
             async with self._reloading:  # what was read before must not be adopted after what came later
                 configuration = await asyncio.to_thread(load, known.sources, before=self._configuration)
                 self._configuration = configuration
-                self._adopt_rules(Rules.of(configuration, self._rules, self._wanted))
+                self._adopt_rules(EffectiveRules.of(configuration, self._rules, self._wanted))
         except (DragomanError, OSError) as error:
             self.report_problem(f"the rule could not be kept: {error}")
 
@@ -271,7 +271,7 @@ class AccessControl:
         if self.audit is not None:
             await asyncio.to_thread(self.audit.close)
 
-    async def _notify_hooks(self, events: Listening) -> None:
+    async def _notify_hooks(self, events: EventStream) -> None:
         async with asyncio.TaskGroup() as tasks:
             async for event in events:
                 hook_event = _as_hook_event(event)

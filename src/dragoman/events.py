@@ -181,7 +181,7 @@ class EventBus:
 
     def __init__(self) -> None:
         # Weak references: a listener that is dropped need not be closed.
-        self._listeners: WeakSet[Listening] = WeakSet()
+        self._listeners: WeakSet[EventStream] = WeakSet()
         self._closed = False
         self.cover: Callable[[Event], Event] | None = None
         """Removes secrets from an event."""
@@ -196,9 +196,9 @@ class EventBus:
             self.has_listeners = True
             listener.put(event)
 
-    def listen(self) -> Listening:
+    def listen(self) -> EventStream:
         """Events from this moment on; the iteration ends when the bus is closed."""
-        listener = Listening(self)
+        listener = EventStream(self)
         if self._closed:
             listener.finish()
         else:
@@ -213,12 +213,12 @@ class EventBus:
         self._listeners.clear()
         self.has_listeners = False
 
-    def forget(self, listener: Listening) -> None:
+    def forget(self, listener: EventStream) -> None:
         self._listeners.discard(listener)
         self.has_listeners = len(self._listeners) > 0
 
 
-class Listening:
+class EventStream:
     """Events as they come, until the bus is closed or `aclose` is called."""
 
     def __init__(self, bus: EventBus) -> None:
@@ -239,7 +239,7 @@ class Listening:
         self._finished = True
         self._wake.set()
 
-    def __aiter__(self) -> Listening:
+    def __aiter__(self) -> EventStream:
         return self
 
     async def __anext__(self) -> Event:

@@ -60,7 +60,7 @@ from dragoman.events import Event, EventBus
 from dragoman.hooks.active import ActiveHooks
 from dragoman.hooks.declared import Hook
 from dragoman.interaction import LOCAL_CALLER, SIGN_IN_SECONDS, Caller, Interaction, Sampler, SignInScreen
-from dragoman.live_configuration import ConfiguredParts, LiveConfiguration, Selection, limits_of
+from dragoman.live_configuration import ConfigurationSource, ConfiguredParts, LiveConfiguration, limits_of
 from dragoman.names import ServerName, typed
 from dragoman.permissions.classifier import Classifier
 from dragoman.permissions.grants import SessionGrants
@@ -165,7 +165,7 @@ class Host:
         self._sources = servers
         self._options = options
         only = options.get("only")
-        selection = Selection(
+        selection = ConfigurationSource(
             servers,
             None if only is None else frozenset(only),
             frozenset(options.get("set_aside", ())),
@@ -511,13 +511,13 @@ class Host:
         from dragoman.calls.resource_tools import resource_tools
         from dragoman.calls.result_tools import result_tool
         from dragoman.catalog.deferral import Budget
-        from dragoman.content.store import Store
+        from dragoman.content.store import ResultStore
         from dragoman.toolbox import Toolbox
 
         settings = self.configuration.settings
         budget = Budget(settings["DRAGOMAN_CONTEXT_TOKENS"], settings["DRAGOMAN_TOOL_SHARE_PERCENT"])
         more = resource_tools(self.resources, self._reader) if resources else ()
-        reader = result_tool(Store(self._preparer.saver), lambda: self._preparer.limits)
+        reader = result_tool(ResultStore(self._preparer.saver), lambda: self._preparer.limits)
         return Toolbox(servers or self, (*builtins, *more, reader), budget=budget)
 
     @property

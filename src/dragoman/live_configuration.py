@@ -19,13 +19,13 @@ from dragoman.config.load import Configuration, load, path_of
 from dragoman.config.model import fingerprint
 from dragoman.config.plan import Plan, compare, marks_of, remember
 from dragoman.config.scopes import IN_PROJECT, Sources
-from dragoman.content.prepare import Limits, Preparer
+from dragoman.content.prepare import Preparer, ResultLimits
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.events import ConfigurationChanged, EventBus
 from dragoman.servers.registry import ServerRegistry
 
 
-class Selection(NamedTuple):
+class ConfigurationSource(NamedTuple):
     """Which configuration a host uses."""
 
     sources: Sources
@@ -61,7 +61,9 @@ class ConfiguredParts(NamedTuple):
 
 
 class LiveConfiguration:
-    def __init__(self, selection: Selection, parts: ConfiguredParts, reloading: asyncio.Lock) -> None:
+    def __init__(
+        self, selection: ConfigurationSource, parts: ConfiguredParts, reloading: asyncio.Lock
+    ) -> None:
         """`reloading`: held while configuration is read and applied."""
         self._selection = selection
         self._parts = parts
@@ -221,5 +223,5 @@ class LiveConfiguration:
                 approval.remember(sources.approvals_file, path, server.name, given, "approved")
 
 
-def limits_of(configuration: Configuration) -> Limits:
-    return Limits(tokens=configuration.settings["MAX_MCP_OUTPUT_TOKENS"])
+def limits_of(configuration: Configuration) -> ResultLimits:
+    return ResultLimits(tokens=configuration.settings["MAX_MCP_OUTPUT_TOKENS"])

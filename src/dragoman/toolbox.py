@@ -45,7 +45,7 @@ GROWTH_TOKENS: Final = 200
 """A shown tool may come to cost so many times what it did, and so much more."""
 
 
-class Found(Struct, frozen=True):
+class SearchResult(Struct, frozen=True):
     """What a search came to."""
 
     tools: tuple[Tool, ...] = ()
@@ -120,7 +120,7 @@ class Toolbox:
 
     # What the model does.
 
-    async def search(self, query: str, *, server: str | None = None, limit: int = 5) -> Found:
+    async def search(self, query: str, *, server: str | None = None, limit: int = 5) -> SearchResult:
         """Finds tools by words, or by name (`select:name,name`), and loads them.
 
         Waits a few seconds for servers that are still connecting.
@@ -139,7 +139,7 @@ class Toolbox:
         for tool in tools:
             self._load(tool)
         views = self._concerned(server)
-        return Found(
+        return SearchResult(
             tuple(tools),
             chosen.unknown if chosen is not None else (),
             tuple(view.name for view in views if is_connecting(view)),
@@ -334,7 +334,7 @@ def _same(tools: Sequence[Tool], others: Sequence[Tool]) -> bool:
     )
 
 
-def remarks(found: Found) -> list[str]:
+def remarks(found: SearchResult) -> list[str]:
     remarks: list[str] = []
     if found.unknown:
         remarks.append(f"Not found, or not the name of one tool only: {enumerated(found.unknown)}.")

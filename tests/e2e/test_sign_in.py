@@ -19,7 +19,7 @@ import pytest
 from dragoman.auth.http import NetworkAccess
 from dragoman.auth.metadata import AuthServer
 from dragoman.auth.stores.base import Vault
-from dragoman.auth.tokens import Account, Client, Tokens, encode_account
+from dragoman.auth.tokens import Account, OAuthClient, Tokens, encode_account
 from dragoman.auth.xaa import IdentityProvider
 from tests.e2e.command import plain
 from tests.e2e.forked import run
@@ -417,7 +417,7 @@ def _store_company_tokens(site: SignInSite) -> None:
     account = Account(
         resource=site.origin,
         auth_server=server,
-        client=Client("company"),
+        client=OAuthClient("company"),
         tokens=Tokens("canary-access", refresh_token="canary-refresh"),
     )
     Vault().put(idp.entry.key, encode_account(account))

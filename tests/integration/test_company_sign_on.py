@@ -14,7 +14,7 @@ from joserfc import jwt
 from joserfc.jwk import ECKey
 
 from dragoman import Host, paths
-from dragoman.auth.entry import Entry
+from dragoman.auth.entry import OAuthSettings
 from dragoman.auth.http import NetworkAccess
 from dragoman.auth.oauth import OAuthCredentials
 from dragoman.auth.registration import ConfiguredClient
@@ -94,7 +94,7 @@ def gives_tokens(world: AuthWorld) -> None:
 
 def credentials_at(world: AuthWorld, provider: Provider, name: str = "x") -> OAuthCredentials:
     gives_tokens(world)
-    entry = Entry(
+    entry = OAuthSettings(
         server=name,
         url=world.mcp.url,
         client=ConfiguredClient("me", "secret-at-the-server"),

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.events import ServerLogged
 from dragoman.gateway import callers as callers_module
-from dragoman.gateway.access import KnownCaller, Refused
+from dragoman.gateway.access import KnownCaller, RequestRefused
 from dragoman.gateway.settings import CallerEntry, View
 from dragoman.interaction import Caller
 from dragoman.testing import InMemoryServer
@@ -305,7 +305,7 @@ async def office_over_http(site: CallersSite, office: Office) -> AsyncIterator[s
         token = next(iter(authorization), "").removeprefix("Bearer ")
         if token not in site.tokens:
             where = metadata["resource"].replace("/mcp", path)
-            raise Refused(401, "", {"WWW-Authenticate": f'Bearer resource_metadata="{where}"'})
+            raise RequestRefused(401, "", {"WWW-Authenticate": f'Bearer resource_metadata="{where}"'})
         return KnownCaller(Caller(site.owners[token]))
 
     async with gateway_of(

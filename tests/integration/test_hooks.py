@@ -18,7 +18,7 @@ from dragoman.errors import InvalidArguments, PermissionRefused
 from dragoman.events import HookReported
 from dragoman.hooks import commands
 from dragoman.hooks.active import ActiveHooks, HookSession
-from dragoman.hooks.declared import Command, Hook, Post, hook
+from dragoman.hooks.declared import CommandHook, Hook, Post, hook
 from dragoman.hooks.events import EVENTS
 from dragoman.hooks.merging import After, Before
 from dragoman.hooks.verdicts import CONTEXT_LIMIT, HookDecision
@@ -56,7 +56,7 @@ class Desk:
 
 
 def runs(command: str, event: str = "PreToolUse", **more: Any) -> Hook:
-    return Hook(event=event, what=Command(command), name="h", **more)
+    return Hook(event=event, what=CommandHook(command), name="h", **more)
 
 
 def python(code: str) -> str:

@@ -10,7 +10,7 @@ from dragoman import Host
 from dragoman.adapters.answering import parts_of, text_of
 from dragoman.calls.outcome import CallOutcome
 from dragoman.calls.result_tools import result_tool
-from dragoman.content.store import Store
+from dragoman.content.store import ResultStore
 from tests.servers import zoo
 
 TEXT = '"content":[{"type":"text","text":"'
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.requirement("CAL-7"), pytest.mark.slow]
 class Far:
     def __init__(self, host: Host) -> None:
         self.host = host
-        self.read = result_tool(Store()).run
+        self.read = result_tool(ResultStore()).run
 
     async def result(self, inside: str, **options: Any) -> CallOutcome:
         asked = {"before": inside, "piece": "", "count": 0, "after": ""}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman import Host
-from dragoman.auth.entry import Entry
+from dragoman.auth.entry import OAuthSettings
 from dragoman.auth.http import NetworkAccess
 from dragoman.auth.oauth import OAuthCredentials
 from dragoman.auth.sign_in import sign_in
@@ -167,7 +167,7 @@ async def test_a_sign_in_of_another_process_connects_the_server_of_a_running_hos
 
 async def _sign_in_as_another_process(world: AuthWorld) -> None:
     """With objects of its own; only the files are shared."""
-    entry = Entry(server="x", url=world.mcp.url)
+    entry = OAuthSettings(server="x", url=world.mcp.url)
     await sign_in(OAuthCredentials(entry, Vault(), NetworkAccess), Browser())
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman import Host
-from dragoman.access_control import Rules
+from dragoman.access_control import EffectiveRules
 from dragoman.config.load import load
 from dragoman.config.scopes import Sources
 from dragoman.demo.server import demo_server
@@ -73,7 +73,7 @@ def test_the_problem_says_what_to_install(home: Path) -> None:
         f"deny rule Bash(rm *) of user ({file}): shell commands cannot be read without the extra `agent`: "
         "pip install 'dragoman[agent]'; until then deny and ask rules for Bash apply to every command"
     )
-    assert Rules.of(load(Sources.here())).problems == ()
+    assert EffectiveRules.of(load(Sources.here())).problems == ()
 
 
 @pytest.mark.requirement("PRM-4")

@@ -5,19 +5,19 @@ from collections.abc import Iterable
 from typing import Any
 
 from dragoman import Host
-from dragoman.auth.entry import Entry
+from dragoman.auth.entry import OAuthSettings
 from dragoman.auth.http import NetworkAccess
-from dragoman.auth.metadata import Rules, read_auth_server
+from dragoman.auth.metadata import TrustRules, read_auth_server
 from dragoman.auth.oauth import OAuthCredentials
 from dragoman.auth.stores.base import Vault
-from dragoman.auth.tokens import Account, Client, Tokens, encode_account
+from dragoman.auth.tokens import Account, OAuthClient, Tokens, encode_account
 from tests.servers.web.auth_world import AuthWorld
 
 QUIET = {"DRAGOMAN_RECONNECT_ATTEMPTS": 0}
 
 
-def entry_of(world: AuthWorld, **fields: Any) -> Entry:
-    return Entry(server="x", url=world.mcp.url, **fields)
+def entry_of(world: AuthWorld, **fields: Any) -> OAuthSettings:
+    return OAuthSettings(server="x", url=world.mcp.url, **fields)
 
 
 def credentials_of(
@@ -36,8 +36,10 @@ def account_of(world: AuthWorld, *, expires_in: float | None = 3600, **more: Any
     issued = world.issue()
     return Account(
         resource=world.mcp.url,
-        auth_server=read_auth_server(world.server_document, expected_issuer=world.auth.origin, rules=Rules()),
-        client=Client("client-1", is_registered=True),
+        auth_server=read_auth_server(
+            world.server_document, expected_issuer=world.auth.origin, rules=TrustRules()
+        ),
+        client=OAuthClient("client-1", is_registered=True),
         tokens=Tokens(
             access_token=issued["access_token"],
             expires_at=None if expires_in is None else time.time() + expires_in,

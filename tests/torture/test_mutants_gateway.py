@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.catalog.tools import ServerTool
-from dragoman.gateway.access import LOCAL, Identify, KnownCaller, Refused, Verify, with_token
+from dragoman.gateway.access import LOCAL, Identify, KnownCaller, RequestRefused, Verify, with_token
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.handlers import ClientHandlers
 from dragoman.gateway.outbox import Outbox
@@ -66,7 +66,7 @@ def open_on_failure(*verifiers: Verify, **options: Any) -> Identify:
     async def identify(authorization: Collection[str]) -> KnownCaller:
         try:
             return await honest(authorization)
-        except Refused as refused:
+        except RequestRefused as refused:
             if refused.status == 503:
                 return LOCAL
             raise

@@ -13,7 +13,7 @@ import pytest
 
 from dragoman import ConfigError, Host
 from dragoman.adapters import openai
-from dragoman.calls.audit import AuditLog, Entry, read
+from dragoman.calls.audit import AuditEntry, AuditLog, read
 from dragoman.calls.url_elicitation import url_question
 from dragoman.errors import PermissionRefused
 from tests.servers import zoo
@@ -114,12 +114,12 @@ async def test_the_first_audit_entry_after_a_full_disk_is_kept(home: Path, monke
     log = AuditLog(folder, lambda _: None, "session")
     real = os.write
     monkeypatch.setattr(os, "write", lambda descriptor, data: real(descriptor, data[: len(data) // 2]))
-    log.write(Entry(tool="first"), {}, 0.0)
+    log.write(AuditEntry(tool="first"), {}, 0.0)
     log.close()
     monkeypatch.undo()
     log = AuditLog(folder, lambda _: None, "session")
     for name in ("second", "third"):
-        log.write(Entry(tool=name), {}, 0.0)
+        log.write(AuditEntry(tool=name), {}, 0.0)
     log.close()
     assert [entry["tool"] for entry in read(folder)] == ["second", "third"]
 

@@ -14,7 +14,7 @@ import pytest
 
 from dragoman import DragomanError, Host
 from dragoman.calls import audit
-from dragoman.calls.audit import AuditLog, Entry
+from dragoman.calls.audit import AuditEntry, AuditLog
 from dragoman.errors import ConnectionLost
 from dragoman.transports.orphans import ProcessWatchdog
 from tests.servers import zoo
@@ -78,7 +78,7 @@ def test_t112_so_it_is_after_another_program_was_cut_off(tmp_path):
     (tmp_path / "audit.jsonl").write_bytes(b'{"tool":"other"}\n{"tool":"ha')
     log = AuditLog(tmp_path, lambda _: None, "session")
     log.close()
-    log.write(Entry(tool="ours"), {}, time.time())
+    log.write(AuditEntry(tool="ours"), {}, time.time())
     assert entries(tmp_path) == ["other", "ours"]
 
 

@@ -9,8 +9,8 @@ from msgspec import Raw
 from dragoman.content.blocks import (
     AudioBlock,
     ImageBlock,
-    Resource,
     ResourceBlock,
+    ResourceData,
     ResourceLinkBlock,
     TextBlock,
     UnknownBlock,
@@ -78,7 +78,7 @@ def test_t155_content_that_is_null_is_no_content(read: Any):
         ),
         (
             {"type": "resource", "resource": {"uri": "a:b", "text": "fine", "mimeType": 7, "blob": []}},
-            ResourceBlock(Resource("a:b", text="fine")),
+            ResourceBlock(ResourceData("a:b", text="fine")),
         ),
         ({"type": "text", "text": None}, UnknownBlock({"type": "text", "text": None})),
         ({"type": None}, UnknownBlock({"type": None})),

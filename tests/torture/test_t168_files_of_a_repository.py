@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.access_control import Rules
+from dragoman.access_control import EffectiveRules
 from dragoman.config import approval
 from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError
@@ -114,7 +114,7 @@ FORMS: dict[str, Callable[[str], bytes]] = {
 def in_effect() -> dict[str, Any]:
     """What may start or be allowed, and by which entry."""
     seen = projects.seen()
-    rules = Rules.of(seen)
+    rules = EffectiveRules.of(seen)
     return {
         "ready": {
             (

@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from dragoman.auth.entry import ConfiguredClient, Entry
-from dragoman.auth.metadata import Rules
+from dragoman.auth.entry import ConfiguredClient, OAuthSettings
+from dragoman.auth.metadata import TrustRules
 from dragoman.config.model import parse_entry
 from dragoman.config.schema import XaaIdpConfig
 from dragoman.connections.factory import TransportDependencies, oauth_credentials
@@ -40,9 +40,9 @@ def test_t172_an_entry_with_a_detour_has_another_account(detour: str):
 
 
 def test_t172_a_key_can_be_made_of_any_text():
-    odd = replace(Entry(server="x", url="https://a.example.com/"), client=ConfiguredClient("a\ud83d"))
+    odd = replace(OAuthSettings(server="x", url="https://a.example.com/"), client=ConfiguredClient("a\ud83d"))
     assert odd.key != replace(odd, client=ConfiguredClient("b\ud83d")).key
-    assert replace(odd, rules=Rules(frozenset({"https://b"}))).key != odd.key
+    assert replace(odd, rules=TrustRules(frozenset({"https://b"}))).key != odd.key
 
 
 def test_t172_the_companys_provider_is_not_reached_by_the_entrys_proxy():

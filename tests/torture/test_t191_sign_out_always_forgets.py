@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from dragoman.auth.needs_auth import NeedsAuthCache
 from dragoman.auth.revocation import sign_out
 from dragoman.auth.stores.base import Vault
-from dragoman.auth.tokens import Client, encode_account
+from dragoman.auth.tokens import OAuthClient, encode_account
 from tests.servers.web import Ask
 from tests.servers.web.auth_world import AuthWorld
 from tests.torture.signed_in import account_of, credentials_of, entry_of
@@ -31,7 +31,7 @@ async def test_t191_a_client_that_cannot_sign_any_more_is_signed_out_all_the_sam
     home: Path, key: str | None
 ):
     async with AuthWorld() as world:
-        client = Client("client-1", auth_method="private_key_jwt")
+        client = OAuthClient("client-1", auth_method="private_key_jwt")
         account = replace(account_of(world), client=client)
         Vault().put(entry_of(world).key, encode_account(account))
         problem = await sign_out(credentials_of(world, private_key=key))

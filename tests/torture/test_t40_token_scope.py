@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman import Host
-from dragoman.auth.entry import Entry
+from dragoman.auth.entry import OAuthSettings
 from dragoman.auth.registration import ConfiguredClient
 from tests.servers.web import answers, site
 from tests.servers.web.auth_world import AuthWorld, Browser
@@ -63,23 +63,23 @@ async def test_t40_the_mcp_server_sees_access_tokens_alone():
 
 
 DIFFERENT = {
-    "name": Entry(server="y", url="https://a.example/mcp"),
-    "path": Entry(server="x", url="https://a.example/other"),
-    "port": Entry(server="x", url="https://a.example:444/mcp"),
-    "headers": Entry(server="x", url="https://a.example/mcp", headers={"X-Tenant": "2"}),
-    "client": Entry(server="x", url="https://a.example/mcp", client=ConfiguredClient("other")),
-    "identity": Entry(server="x", url="https://a.example/mcp", identity="work"),
-    "grant": Entry(server="x", url="https://a.example/mcp", grant="client_credentials"),
+    "name": OAuthSettings(server="y", url="https://a.example/mcp"),
+    "path": OAuthSettings(server="x", url="https://a.example/other"),
+    "port": OAuthSettings(server="x", url="https://a.example:444/mcp"),
+    "headers": OAuthSettings(server="x", url="https://a.example/mcp", headers={"X-Tenant": "2"}),
+    "client": OAuthSettings(server="x", url="https://a.example/mcp", client=ConfiguredClient("other")),
+    "identity": OAuthSettings(server="x", url="https://a.example/mcp", identity="work"),
+    "grant": OAuthSettings(server="x", url="https://a.example/mcp", grant="client_credentials"),
 }
 
 
 @pytest.mark.parametrize("what", DIFFERENT)
 def test_t40_whatever_tells_servers_apart_tells_their_tokens_apart(what: str):
-    assert DIFFERENT[what].key != Entry(server="x", url="https://a.example/mcp").key
+    assert DIFFERENT[what].key != OAuthSettings(server="x", url="https://a.example/mcp").key
 
 
 def test_t40_spellings_of_one_url_share_a_token():
     assert (
-        Entry(server="x", url="HTTPS://A.example:443/mcp").key
-        == Entry(server="x", url="https://a.example/mcp").key
+        OAuthSettings(server="x", url="HTTPS://A.example:443/mcp").key
+        == OAuthSettings(server="x", url="https://a.example/mcp").key
     )

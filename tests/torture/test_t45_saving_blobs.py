@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import paths
-from dragoman.content.blocks import ImageBlock, Resource
+from dragoman.content.blocks import ImageBlock, ResourceData
 from dragoman.content.media import Media
 from dragoman.content.saving import NotSaved, Saver
 
@@ -37,7 +37,7 @@ def everything_below(folder: Path) -> set[Path]:
 @pytest.mark.parametrize(("uri", "mime_type"), LIES, ids=lambda value: ascii(value)[:30])
 async def test_t45_no_name_or_type_leads_out_of_the_folder(home: Path, uri: str, mime_type: str):
     before = everything_below(home)
-    (block,) = await Media().shown([Resource(uri, mime_type, blob=encoded(b"#!/bin/sh\nrm -rf ~\n"))])
+    (block,) = await Media().shown([ResourceData(uri, mime_type, blob=encoded(b"#!/bin/sh\nrm -rf ~\n"))])
     (made,) = everything_below(home) - before
 
     assert made.parent == paths.state_dir() / "saved"
@@ -65,14 +65,14 @@ async def test_t45_a_planted_file_or_link_is_never_written_to(home: Path, monkey
 async def test_t45_an_svg_is_neither_shown_nor_named_so_that_a_browser_opens_it(home: Path):
     svg = b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>"
     for claim in ("image/svg+xml", "image/png", "text/html"):
-        (block,) = await Media().shown([Resource("a.svg", claim, blob=encoded(svg))])
+        (block,) = await Media().shown([ResourceData("a.svg", claim, blob=encoded(svg))])
         assert not isinstance(block, ImageBlock)
     assert {path.suffix for path in everything_below(paths.state_dir() / "saved")} <= {".txt", ".bin"}
 
 
 async def test_t45_a_flood_stops_at_the_quota(tmp_path: Path):
     media = Media(Saver(tmp_path / "saved", quota_bytes=100_000))
-    blocks = await media.shown([Resource("x:y", blob=encoded(bytes(9_000)))] * 100)
+    blocks = await media.shown([ResourceData("x:y", blob=encoded(bytes(9_000)))] * 100)
     kept = sum(path.stat().st_size for path in everything_below(tmp_path))
 
     assert kept <= 100_000
@@ -85,14 +85,14 @@ async def test_t45_nothing_is_started(home: Path, monkeypatch: pytest.MonkeyPatc
     for name in ("posix_spawn", "fork", "execv", "system"):
         monkeypatch.setattr(os, name, lambda *args, name=name: started.append(name))
     for data in (b"%PDF-1.7 /OpenAction", b"#!/bin/sh", b"\x7fELF", b"%!PS"):
-        await Media().shown([Resource("x:y", "application/pdf", blob=encoded(data))])
+        await Media().shown([ResourceData("x:y", "application/pdf", blob=encoded(data))])
     assert started == []
 
 
 @pytest.mark.parametrize("data", ["%%%", "A", "=" * 1000, "A" * 10_001, "\ud83d"], ids=ascii)
 async def test_t45_invalid_base64_is_a_sentence(home: Path, data: str):
     before = everything_below(home)
-    (block,) = await Media().shown([Resource("x:y", blob=data)])
+    (block,) = await Media().shown([ResourceData("x:y", blob=data)])
 
     assert "not valid base64" in block.as_text()
     assert everything_below(home) == before

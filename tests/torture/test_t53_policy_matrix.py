@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from dragoman.config.policy import Policy, Subject, judge
+from dragoman.config.policy import Policy, PolicySubject, judge
 from dragoman.config.policy_files import PolicyPart, gather
 from dragoman.urls import parse_url
 
@@ -48,13 +48,13 @@ def reference(enterprise: Kinds, user: Kinds, denied: Kinds, managed_only: bool,
     return bool(rules & touched)
 
 
-def subject(server: Server) -> Subject:
+def subject(server: Server) -> PolicySubject:
     transport, scope, (named, placed) = server
     kind = TRANSPORTS[transport]
     where = "box" if placed else "elsewhere"
     url = parse_url(f"https://{where}.example.com/mcp") if kind == "url" else None
     command = ("npx", "-y", where) if kind == "command" else None
-    return Subject(
+    return PolicySubject(
         name="box" if named else "other",
         scope=scope,
         transport=transport,
@@ -151,21 +151,23 @@ def merged_from(allowed: Any, denied: Any) -> Policy:
 
 
 @given(ANY_LIST | st.just(UNSET), ANY_LIST, ANY_ENTRY, ANY_SUBJECT)
-def test_t53_adding_a_deny_never_admits_more(allowed: Any, denied: list[Any], added: Any, asked: Subject):
+def test_t53_adding_a_deny_never_admits_more(
+    allowed: Any, denied: list[Any], added: Any, asked: PolicySubject
+):
     if judge(merged_from(allowed, [*denied, added]), asked).allowed:
         assert judge(merged_from(allowed, denied), asked).allowed
 
 
 @given(ANY_LIST | st.just(UNSET), ANY_LIST, ANY_SUBJECT)
 def test_t53_what_is_denied_alone_is_denied_whatever_is_allowed(
-    allowed: Any, denied: list[Any], asked: Subject
+    allowed: Any, denied: list[Any], asked: PolicySubject
 ):
     if not judge(merged_from(UNSET, denied), asked).allowed:
         assert not judge(merged_from(allowed, denied), asked).allowed
 
 
 @given(ANY_LIST, st.integers(0, 4), ANY_SUBJECT)
-def test_t53_removing_an_allow_rule_never_admits_more(allowed: list[Any], which: int, asked: Subject):
+def test_t53_removing_an_allow_rule_never_admits_more(allowed: list[Any], which: int, asked: PolicySubject):
     fewer = [entry for number, entry in enumerate(allowed) if number != which]
     kinds = [{key for entry in entries for key in entry} - {"serverName"} for entries in (allowed, fewer)]
     if kinds[0] != kinds[1]:
@@ -175,7 +177,7 @@ def test_t53_removing_an_allow_rule_never_admits_more(allowed: list[Any], which:
 
 
 @given(ANY_LIST, ANY_SUBJECT)
-def test_t53_an_allow_list_never_admits_more_than_none(allowed: list[Any], asked: Subject):
+def test_t53_an_allow_list_never_admits_more_than_none(allowed: list[Any], asked: PolicySubject):
     assert judge(merged_from(UNSET, UNSET), asked).allowed
     verdict = judge(merged_from(allowed, UNSET), asked)
     assert not verdict.allowed or verdict.rule is not None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.config.policy import Subject, Verdict, judge, loader_variables
+from dragoman.config.policy import PolicySubject, PolicyVerdict, judge, loader_variables
 from dragoman.config.policy_files import PolicyPart, gather
 
 PROJECT = "/home/me/project"
@@ -14,21 +14,21 @@ NPX = "/usr/bin/npx"
 REAL_NPX = "/usr/lib/node_modules/npm/bin/npx-cli.js"
 
 
-def stdio(command: list[str], executable: str | None = None, **more: Any) -> Subject:
+def stdio(command: list[str], executable: str | None = None, **more: Any) -> PolicySubject:
     facts: dict[str, Any] = {"name": "box", "scope": "project", "project": PROJECT, **more}
-    return Subject(transport="stdio", command=tuple(command), executable=executable, **facts)
+    return PolicySubject(transport="stdio", command=tuple(command), executable=executable, **facts)
 
 
-def asked(subject: Subject, **lists: list[list[str]]) -> Verdict:
+def asked(subject: PolicySubject, **lists: list[list[str]]) -> PolicyVerdict:
     rules = {key: [{"serverCommand": words} for words in value] for key, value in lists.items()}
     return judge(gather([PolicyPart(scope="enterprise", source="managed", **rules)]), subject)
 
 
-def allows(words: list[str], subject: Subject) -> bool:
+def allows(words: list[str], subject: PolicySubject) -> bool:
     return asked(subject, allowed=[words]).allowed
 
 
-def denies(words: list[str], subject: Subject) -> bool:
+def denies(words: list[str], subject: PolicySubject) -> bool:
     return not asked(subject, denied=[words]).allowed
 
 
@@ -223,7 +223,7 @@ in other spellings, too."""
 def test_t54_allowed_names_are_compared_exactly_and_denied_ones_in_any_spelling(
     rule: str, name: str, is_allowed: bool, is_denied: bool
 ):
-    subject = Subject(name=name, scope="user", transport="in-process")
+    subject = PolicySubject(name=name, scope="user", transport="in-process")
     allow = gather([PolicyPart(scope="user", source="settings", allowed=[{"serverName": rule}])])
     deny = gather([PolicyPart(scope="user", source="settings", denied=[{"serverName": rule}])])
     assert judge(allow, subject).allowed is is_allowed

@@ -8,7 +8,7 @@ import yarl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.config.policy import Policy, Subject, judge
+from dragoman.config.policy import Policy, PolicySubject, judge
 from dragoman.config.policy_files import PolicyPart, gather
 from dragoman.errors import ConfigError
 from dragoman.urls import matches, parse_pattern, parse_url
@@ -105,7 +105,7 @@ def is_admitted(policy: Policy, written: str) -> bool:
     """As a host would do it: what cannot be parsed is not connected."""
     if connected(written) is None:
         return False
-    subject = Subject(name="box", scope="user", transport="http", url=parse_url(written))
+    subject = PolicySubject(name="box", scope="user", transport="http", url=parse_url(written))
     return judge(policy, subject).allowed
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.gateway.access import Addresses, Refused
+from dragoman.gateway.access import Addresses, RequestRefused
 from tests.e2e.forked import run
 
 pytestmark = pytest.mark.requirement("GWY-3")
@@ -54,5 +54,5 @@ def test_t76_a_file_with_tokens_that_others_can_read_is_refused(home: Path):
 def test_t76_the_names_of_a_loopback_gateway_are_those_of_this_machine():
     addresses = Addresses.of("127.0.0.1", 8931)
     assert addresses.hosts == {"localhost:8931", "127.0.0.1:8931", "[::1]:8931"}
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         addresses.check(["localhost"], [])

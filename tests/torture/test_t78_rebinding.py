@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.gateway.access import Addresses, Refused
+from dragoman.gateway.access import Addresses, RequestRefused
 from tests.gateway import ADA, MODERN, Client, gateway_of
 from tests.servers.office import Office
 
@@ -94,7 +94,7 @@ def test_t78_names_of_the_gateway(hosts: list[str], origins: list[str], status: 
     try:
         addresses.check(hosts, origins)
         found = None
-    except Refused as refused:
+    except RequestRefused as refused:
         found = refused.status
     assert found == status
 

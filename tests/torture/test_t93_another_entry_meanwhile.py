@@ -127,7 +127,7 @@ async def test_t93_while_a_busy_server_is_waited_for(home: Path, monkeypatch: py
         assert [question.tool for question in person.asked] == ["mcp__x__ledger"] * 2
 
 
-def _patient(table: tuple[recovery.Row, ...]) -> tuple[recovery.Row, ...]:
+def _patient(table: tuple[recovery.RecoveryRow, ...]) -> tuple[recovery.RecoveryRow, ...]:
     return tuple(row._replace(attempts=100) if row.reaction == "wait and retry" else row for row in table)
 
 

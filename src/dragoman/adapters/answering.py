@@ -24,7 +24,7 @@ from dragoman.wire.codec import DECODE_ERRORS
 NOTHING: Final = "(no output)"
 
 
-class Caller(Protocol):
+class ToolCaller(Protocol):
     """Whose tools they are: a host, the servers of an agent, the toolbox of a conversation."""
 
     def tools(self) -> Sequence[Tool]: ...
@@ -34,7 +34,7 @@ class Caller(Protocol):
     ) -> CallOutcome: ...
 
 
-async def ask(caller: Caller, name: str, arguments: object, call_id: str | None = None) -> CallOutcome:
+async def ask(caller: ToolCaller, name: str, arguments: object, call_id: str | None = None) -> CallOutcome:
     """The outcome of a call as the model asked for it: `arguments` may be JSON text, and may be wrong.
     `call_id`: what the model's API calls it, for events and hooks."""
     if caller.is_app_tool(name):

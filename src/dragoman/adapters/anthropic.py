@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
-from dragoman.adapters.answering import Caller, ask, parts_of
+from dragoman.adapters.answering import ToolCaller, ask, parts_of
 from dragoman.catalog.tools import Tool
 from dragoman.content.blocks import ImageBlock
 
@@ -22,7 +22,7 @@ def _tool(tool: Tool) -> ToolParam:
     return {"name": tool.name, "description": tool.description, "input_schema": tool.model_schema}
 
 
-async def answer(caller: Caller, block: ToolUseBlock) -> ToolResultBlockParam:
+async def answer(caller: ToolCaller, block: ToolUseBlock) -> ToolResultBlockParam:
     """Makes the call, and gives the block to put into the next message of the user's."""
     outcome = await ask(caller, block.name, block.input, block.id)
     return {

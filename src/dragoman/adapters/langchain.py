@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from dragoman.adapters.answering import Caller, all_text, ask, parts_of, text_of
+from dragoman.adapters.answering import ToolCaller, all_text, ask, parts_of, text_of
 from dragoman.calls.outcome import CallOutcome
 from dragoman.content.blocks import ImageBlock
 from dragoman.errors import MissingPackage
@@ -15,7 +15,7 @@ except ImportError:
     raise MissingPackage("langchain-core", "langchain") from None
 
 
-def tools(caller: Caller) -> list[BaseTool]:
+def tools(caller: ToolCaller) -> list[BaseTool]:
     """The caller's tools as they are now. A message they make has the whole outcome as its artifact."""
     return [
         CallerTool(name=tool.name, description=tool.description, args_schema=tool.model_schema, caller=caller)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, cast
 
-from dragoman.adapters.answering import Caller, ask, parts_of, shortened, text_of
+from dragoman.adapters.answering import ToolCaller, ask, parts_of, shortened, text_of
 from dragoman.catalog.tools import Tool
 from dragoman.content.blocks import ImageBlock
 
@@ -25,14 +25,14 @@ def responses_tools(tools: Iterable[Tool]) -> list[responses.FunctionToolParam]:
 
 
 async def answer_chat(
-    caller: Caller, call: chat.ChatCompletionMessageFunctionToolCall
+    caller: ToolCaller, call: chat.ChatCompletionMessageFunctionToolCall
 ) -> chat.ChatCompletionToolMessageParam:
     """Makes the call, and gives the message to append. It can only hold text: images are named."""
     outcome = await ask(caller, call.function.name, call.function.arguments, call.id)
     return {"role": "tool", "tool_call_id": call.id, "content": text_of(outcome)}
 
 
-async def answer_response(caller: Caller, item: responses.ResponseFunctionToolCall) -> FunctionCallOutput:
+async def answer_response(caller: ToolCaller, item: responses.ResponseFunctionToolCall) -> FunctionCallOutput:
     """Makes the call, and gives the item to append to the next input."""
     outcome = await ask(caller, item.name, item.arguments, item.call_id)
     output = [_item(part) for part in parts_of(outcome)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.adapters.answering import Caller, all_text, ask, parts_of, text_of
+from dragoman.adapters.answering import ToolCaller, all_text, ask, parts_of, text_of
 from dragoman.content.blocks import ImageBlock
 from dragoman.errors import MissingPackage
 
@@ -18,7 +18,7 @@ except ImportError:
 
 
 class Toolset(AbstractToolset[Any]):
-    def __init__(self, caller: Caller, *, id: str | None = None) -> None:
+    def __init__(self, caller: ToolCaller, *, id: str | None = None) -> None:
         self._caller, self._id = caller, id
         self._validator = SchemaValidator(core_schema.dict_schema())  # the pipeline checks more
 

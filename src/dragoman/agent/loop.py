@@ -93,20 +93,20 @@ REPEATED: Final = (
 )
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class LoopLimits(Struct, frozen=True, kw_only=True):
     max_turns: int = 100
     """Responses of the model to one prompt."""
     context_tokens: int = 200_000
 
 
-LIMITS: Final = Limits()
+LIMITS: Final = LoopLimits()
 
 
-def limits_of(host: Host, model: Model, max_turns: int) -> Limits:
+def limits_of(host: Host, model: Model, max_turns: int) -> LoopLimits:
     """The context that the model has, or where that is not known the setting."""
     window: object = model.profile.get("context_window")
     known = window if isinstance(window, int) else host.configuration.settings["DRAGOMAN_CONTEXT_TOKENS"]
-    return Limits(max_turns=max_turns, context_tokens=known)
+    return LoopLimits(max_turns=max_turns, context_tokens=known)
 
 
 class Conversation:
@@ -116,7 +116,7 @@ class Conversation:
         model: Model,
         instructions: str,
         *,
-        limits: Limits = LIMITS,
+        limits: LoopLimits = LIMITS,
         record: Record = Record(),  # noqa: B008 (frozen)
         hooks: ConversationHooks = ConversationHooks(),  # noqa: B008 (it has no state)
     ) -> None:

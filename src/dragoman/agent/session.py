@@ -19,7 +19,7 @@ from dragoman.agent.definitions import AgentDefinition
 from dragoman.agent.equipment import Folders, open_equipment
 from dragoman.agent.models import Load, ModelChoice, load_model
 from dragoman.agent.prompt import system_prompt
-from dragoman.agent.subagents import Subagents, Work
+from dragoman.agent.subagents import SubagentContext, Subagents
 from dragoman.agent.transcript import Record, Transcript
 from dragoman.host import Host
 from dragoman.toolbox import Toolbox
@@ -80,7 +80,7 @@ async def open_session(
     transcript, source = _transcript(options)
     host.hooks.enter_conversation(transcript.id, str(transcript.path))
     hooks = ConversationHooks(host.hooks)
-    work = Work(options.folders, loading, options.model, load, options.max_turns, transcript)
+    work = SubagentContext(options.folders, loading, options.model, load, options.max_turns, transcript)
     subagents = Subagents(host, options.agents, work)
     session: AgentSession | None = None
     try:

@@ -36,7 +36,7 @@ current_call_id: ContextVar[str] = ContextVar("dragoman call of the model", defa
 """Of the tool call that is made now."""
 
 
-class Work(Struct, frozen=True):
+class SubagentContext(Struct, frozen=True):
     """What agents work with."""
 
     folders: Folders
@@ -53,7 +53,7 @@ class Work(Struct, frozen=True):
 class Subagents:
     """The agents that the model of one conversation can give work to."""
 
-    def __init__(self, host: Host, agents: Sequence[AgentDefinition], work: Work) -> None:
+    def __init__(self, host: Host, agents: Sequence[AgentDefinition], work: SubagentContext) -> None:
         self._host = host
         self._agents = {agent.name: agent for agent in agents}
         self._work = work

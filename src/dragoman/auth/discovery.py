@@ -10,14 +10,14 @@ from typing import Final
 
 from msgspec import Struct
 
-from dragoman.auth.entry import Wanted
+from dragoman.auth.entry import SignInTarget
 from dragoman.auth.errors import AuthProblem, Refused, Unavailable
 from dragoman.auth.http import RETRY_STATUSES, Answer, OAuthHttp
 from dragoman.auth.metadata import (
     AUTHORIZATION_SERVER,
     AuthServer,
     ProtectedResource,
-    Rules,
+    TrustRules,
     canonical_resource,
     check_resource,
     implied_auth_server,
@@ -32,7 +32,7 @@ from dragoman.urls import parse_url
 _REVISION_HEADER: Final = {"MCP-Protocol-Version": "2025-03-26"}
 
 
-class Found(Struct, frozen=True):
+class DiscoveredServer(Struct, frozen=True):
     """Where tokens for a server come from."""
 
     resource: str
@@ -43,10 +43,12 @@ class Found(Struct, frozen=True):
     """False: the server publishes no metadata, as in 2025-03-26; `resource` is not sent then."""
 
 
-async def discover(http: OAuthHttp, wanted: Wanted, challenge: Mapping[str, str]) -> Found:
+async def discover(http: OAuthHttp, wanted: SignInTarget, challenge: Mapping[str, str]) -> DiscoveredServer:
     """`challenge`: the parameters of the server's `WWW-Authenticate`."""
     if wanted.is_identity_provider:
-        return Found(wanted.url, await read_issuer(http, wanted.url, wanted.rules), is_resource_known=False)
+        return DiscoveredServer(
+            wanted.url, await read_issuer(http, wanted.url, wanted.rules), is_resource_known=False
+        )
     protected, resource = await _find_resource(http, wanted, challenge)
     if wanted.metadata_url is not None:
         server = await _read_configured(http, wanted)
@@ -56,11 +58,11 @@ async def discover(http: OAuthHttp, wanted: Wanted, challenge: Mapping[str, str]
         server = await _find_old_server(http, wanted)
     scopes = () if protected is None else protected.scopes
     is_known = protected is not None or wanted.metadata_url is not None
-    return Found(resource or canonical_resource(wanted.url), server, scopes, is_known)
+    return DiscoveredServer(resource or canonical_resource(wanted.url), server, scopes, is_known)
 
 
 async def _find_resource(
-    http: OAuthHttp, wanted: Wanted, challenge: Mapping[str, str]
+    http: OAuthHttp, wanted: SignInTarget, challenge: Mapping[str, str]
 ) -> tuple[ProtectedResource | None, str | None]:
     named = challenge.get("resource_metadata")
     locations = [named] if named else resource_locations(parse_url(wanted.url))
@@ -78,7 +80,7 @@ async def _find_resource(
     return None, None
 
 
-async def _find_server(http: OAuthHttp, wanted: Wanted, protected: ProtectedResource) -> AuthServer:
+async def _find_server(http: OAuthHttp, wanted: SignInTarget, protected: ProtectedResource) -> AuthServer:
     """The first authorization server that can be used; the pinned one, if one is pinned."""
     issuers: Sequence[str] = protected.authorization_servers
     if wanted.issuer is not None:
@@ -112,7 +114,7 @@ class IssuerChanged(Refused):
         )
 
 
-async def read_issuer(http: OAuthHttp, issuer: str, rules: Rules) -> AuthServer:
+async def read_issuer(http: OAuthHttp, issuer: str, rules: TrustRules) -> AuthServer:
     """The metadata of an issuer, from the first location that has a document."""
     for location in server_locations(issuer):
         answer = await _look(http, location)
@@ -121,7 +123,7 @@ async def read_issuer(http: OAuthHttp, issuer: str, rules: Rules) -> AuthServer:
     raise Refused(f"its authorization server {issuer} publishes no metadata")
 
 
-async def _read_configured(http: OAuthHttp, wanted: Wanted) -> AuthServer:
+async def _read_configured(http: OAuthHttp, wanted: SignInTarget) -> AuthServer:
     assert wanted.metadata_url is not None
     answer = await _look(http, wanted.metadata_url)
     document = answer.document() if answer.status == 200 else None
@@ -138,7 +140,7 @@ async def _look(http: OAuthHttp, url: str, headers: Mapping[str, str] | None = N
     return answer
 
 
-async def _find_old_server(http: OAuthHttp, wanted: Wanted) -> AuthServer:
+async def _find_old_server(http: OAuthHttp, wanted: SignInTarget) -> AuthServer:
     """A server of 2025-03-26 is its own authorization server. Never used where a secret would be sent."""
     origin = parse_url(wanted.url).origin
     if wanted.issuer is not None and not is_same_issuer(wanted.issuer, origin):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
-from dragoman.auth.metadata import Rules
+from dragoman.auth.metadata import TrustRules
 from dragoman.auth.tokens import HiddenRepr
 from dragoman.names import typed
 from dragoman.urls import parse_url
@@ -30,7 +30,7 @@ class ConfiguredClient(HiddenRepr, frozen=True):
     auth_method: str | None = None
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class SignInTarget(Struct, frozen=True, kw_only=True):
     """The server to sign in at, and what its entry says about it."""
 
     url: str
@@ -42,14 +42,14 @@ class Wanted(Struct, frozen=True, kw_only=True):
     """The only issuer that may be used: from the entry, or the one that gave out what is stored."""
     entry_issuer: str | None = None
     """`oauth.issuer`: what metadata at a configured URL must state, too."""
-    rules: Rules = Rules()
+    rules: TrustRules = TrustRules()
     is_identity_provider: bool = False
     """The URL is the issuer itself, and there is no protected resource."""
     has_secret: bool = False
     """Whether a secret or a refresh token would be sent; then nothing is guessed."""
 
 
-class Entry(HiddenRepr, frozen=True, kw_only=True):
+class OAuthSettings(HiddenRepr, frozen=True, kw_only=True):
     server: str
     url: str
     is_given: bool = False
@@ -67,7 +67,7 @@ class Entry(HiddenRepr, frozen=True, kw_only=True):
     issuer: str | None = None
     resource: str | None = None
     sends_resource: bool = True
-    rules: Rules = Rules()
+    rules: TrustRules = TrustRules()
     allow_private: bool = False
     private_key: str | None = None
     """PEM or JWK by which the client authenticates (`private_key_jwt`)."""
@@ -118,9 +118,9 @@ class Entry(HiddenRepr, frozen=True, kw_only=True):
             return (self.key,)
         return self.key, self.identity_provider.entry.key
 
-    def wanted(self, issuer: str | None) -> Wanted:
+    def wanted(self, issuer: str | None) -> SignInTarget:
         """`issuer`: the one that gave out what is stored."""
-        return Wanted(
+        return SignInTarget(
             url=self.url,
             metadata_url=self.metadata_url,
             resource=self.resource,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from dragoman.auth.authorization import Attempt, scopes_to_request
-from dragoman.auth.discovery import Found, discover
+from dragoman.auth.discovery import DiscoveredServer, discover
 from dragoman.auth.errors import AuthProblem, Refused
 from dragoman.auth.metadata import AuthServer
 from dragoman.auth.token_endpoint import choose_auth_method, client_authentication, request_token
 from dragoman.auth.token_files import given_token
-from dragoman.auth.tokens import Account, Client, Tokens, read_tokens
+from dragoman.auth.tokens import Account, OAuthClient, Tokens, read_tokens
 from dragoman.names import typed
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ async def refresh(credentials: OAuthCredentials, account: Account) -> Account:
     return await request(credentials, account, form, account.requested_scopes, before=account.tokens)
 
 
-def _current_client(credentials: OAuthCredentials, client: Client) -> Client:
+def _current_client(credentials: OAuthCredentials, client: OAuthClient) -> OAuthClient:
     """A client of the entry has the secret that the entry has now; a registered one its own."""
     configured = credentials.entry.client
     if client.is_registered or configured.client_id != client.client_id or configured.client_secret is None:
@@ -62,7 +62,7 @@ async def unattended(credentials: OAuthCredentials, stored: Account | None) -> A
         return await obtain(credentials, stored)
     found, scopes = await find_unattended(credentials, stored)
     if entry.grant == "workload_identity":
-        account = new_account(credentials, found, Client(""), scopes)
+        account = new_account(credentials, found, OAuthClient(""), scopes)
         return await request(credentials, account, await _workload_form(credentials), scopes)
     if entry.client.client_id is None:
         raise Refused("client credentials need oauth.clientId in the entry")
@@ -73,7 +73,7 @@ async def unattended(credentials: OAuthCredentials, stored: Account | None) -> A
 
 async def find_unattended(
     credentials: OAuthCredentials, stored: Account | None
-) -> tuple[Found, tuple[str, ...]]:
+) -> tuple[DiscoveredServer, tuple[str, ...]]:
     """The authorization server that the entry's secrets belong to, and the scopes to ask for."""
     entry = credentials.entry
     issuer = credentials.confirmed_issuer or (None if stored is None else stored.issuer)
@@ -97,7 +97,7 @@ def scopes_of_challenge(credentials: OAuthCredentials) -> tuple[str, ...]:
 
 
 def new_account(
-    credentials: OAuthCredentials, found: Found, client: Client, scopes: tuple[str, ...]
+    credentials: OAuthCredentials, found: DiscoveredServer, client: OAuthClient, scopes: tuple[str, ...]
 ) -> Account:
     entry = credentials.entry
     return Account(
@@ -110,15 +110,15 @@ def new_account(
     )
 
 
-def _unattended_client(credentials: OAuthCredentials, server: AuthServer) -> Client:
+def _unattended_client(credentials: OAuthCredentials, server: AuthServer) -> OAuthClient:
     configured = credentials.entry.client
     assert configured.client_id is not None
     if credentials.entry.private_key is not None:
-        return Client(configured.client_id, auth_method="private_key_jwt")
+        return OAuthClient(configured.client_id, auth_method="private_key_jwt")
     if configured.client_secret is None:
         raise Refused("client credentials need oauth.clientSecret or oauth.privateKey in the entry")
     method = choose_auth_method(server, has_secret=True, preferred=configured.auth_method)
-    return Client(configured.client_id, configured.client_secret, method)
+    return OAuthClient(configured.client_id, configured.client_secret, method)
 
 
 async def request(

@@ -64,7 +64,7 @@ class AuthServer(Struct, frozen=True, omit_defaults=True):
     """`authorization_response_iss_parameter_supported`."""
 
 
-class Rules(Struct, frozen=True):
+class TrustRules(Struct, frozen=True):
     """What the person's entry says about whom to trust."""
 
     endpoint_origins: frozenset[str] = frozenset()
@@ -152,7 +152,9 @@ _ENDPOINTS: Final = (
 )
 
 
-def read_auth_server(document: Mapping[str, Any], *, expected_issuer: str | None, rules: Rules) -> AuthServer:
+def read_auth_server(
+    document: Mapping[str, Any], *, expected_issuer: str | None, rules: TrustRules
+) -> AuthServer:
     """The authorization server of a document. `expected_issuer`: the identifier by which it was found; None
     if the person's entry names the document itself."""
     issuer = document.get("issuer")
@@ -200,7 +202,7 @@ def implied_auth_server(server_url: str) -> AuthServer:
     )
 
 
-def check_pkce(server: AuthServer, rules: Rules) -> None:
+def check_pkce(server: AuthServer, rules: TrustRules) -> None:
     if "S256" in (server.challenge_methods or ()) or not rules.needs_pkce:
         return
     raise Refused(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from dragoman.auth.challenges import SCOPE_LIMIT, oauth_parameters, scopes_in
-from dragoman.auth.entry import Entry
+from dragoman.auth.entry import OAuthSettings
 from dragoman.auth.errors import AuthProblem, Rejected, Unavailable
 from dragoman.auth.needs_auth import NeedsAuthCache
 from dragoman.auth.references import is_reference
@@ -49,7 +49,7 @@ TERMINAL_ERRORS: Final = frozenset({"invalid_grant"})
 class OAuthCredentials:
     def __init__(
         self,
-        entry: Entry,
+        entry: OAuthSettings,
         vault: AccountStore,
         access: Callable[[], NetworkAccess],
         learned: Callable[[Iterable[str]], None] = lambda secrets: None,

@@ -15,7 +15,7 @@ from dragoman.auth.errors import Refused, Rejected
 from dragoman.auth.http import OAuthHttp
 from dragoman.auth.metadata import AuthServer
 from dragoman.auth.token_endpoint import choose_auth_method
-from dragoman.auth.tokens import Client, positive_number, rejected
+from dragoman.auth.tokens import OAuthClient, positive_number, rejected
 from dragoman.urls import is_loopback, parse_url
 
 CLIENT_NAME: Final = "Dragoman"
@@ -34,17 +34,17 @@ async def identify(
     http: OAuthHttp,
     server: AuthServer,
     configured: ConfiguredClient,
-    known: Client | None,
+    known: OAuthClient | None,
     wanted: RegistrationRequest,
-) -> Client:
+) -> OAuthClient:
     """`known`: the client that this issuer registered before, with the same redirect URI."""
     if configured.client_id is not None:
         method = choose_auth_method(
             server, has_secret=configured.client_secret is not None, preferred=configured.auth_method
         )
-        return Client(configured.client_id, configured.client_secret, method)
+        return OAuthClient(configured.client_id, configured.client_secret, method)
     if configured.metadata_url is not None and server.takes_client_documents:
-        return Client(configured.metadata_url)
+        return OAuthClient(configured.metadata_url)
     if known is not None and _serves(known, wanted):
         return known
     if server.registration_endpoint is not None:
@@ -56,14 +56,14 @@ async def identify(
     )
 
 
-def _serves(known: Client, wanted: RegistrationRequest) -> bool:
+def _serves(known: OAuthClient, wanted: RegistrationRequest) -> bool:
     """Whether a client that was registered before can make this request."""
     if not known.is_registered or known.redirect_uri != wanted.redirect_uri:
         return False
     return not known.scopes or set(wanted.scopes) <= set(known.scopes)
 
 
-async def register(http: OAuthHttp, server: AuthServer, wanted: RegistrationRequest) -> Client:
+async def register(http: OAuthHttp, server: AuthServer, wanted: RegistrationRequest) -> OAuthClient:
     """Dynamic client registration (RFC 7591)."""
     assert server.registration_endpoint is not None
     method = next((each for each in _METHODS if each in server.token_auth_methods), "none")
@@ -99,7 +99,7 @@ def _is_on_this_machine(redirect_uri: str) -> bool:
 _METHODS: Final = ("none", "client_secret_basic", "client_secret_post")
 
 
-def _registered(reply: dict[str, Any] | None, asked: str, wanted: RegistrationRequest) -> Client:
+def _registered(reply: dict[str, Any] | None, asked: str, wanted: RegistrationRequest) -> OAuthClient:
     client_id = (reply or {}).get("client_id")
     if reply is None or not isinstance(client_id, str) or not client_id or len(client_id) > 4096:
         raise Refused("its authorization server answered the registration without a client id")
@@ -109,7 +109,7 @@ def _registered(reply: dict[str, Any] | None, asked: str, wanted: RegistrationRe
     method = stated if stated in _METHODS else asked
     if method != "none" and secret is None:
         raise Refused("its authorization server registered this client without the secret that it demands")
-    return Client(
+    return OAuthClient(
         client_id,
         secret if method != "none" else None,
         method,

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from dragoman.auth import grants
 from dragoman.auth.authorization import Attempt, CallbackAnswer, begin, code_in, is_for, scopes_to_request
 from dragoman.auth.callback import BrowserReturn, CallbackListener, is_free
-from dragoman.auth.discovery import Found, IssuerChanged, discover
+from dragoman.auth.discovery import DiscoveredServer, IssuerChanged, discover
 from dragoman.auth.errors import AuthProblem, Declined, Refused
 from dragoman.auth.metadata import check_pkce
 from dragoman.auth.registration import RegistrationRequest, identify
-from dragoman.auth.tokens import Account, Client
+from dragoman.auth.tokens import Account, OAuthClient
 from dragoman.errors import SignInFailed
 from dragoman.interaction import SIGN_IN_SECONDS, SignInScreen
 from dragoman.urls import parse_url
@@ -141,7 +141,9 @@ async def _in_browser(
     return account
 
 
-def _scopes(credentials: OAuthCredentials, before: Account | None, found: Found) -> tuple[str, ...]:
+def _scopes(
+    credentials: OAuthCredentials, before: Account | None, found: DiscoveredServer
+) -> tuple[str, ...]:
     """What to ask for. A step-up asks for everything requested before, too: it must not lose rights."""
     is_same = before is not None and before.issuer == found.auth_server.issuer
     stored = before.missing_scopes if before is not None and is_same else ()
@@ -157,7 +159,9 @@ def _scopes(credentials: OAuthCredentials, before: Account | None, found: Found)
     )
 
 
-async def find(credentials: OAuthCredentials, screen: SignInScreen, before: Account | None) -> Found:
+async def find(
+    credentials: OAuthCredentials, screen: SignInScreen, before: Account | None
+) -> DiscoveredServer:
     """The authorization server. A change is reported; nothing of the old one is sent to the new."""
     entry = credentials.entry
     issuer = None if before is None else before.issuer
@@ -173,7 +177,7 @@ async def find(credentials: OAuthCredentials, screen: SignInScreen, before: Acco
 
 
 async def _check_secret(
-    credentials: OAuthCredentials, screen: SignInScreen, before: Account | None, found: Found
+    credentials: OAuthCredentials, screen: SignInScreen, before: Account | None, found: DiscoveredServer
 ) -> None:
     """A secret of the entry belongs to one issuer: the entry names it, or the person confirms it once."""
     entry = credentials.entry
@@ -186,7 +190,7 @@ async def _check_secret(
         )
 
 
-def _known_client(before: Account | None, found: Found) -> Client | None:
+def _known_client(before: Account | None, found: DiscoveredServer) -> OAuthClient | None:
     """The client that was registered at the same issuer, while its secret is valid."""
     if before is None or before.issuer != found.auth_server.issuer or not before.client.is_registered:
         return None
@@ -194,7 +198,7 @@ def _known_client(before: Account | None, found: Found) -> Client | None:
     return None if expires is not None and expires < time.time() else before.client
 
 
-def _browser_return(credentials: OAuthCredentials, known: Client | None) -> BrowserReturn:
+def _browser_return(credentials: OAuthCredentials, known: OAuthClient | None) -> BrowserReturn:
     if credentials.browser_return is not None:
         return credentials.browser_return()
     # Redirect URIs that people register by hand usually name localhost.
@@ -202,7 +206,7 @@ def _browser_return(credentials: OAuthCredentials, known: Client | None) -> Brow
     return CallbackListener(_port(credentials, known), host_name=host_name)
 
 
-def _port(credentials: OAuthCredentials, known: Client | None) -> int | None:
+def _port(credentials: OAuthCredentials, known: OAuthClient | None) -> int | None:
     """The port of the entry; else the one that was registered, if it is free."""
     if credentials.entry.callback_port is not None or known is None or not known.redirect_uri:
         return credentials.entry.callback_port

@@ -15,7 +15,7 @@ from dragoman import tracing
 from dragoman.auth.errors import Refused, Rejected, Unavailable
 from dragoman.auth.http import RETRY_STATUSES, Answer, OAuthHttp
 from dragoman.auth.metadata import AuthServer
-from dragoman.auth.tokens import Client, rejected
+from dragoman.auth.tokens import OAuthClient, rejected
 
 if TYPE_CHECKING:
     from dragoman.auth.dpop import DpopKey
@@ -33,7 +33,7 @@ def choose_auth_method(server: AuthServer, *, has_secret: bool, preferred: str |
     raise Refused("its authorization server takes client secrets in no way that is supported here")
 
 
-def client_authentication(client: Client) -> tuple[dict[str, str], dict[str, str]]:
+def client_authentication(client: OAuthClient) -> tuple[dict[str, str], dict[str, str]]:
     """The form fields and the headers by which a client authenticates."""
     match client.auth_method:
         case "client_secret_basic":

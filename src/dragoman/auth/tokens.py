@@ -37,7 +37,7 @@ class HiddenRepr(Struct, frozen=True):
         return []
 
 
-class Client(HiddenRepr, frozen=True, omit_defaults=True):
+class OAuthClient(HiddenRepr, frozen=True, omit_defaults=True):
     """How this host is known to one authorization server."""
 
     client_id: str
@@ -72,7 +72,7 @@ class Account(HiddenRepr, frozen=True, omit_defaults=True):
 
     resource: str
     auth_server: AuthServer
-    client: Client
+    client: OAuthClient
     tokens: Tokens | None = None
     requested_scopes: tuple[str, ...] = ()
     """All scopes that were ever requested; a step-up asks for these and the new ones."""

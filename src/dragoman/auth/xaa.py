@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from dragoman.auth import grants
-from dragoman.auth.discovery import Found, read_issuer
-from dragoman.auth.entry import ConfiguredClient, Entry
+from dragoman.auth.discovery import DiscoveredServer, read_issuer
+from dragoman.auth.entry import ConfiguredClient, OAuthSettings
 from dragoman.auth.errors import AuthProblem, Refused
 from dragoman.auth.http import NetworkAccess
-from dragoman.auth.metadata import AuthServer, Rules
+from dragoman.auth.metadata import AuthServer, TrustRules
 from dragoman.auth.oauth import OAuthCredentials
 from dragoman.auth.token_endpoint import choose_auth_method, client_authentication, request_token
 from dragoman.auth.token_files import given_token
-from dragoman.auth.tokens import Account, Client, HiddenRepr, positive_number
+from dragoman.auth.tokens import Account, HiddenRepr, OAuthClient, positive_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -49,8 +49,8 @@ class IdentityProvider(HiddenRepr, frozen=True, kw_only=True):
     """An ID token that another program obtains, or the file that holds it (`@/path`); then no browser."""
 
     @property
-    def entry(self) -> Entry:
-        return Entry(
+    def entry(self) -> OAuthSettings:
+        return OAuthSettings(
             server="company sign-on",
             url=self.issuer,
             client=ConfiguredClient(self.client_id, self.client_secret),
@@ -59,7 +59,7 @@ class IdentityProvider(HiddenRepr, frozen=True, kw_only=True):
             issuer=self.issuer,
             sends_resource=False,
             # The settings name it: its documents need not state what every provider supports.
-            rules=Rules(needs_pkce=False),
+            rules=TrustRules(needs_pkce=False),
             is_identity_provider=True,
         )
 
@@ -93,15 +93,15 @@ async def obtain(credentials: OAuthCredentials, stored: Account | None) -> Accou
     return await grants.request(credentials, account, form, scopes)
 
 
-def _client(credentials: OAuthCredentials, server: AuthServer) -> Client:
+def _client(credentials: OAuthCredentials, server: AuthServer) -> OAuthClient:
     configured = credentials.entry.client
     if configured.client_id is None:
         if configured.metadata_url is None:
             raise Refused("company sign-on needs oauth.clientId in the entry: the client id at its server")
-        return Client(configured.metadata_url)
+        return OAuthClient(configured.metadata_url)
     has_secret = configured.client_secret is not None
     method = choose_auth_method(server, has_secret=has_secret, preferred=configured.auth_method)
-    return Client(configured.client_id, configured.client_secret, method)
+    return OAuthClient(configured.client_id, configured.client_secret, method)
 
 
 async def has_session(company: OAuthCredentials, idp: IdentityProvider) -> bool:
@@ -142,12 +142,16 @@ def _valid_token(account: Account | None) -> str | None:
 
 
 async def _exchange(
-    company: OAuthCredentials, idp: IdentityProvider, id_token: str, found: Found, scopes: tuple[str, ...]
+    company: OAuthCredentials,
+    idp: IdentityProvider,
+    id_token: str,
+    found: DiscoveredServer,
+    scopes: tuple[str, ...],
 ) -> str:
     """The assertion of the identity provider about one authorization server."""
     provider = await read_issuer(company.http, idp.issuer, company.entry.rules)
     method = choose_auth_method(provider, has_secret=idp.client_secret is not None)
-    fields, headers = client_authentication(Client(idp.client_id, idp.client_secret, method))
+    fields, headers = client_authentication(OAuthClient(idp.client_id, idp.client_secret, method))
     form = {
         "grant_type": TOKEN_EXCHANGE,
         "requested_token_type": ID_JAG,

@@ -30,7 +30,7 @@ TEXT_LIMIT: Final = 1000
 """Characters of one text: names and reasons may come from a model, a hook or a server."""
 
 
-class Entry(Struct, kw_only=True, omit_defaults=True, gc=False):
+class AuditEntry(Struct, kw_only=True, omit_defaults=True, gc=False):
     """One call. Filled in on its way, and written when it ends."""
 
     time: str = ""
@@ -62,14 +62,14 @@ class AuditLog:
     def __init__(self, folder: Path, report: Callable[[str], None], session: str) -> None:
         self.path = folder / FILE
         self.report = report
-        self.copy_to: Callable[[Entry], None] | None = None
+        self.copy_to: Callable[[AuditEntry], None] | None = None
         """Called with each entry, besides."""
         self._session = session
         self._pid = os.getpid()
-        self._thread = LogThread[Entry]("dragoman audit", self._write_down)
+        self._thread = LogThread[AuditEntry]("dragoman audit", self._write_down)
         self._is_reported = False
 
-    def write(self, entry: Entry, arguments: Mapping[str, Any], started: float) -> None:
+    def write(self, entry: AuditEntry, arguments: Mapping[str, Any], started: float) -> None:
         """Takes an entry over; `started` by `time.time`."""
         entry.time, entry.session, entry.pid = stamp(int(started * 1000)), self._session, self._pid
         entry.arguments = tuple(map(_name, islice(arguments, ARGUMENT_LIMIT)))
@@ -81,7 +81,7 @@ class AuditLog:
         """Returns when everything is written. Waits for the disk: call it in a thread."""
         self._thread.close()
 
-    def _write_down(self, batch: list[Entry]) -> None:
+    def _write_down(self, batch: list[AuditEntry]) -> None:
         try:
             data = b"".join(map(line_of, batch))
             log_files.append(self.path, data, limit_bytes=FILE_LIMIT_BYTES, kept=FILES_KEPT)
@@ -104,7 +104,7 @@ _DELETE: Final = 0x7F
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def line_of(entry: Entry) -> bytes:
+def line_of(entry: AuditEntry) -> bytes:
     """The entry as it is written."""
     try:
         line = _encode(entry)

@@ -44,13 +44,13 @@ PAUSE_SECONDS: Final = 0.2
 """Before a round that asks nothing: the server only wants to be asked again."""
 
 
-class Question(Struct):
+class InputRequest(Struct):
     method: str
     params: Raw = ABSENT
 
 
-class InputRequired(Struct, rename="camel"):
-    input_requests: dict[str, Question] = {}
+class InputRequiredResult(Struct, rename="camel"):
+    input_requests: dict[str, InputRequest] = {}
     request_state: Raw = ABSENT
 
 
@@ -163,7 +163,7 @@ async def next_round(
     if memoryview(raw).nbytes > INPUT_LIMIT_BYTES:
         raise MalformedReply(server, f"its input requests are larger than {INPUT_LIMIT_BYTES} bytes")
     try:
-        asked = split_as(InputRequired, raw)
+        asked = split_as(InputRequiredResult, raw)
         if asked.request_state is not ABSENT:
             split_as(str, asked.request_state)
     except Unreadable as problem:
@@ -183,7 +183,7 @@ async def next_round(
 
 
 async def _answers(
-    server: str, questions: Mapping[str, Question], answerer: ServerRequests, context: RequestContext
+    server: str, questions: Mapping[str, InputRequest], answerer: ServerRequests, context: RequestContext
 ) -> dict[str, Mapping[str, Any]]:
     """The answers by key. All are asked for at once; the queue of questions has its own order."""
     asking = [
@@ -206,7 +206,7 @@ def _with_key(context: RequestContext, key: str, count: int) -> RequestContext:
 
 
 async def answer_input(
-    server: str, question: Question, answerer: ServerRequests, context: RequestContext
+    server: str, question: InputRequest, answerer: ServerRequests, context: RequestContext
 ) -> Mapping[str, Any]:
     """The answer to one input request; `InputUnavailable` if there is none."""
     await asyncio.sleep(0)  # many forms in sequence would block the event loop

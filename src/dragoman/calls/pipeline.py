@@ -16,7 +16,7 @@ from typing import Any, Final
 from msgspec import UNSET, structs
 
 from dragoman import tracing
-from dragoman.calls.audit import AuditLog, Entry
+from dragoman.calls.audit import AuditEntry, AuditLog
 from dragoman.calls.delivery import Delivery
 from dragoman.calls.elicitation import Elicitor
 from dragoman.calls.invoke import Result, read_complete
@@ -85,11 +85,11 @@ class Pipeline:
 
     def call(self, request: ToolCall) -> Coroutine[Any, Any, CallOutcome]:
         """The outcome of the call. Raises only when the connection or the host fails."""
-        entry = Entry(tool=request.name, caller=request.caller.id)
+        entry = AuditEntry(tool=request.name, caller=request.caller.id)
         audit = self._audit
         return self._make(request, entry) if audit is None else self._audited(request, entry, audit)
 
-    async def _audited(self, request: ToolCall, entry: Entry, audit: AuditLog) -> CallOutcome:
+    async def _audited(self, request: ToolCall, entry: AuditEntry, audit: AuditLog) -> CallOutcome:
         """Like `_make`; the end of the call is written to the audit log in every case."""
         began, started = time.time(), self._clock.monotonic()
         entry.outcome = "cancelled"
@@ -104,7 +104,7 @@ class Pipeline:
             entry.duration_ms = int((self._clock.monotonic() - started) * 1e6) / 1000
             audit.write(entry, request.arguments, began)
 
-    async def _make(self, request: ToolCall, entry: Entry, attempt: int = 1) -> CallOutcome:
+    async def _make(self, request: ToolCall, entry: AuditEntry, attempt: int = 1) -> CallOutcome:
         """The order of one call: find, validate, hooks, permission, send, prepare, hooks.
 
         If the tool or its server changes before the call is sent, it starts again from the beginning.
@@ -383,7 +383,7 @@ async def _run(
     return ToolResult(), (TextBlock(found),) if isinstance(found, str) else found
 
 
-def _note(entry: Entry, decision: Decision, tool: Tool) -> None:
+def _note(entry: AuditEntry, decision: Decision, tool: Tool) -> None:
     entry.decision, entry.by, entry.reason = _DECISIONS[decision.allowed], decision.by, decision.reason
     if decision.rule is not None:
         entry.rule, entry.rule_source = decision.rule.text, decision.rule.source

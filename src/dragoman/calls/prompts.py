@@ -15,7 +15,7 @@ from dragoman.calls.completion import complete
 from dragoman.calls.input_rounds import in_thread_if_large
 from dragoman.calls.requests import GET_PROMPT, LIST_PROMPTS, PROMPT, Requests
 from dragoman.calls.sending import Listed, Sender
-from dragoman.catalog.commands import Command, find, read_arguments, split_command
+from dragoman.catalog.commands import PromptCommand, find, read_arguments, split_command
 from dragoman.catalog.naming import assign, prefix
 from dragoman.catalog.prompts import (
     Completion,
@@ -102,11 +102,11 @@ class Prompts:
         command = await self.parse(line)
         return await self.get(command.prompt.name, command.arguments)
 
-    async def parse(self, line: str) -> Command:
+    async def parse(self, line: str) -> PromptCommand:
         """Which prompt a command line calls, and with what."""
         name, rest = split_command(line)
         prompt = await self.find(name)
-        return Command(prompt, read_arguments(prompt, rest))
+        return PromptCommand(prompt, read_arguments(prompt, rest))
 
     async def find(self, name: str) -> Prompt:
         """The prompt of this name; one that was read before is found without a request."""

@@ -42,7 +42,7 @@ Reaction = Literal[
 ]
 
 
-class Row(NamedTuple):
+class RecoveryRow(NamedTuple):
     """One kind of failure."""
 
     what: str
@@ -82,22 +82,22 @@ def _any(*kinds: type[CallError]) -> Callable[[CallError], bool]:
     return lambda error: isinstance(error, kinds)
 
 
-TABLE: Final[tuple[Row, ...]] = (
-    Row(
+TABLE: Final[tuple[RecoveryRow, ...]] = (
+    RecoveryRow(
         "the session was lost, and the server refused the call for it",
         _lost(may_have_run=False, was_refused=True),
         "repeat",
         2,
         then="the error",
     ),
-    Row(
+    RecoveryRow(
         "the connection was lost before the call was sent",
         _lost(may_have_run=False),
         "repeat",
         UNSENT_LIMIT,
         then="the error",
     ),
-    Row(
+    RecoveryRow(
         "the connection or its stream was lost after the call was sent",
         _lost(may_have_run=True),
         "repeat",
@@ -105,33 +105,33 @@ TABLE: Final[tuple[Row, ...]] = (
         if_retry_safe=True,
         then="the error: it may have run",
     ),
-    Row(
+    RecoveryRow(
         "-32020: headers do not fit, the tool's definition has changed",
         _remote(HEADER_MISMATCH, status=400),
         "list again and retry",
         2,
         then="the server's error",
     ),
-    Row(
+    RecoveryRow(
         "-32042: a URL must be opened first",
         _remote(URL_ELICITATION_REQUIRED),
         "ask the person to open the URL and retry",
         URL_ATTEMPT_LIMIT,
         then="the server's error",
     ),
-    Row(
+    RecoveryRow(
         "any other JSON-RPC error: -32700, -32600, -32601, -32602, -32603, the server's own",
         _any(RemoteError),
         then="the server's error",
     ),
-    Row(
+    RecoveryRow(
         "401, after credentials that can be renewed were renewed once",
         _status(401),
         then="the error; the server needs a sign-in",
     ),
-    Row("403: not allowed, or not with these credentials", _status(403), then="the error"),
-    Row("429: too many requests", _status(429), "wait and retry", BUSY_LIMIT, then="the error"),
-    Row(
+    RecoveryRow("403: not allowed, or not with these credentials", _status(403), then="the error"),
+    RecoveryRow("429: too many requests", _status(429), "wait and retry", BUSY_LIMIT, then="the error"),
+    RecoveryRow(
         "5xx",
         _status(*range(500, 1000)),
         "wait and retry",
@@ -139,9 +139,11 @@ TABLE: Final[tuple[Row, ...]] = (
         if_retry_safe=True,
         then="the error: it may have run",
     ),
-    Row("any other status", _any(HttpError), then="the error"),
-    Row("no answer in time", _any(CallTimeout), then="the error: it may have run"),
-    Row("anything else: a reply that cannot be read, or is too large", _any(CallError), then="the error"),
+    RecoveryRow("any other status", _any(HttpError), then="the error"),
+    RecoveryRow("no answer in time", _any(CallTimeout), then="the error: it may have run"),
+    RecoveryRow(
+        "anything else: a reply that cannot be read, or is too large", _any(CallError), then="the error"
+    ),
 )
 
 

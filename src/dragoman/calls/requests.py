@@ -21,7 +21,7 @@ from dragoman.calls.tool_call import ToolCall, new_call_id
 from dragoman.catalog.prompts import Completion, PromptMessage, PromptResult
 from dragoman.catalog.resources import ResourceContents
 from dragoman.catalog.tools import BuiltinTool
-from dragoman.content.blocks import Block, Resource, TextBlock
+from dragoman.content.blocks import Block, ResourceData, TextBlock
 from dragoman.errors import DragomanError, PermissionRefused
 from dragoman.hooks.active import ActiveHooks
 from dragoman.interaction import LOCAL_CALLER, Caller
@@ -240,15 +240,15 @@ def _as_json(value: Any) -> tuple[Block, ...]:
     return (TextBlock(msgspec.json.encode(value).decode()),)
 
 
-def _parts(contents: ResourceContents, texts: tuple[str, ...]) -> tuple[Resource, ...]:
-    return tuple(Resource(contents.uri, text=text) for text in texts)
+def _parts(contents: ResourceContents, texts: tuple[str, ...]) -> tuple[ResourceData, ...]:
+    return tuple(ResourceData(contents.uri, text=text) for text in texts)
 
 
 def _messages(texts: tuple[str, ...]) -> tuple[PromptMessage, ...]:
     return tuple(PromptMessage("user", TextBlock(text)) for text in texts)
 
 
-def _shown_part(part: Resource) -> Block:
+def _shown_part(part: ResourceData) -> Block:
     return TextBlock(part.text if part.text is not None else f"[data of {part.uri}]")
 
 

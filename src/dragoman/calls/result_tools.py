@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from dragoman.catalog.tools import BuiltinResult, BuiltinTool
-from dragoman.content.budget import Limits
-from dragoman.content.store import ANSWER_LIMIT, BadQuestion, NotSaved, Store
+from dragoman.content.budget import ResultLimits
+from dragoman.content.store import ANSWER_LIMIT, BadQuestion, NotSaved, ResultStore
 from dragoman.content.tokens import MOST_PER_CHARACTER
 from dragoman.errors import InvalidArguments
 
@@ -49,7 +49,7 @@ _SCHEMA: Final[dict[str, Any]] = {
 }
 
 
-def result_tool(store: Store, limits: Callable[[], Limits] = Limits) -> BuiltinTool:
+def result_tool(store: ResultStore, limits: Callable[[], ResultLimits] = ResultLimits) -> BuiltinTool:
     """`read_result`. Its answers fit the limits, so that they are never saved in turn."""
 
     async def read(arguments: Mapping[str, Any]) -> BuiltinResult:
@@ -73,7 +73,7 @@ def result_tool(store: Store, limits: Callable[[], Limits] = Limits) -> BuiltinT
     )
 
 
-def _answer_limit(limits: Limits) -> int:
+def _answer_limit(limits: ResultLimits) -> int:
     room = min(limits.characters, limits.tokens // MOST_PER_CHARACTER) - WORDS_CHARACTERS
     return max(WORDS_CHARACTERS, min(ANSWER_LIMIT, room))
 

@@ -46,7 +46,7 @@ _COPIED_CHARACTERS: Final = 8
 Json = dict[str, Any]
 
 
-class Work(NamedTuple):
+class CheckCost(NamedTuple):
     judging: int
     """Checks to find out whether a value fits."""
     all_errors: int
@@ -90,7 +90,7 @@ class Price(NamedTuple):
             return False
         return (self.cost.judging + 125 * self.cost.per_character) * ON_ONE_VALUE <= WORK_LIMIT
 
-    def of(self, value: object) -> Work:
+    def of(self, value: object) -> CheckCost:
         """The work for this value; counting ends where it is too much."""
         cost = self.cost
         applied = characters = depth = 0
@@ -107,7 +107,7 @@ class Price(NamedTuple):
         judging = applied * cost.judging + characters * cost.per_character // 8 + characters // 1000
         copied = applied * (4 + depth) + characters * depth // (_COPIED_CHARACTERS * _PER_MISFIT)
         all_errors = judging + copied * cost.per_error * (most_names if self.checks_names else 1)
-        return Work(judging, all_errors, judging + applied + characters // _COPIED_CHARACTERS)
+        return CheckCost(judging, all_errors, judging + applied + characters // _COPIED_CHARACTERS)
 
 
 class _Below(NamedTuple):

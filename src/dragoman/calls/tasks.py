@@ -19,7 +19,7 @@ from dragoman.calls.background import BackgroundCalls
 from dragoman.calls.input_rounds import (
     INPUT_LIMIT_BYTES,
     QUESTION_LIMIT,
-    Question,
+    InputRequest,
     answer_input,
     input_context,
 )
@@ -423,7 +423,7 @@ class _Following:
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
 
-    async def _ask(self, questions: Mapping[str, Question]) -> dict[str, Mapping[str, Any]]:
+    async def _ask(self, questions: Mapping[str, InputRequest]) -> dict[str, Mapping[str, Any]]:
         requests, context = self._server.requests, input_context(self._related_call)
         return {
             key: await answer_input(self._task.server, question, requests, context)
@@ -497,11 +497,11 @@ async def _state(session: Session, task: RunningTask, seconds: float) -> TaskSta
         raise MalformedReply(task.server, f"the state of a task: {problem.detail}") from None
 
 
-def _questions(task: RunningTask, raw: Raw) -> dict[str, Question]:
+def _questions(task: RunningTask, raw: Raw) -> dict[str, InputRequest]:
     if memoryview(raw).nbytes > INPUT_LIMIT_BYTES:
         raise MalformedReply(task.server, f"its input requests are larger than {INPUT_LIMIT_BYTES} bytes")
     try:
-        found = {} if raw is ABSENT else split_as(dict[str, Question], raw)
+        found = {} if raw is ABSENT else split_as(dict[str, InputRequest], raw)
     except Unreadable as problem:
         raise MalformedReply(task.server, f"its input requests cannot be read: {problem.detail}") from None
     if len(found) > QUESTION_LIMIT:

@@ -21,8 +21,8 @@ from dragoman.calls.schema_cost import (
     BACKTRACK_LIMIT,
     ON_ONE_VALUE,
     WORK_LIMIT,
+    CheckCost,
     Price,
-    Work,
     extra_of,
     price_of,
 )
@@ -76,7 +76,7 @@ class _Check(NamedTuple):
         except _NOT_JSON as error:
             return (f"cannot be written as JSON: {error}",)
 
-    def _described(self, validator: _Validator, value: Any, work: Work) -> tuple[str, ...]:
+    def _described(self, validator: _Validator, value: Any, work: CheckCost) -> tuple[str, ...]:
         if work.all_errors <= WORK_LIMIT:
             errors = [error for error in validator.iter_errors(value) if not _gave_up(error)]
             return tuple([_in_words(error) for error in islice(errors, PROBLEM_LIMIT)])

@@ -21,7 +21,7 @@ from dragoman.errors import CallError, InvalidArguments
 from dragoman.names import QualifiedName
 
 
-class Command(NamedTuple):
+class PromptCommand(NamedTuple):
     prompt: Prompt
     arguments: Mapping[str, str]
 
@@ -32,14 +32,14 @@ class _Word(NamedTuple):
     """The argument it is for, where the person says so."""
 
 
-def parse_command(line: str, prompts: Iterable[Prompt]) -> Command:
+def parse_command(line: str, prompts: Iterable[Prompt]) -> PromptCommand:
     """Which prompt a line calls, and with what. `CallError` if there is none of that name.
 
     `InvalidArguments` names what is missing or too much, and where a quote does not end.
     """
     name, rest = split_command(line)
     prompt = find(name, prompts)
-    return Command(prompt, read_arguments(prompt, rest))
+    return PromptCommand(prompt, read_arguments(prompt, rest))
 
 
 def split_command(line: str) -> tuple[str, str]:

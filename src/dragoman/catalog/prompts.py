@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypeVar, cast
 from msgspec import Raw, Struct, structs
 
 from dragoman.catalog.paging import definition_as, scalar
-from dragoman.catalog.replies import Reply
+from dragoman.catalog.replies import PartialReply
 from dragoman.catalog.texts import DESCRIPTION_LIMIT, TITLE_LIMIT, text
 from dragoman.cleaning import for_model, is_safe, one_line
 from dragoman.content.blocks import Block, ResourceBlock, UnknownBlock
@@ -188,7 +188,7 @@ class PromptReply(Struct, frozen=True):
 
 def read_prompt_result(raw: Raw) -> tuple[str, PromptReply]:
     """The kind of result, and the result; a message that cannot be read is left out alone."""
-    reply = Reply(raw, _Result)
+    reply = PartialReply(raw, _Result)
     messages = _Messages()
     problems: list[str] = []
     for number, message in enumerate(reply.array("messages"), 1):

@@ -17,7 +17,7 @@ from dragoman.wire.codec import Unreadable
 from dragoman.wire.messages import ABSENT
 
 
-class Reply:
+class PartialReply:
     """A result of which only the wanted members are looked at; `Unreadable` if it is no object."""
 
     def __init__(self, raw: Raw, wanted: type[Members]) -> None:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from msgspec import Raw, Struct
 
 from dragoman.catalog.paging import definition_as, lifetime_seconds
-from dragoman.catalog.replies import Reply
+from dragoman.catalog.replies import PartialReply
 from dragoman.catalog.texts import DESCRIPTION_LIMIT, TITLE_LIMIT, text
 from dragoman.cleaning import for_model, one_line
-from dragoman.content.blocks import Resource as Content
+from dragoman.content.blocks import ResourceData as Content
 from dragoman.content.json_scan import Members
 from dragoman.content.large_blocks import read_any_resource
 from dragoman.errors import InvalidArguments
@@ -249,7 +249,7 @@ class ReadReply(Struct, frozen=True):
 
 def read_contents(raw: Raw) -> tuple[str, ReadReply]:
     """The kind of result, and the result; a part that cannot be read is left out alone."""
-    reply = Reply(raw, _ReadResult)
+    reply = PartialReply(raw, _ReadResult)
     parts: list[Content] = []
     problems: list[str] = []
     for number, part in enumerate(reply.array("contents"), 1):

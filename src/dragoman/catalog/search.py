@@ -55,14 +55,14 @@ COVERAGE: Final = 0.5
 """How much it counts that all words of a question are found, rather than one of them often."""
 
 
-class Selection(Struct, frozen=True):
+class SelectQuery(Struct, frozen=True):
     """What `select:` asks for."""
 
     tools: tuple[Tool, ...]
     unknown: tuple[str, ...]
 
 
-def select(query: str, tools: Iterable[Tool]) -> Selection | None:
+def select(query: str, tools: Iterable[Tool]) -> SelectQuery | None:
     """The tools that `select:name,name` names, or None if the question is none of that kind.
 
     A server's own name for a tool will do where only one tool has it.
@@ -74,7 +74,7 @@ def select(query: str, tools: Iterable[Tool]) -> Selection | None:
     known = _by_any_name(tools)
     found = {name: known[name][0] for name in names if len(known.get(name, ())) == 1}
     unique = {tool.name: tool for tool in found.values()}
-    return Selection(tuple(unique.values()), tuple(name for name in names if name not in found))
+    return SelectQuery(tuple(unique.values()), tuple(name for name in names if name not in found))
 
 
 def _by_any_name(tools: Iterable[Tool]) -> Mapping[str, list[Tool]]:

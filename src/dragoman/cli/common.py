@@ -187,7 +187,7 @@ def _cancel_on_signals(task: asyncio.Task[Any]) -> None:
 
 async def _show_reports(events: AsyncIterator[Event]) -> None:
     """Shows what hooks have to say, and what goes wrong besides the work, until the host is closed."""
-    from dragoman.cli.render.progress import StatusLine
+    from dragoman.cli.render.progress import TerminalStatus
     from dragoman.events import ConfigurationChanged, HookReported
 
     async for event in events:
@@ -197,7 +197,7 @@ async def _show_reports(events: AsyncIterator[Event]) -> None:
         elif isinstance(event, ConfigurationChanged):
             reports = event.problems
         if reports:
-            StatusLine.hide_current()
+            TerminalStatus.hide_current()
         for report in reports:
             show_problem(report)
 

@@ -102,9 +102,9 @@ def cli(context: click.Context, **options: Any) -> None:
     Without a command: a conversation with a model that uses your tools (extra: agent).
     """
     if context.invoked_subcommand is None:
-        from dragoman.cli.agent.start import Wanted, start
+        from dragoman.cli.agent.start import StartOptions, start
 
-        sys.exit(start(Wanted(**options)))
+        sys.exit(start(StartOptions(**options)))
     for name in context.params:
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             option = name.replace("_", "-")

@@ -19,7 +19,7 @@ import click
 from dragoman.browser import open_page
 from dragoman.cleaning import one_line
 from dragoman.cli.render.columns import echo_wrapped
-from dragoman.cli.render.progress import WAIT_SECONDS, StatusLine, is_animated
+from dragoman.cli.render.progress import WAIT_SECONDS, TerminalStatus, is_animated
 from dragoman.cli.terminal_input import ask_key, columns, indented, is_interactive, read_line, show_keys
 from dragoman.urls import parse_url
 
@@ -74,7 +74,7 @@ class TerminalSignIn:
     async def confirm_issuer(self, server: str, issuer: str) -> bool:
         if not is_interactive():
             return False
-        StatusLine.hide_current()
+        TerminalStatus.hide_current()
         question = (
             f"The client secret of {one_line(server, 80)} will be sent to {one_line(issuer, 200)}. "
             "Was it given out by this authorization server?"
@@ -85,7 +85,7 @@ class TerminalSignIn:
         return await ask_key(meanings) == "y"
 
     def notice(self, text: str) -> None:
-        StatusLine.hide_current()
+        TerminalStatus.hide_current()
         echo_wrapped(text, label="! ", colour="yellow", err=True)
 
 
@@ -97,7 +97,7 @@ async def _wait(words: str) -> None:
     from rich.spinner import Spinner
     from rich.text import Text
 
-    line = StatusLine()
+    line = TerminalStatus()
     frames = Spinner("dots").frames
     try:
         while True:

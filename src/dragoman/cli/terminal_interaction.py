@@ -19,7 +19,7 @@ import click
 from dragoman.cleaning import one_line, visible
 from dragoman.cli import terminal_questions
 from dragoman.cli.render.columns import cells, filled
-from dragoman.cli.render.progress import StatusLine
+from dragoman.cli.render.progress import TerminalStatus
 from dragoman.cli.terminal_input import (
     SHOWN_CHARACTERS,
     SHOWN_LINES,
@@ -77,7 +77,7 @@ class TerminalInteraction:
 
     async def _shown(self, ask: Callable[[Q], Awaitable[A]], question: Q) -> A:
         async with self._turn:
-            StatusLine.hide_current()
+            TerminalStatus.hide_current()
             try:
                 return await ask(question)
             except asyncio.CancelledError:
@@ -224,7 +224,7 @@ def _about(question: PermissionQuestion) -> list[str]:
     return [click.style(words + by, fg=colour), *["may access external systems"] * question.reaches_out]
 
 
-class Row(NamedTuple):
+class ArgumentRow(NamedTuple):
     """One argument as it is shown."""
 
     name: str
@@ -246,17 +246,17 @@ def _show_arguments(question: PermissionQuestion, *, full: bool = False) -> None
             click.echo(f"        {indented(row.value, 8)}", err=True)
 
 
-def _argument_rows(question: PermissionQuestion, *, full: bool = False) -> Iterator[Row]:
+def _argument_rows(question: PermissionQuestion, *, full: bool = False) -> Iterator[ArgumentRow]:
     arguments = list(question.arguments.items())
     for name, value in arguments if full else arguments[:SHOWN_LINES]:
         shown, text = _name(str(name)), _written(value)
         if full:
-            yield Row(shown, text, False)
+            yield ArgumentRow(shown, text, False)
         else:
             is_cut = len(text) > SHOWN_CHARACTERS or len(shown) > SHOWN_CHARACTERS
-            yield Row(cut(shown), cut(text), is_cut)
+            yield ArgumentRow(cut(shown), cut(text), is_cut)
     if not full and len(arguments) > SHOWN_LINES:
-        yield Row("…", f"[{len(arguments) - SHOWN_LINES} more arguments]", True)
+        yield ArgumentRow("…", f"[{len(arguments) - SHOWN_LINES} more arguments]", True)
 
 
 def _name(name: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from dragoman.config.files import CAN_DENY, Content, FileContent, Part, content_of, read_file
+from dragoman.config.files import CAN_DENY, Content, FileContent, FileSettings, content_of, read_file
 from dragoman.config.schema import PermissionRules
 from dragoman.config.scopes import Scope, Sources
 
@@ -25,7 +25,7 @@ _KEPT: Final = "the version read before stays in effect"
 class Reading(Struct, frozen=True, kw_only=True):
     """What every file says."""
 
-    parts: tuple[Part, ...] = ()
+    parts: tuple[FileSettings, ...] = ()
     problems: tuple[str, ...] = ()
     broken: str | None = None
     """Why the administrator's file cannot be read. Nothing is started or called then."""
@@ -52,7 +52,7 @@ def read_parts(sources: Sources, before: Reading | None = None) -> Reading:
     if sources.only_given:
         reader.keep_policy()
     if sources.given:
-        reader.parts.append(Part(scope="dynamic", source=sources.given_source, servers=sources.given))
+        reader.parts.append(FileSettings(scope="dynamic", source=sources.given_source, servers=sources.given))
     reader.read_all("enterprise", (sources.managed_file,))
     return reader.reading()
 
@@ -75,7 +75,7 @@ class _Reader:
     def __init__(self, sources: Sources, before: Reading | None) -> None:
         self._ignores = sources.ignore_broken_settings
         self._before = before
-        self.parts: list[Part] = []
+        self.parts: list[FileSettings] = []
         self._problems: list[str] = []
         self._unreadable: list[str] = []
         self._broken: str | None = None
@@ -132,7 +132,7 @@ class _Reader:
     def keep_policy(self) -> None:
         """Leaves of the person's files what they forbid: that holds for servers from elsewhere too."""
         self.parts = [
-            Part(scope=part.scope, source=part.source, values=policy)
+            FileSettings(scope=part.scope, source=part.source, values=policy)
             for part in self.parts
             if (policy := _forbidding(part.values))
         ]

@@ -18,7 +18,7 @@ from msgspec import Struct, structs
 from dragoman.cleaning import one_line
 from dragoman.config import approval
 from dragoman.config.expand import expand_entry
-from dragoman.config.files import Part
+from dragoman.config.files import FileSettings
 from dragoman.config.model import PROBLEM_LIMIT, fingerprint
 from dragoman.config.policy import DENIED, Policy
 from dragoman.config.schema import ConnectorsConfig, PermissionRules, XaaIdpConfig
@@ -27,7 +27,7 @@ from dragoman.names import ProhibitedNames, nearest_server
 from dragoman.settings import NAMES, Layer, Settings
 
 
-def choices_of(parts: tuple[Part, ...]) -> approval.Choices:
+def choices_of(parts: tuple[FileSettings, ...]) -> approval.Choices:
     """A yes counts only from the person's own file or the administrator's; a no from anywhere."""
     enabled: dict[str, str] = {}
     disabled: dict[str, str] = {}
@@ -43,14 +43,14 @@ def choices_of(parts: tuple[Part, ...]) -> approval.Choices:
     return approval.Choices(enabled=enabled, disabled=declined, all_enabled_by=everything)
 
 
-def switched_off_by(parts: tuple[Part, ...]) -> ProhibitedNames:
+def switched_off_by(parts: tuple[FileSettings, ...]) -> ProhibitedNames:
     sources = {
         name: part.source for part in reversed(parts) for name in part.values.get("disabledMcpServers", ())
     }
     return ProhibitedNames(sources, chosen_names(parts), _exact_names(parts, "disabledMcpServers"))
 
 
-def _exact_names(parts: tuple[Part, ...], key: str) -> frozenset[str]:
+def _exact_names(parts: tuple[FileSettings, ...], key: str) -> frozenset[str]:
     """Names that only lists of a project have, and that some server has by the letter."""
     lists: dict[bool, set[str]] = {True: set(), False: set()}
     for part in parts:
@@ -58,7 +58,9 @@ def _exact_names(parts: tuple[Part, ...], key: str) -> frozenset[str]:
     return frozenset((lists[True] - lists[False]) & {name for part in parts for name in part.servers})
 
 
-def names_without_effect(parts: tuple[Part, ...], rules: Policy, servers: Collection[str]) -> Iterator[str]:
+def names_without_effect(
+    parts: tuple[FileSettings, ...], rules: Policy, servers: Collection[str]
+) -> Iterator[str]:
     """Names in lists of prohibited servers that mean none of the servers, and are nearly the name of one.
 
     Others are no problem: a list may name servers of another folder or another machine.
@@ -94,7 +96,7 @@ def _without_effect(written: str, meant: str) -> str:
     return f"no server has the name {shown!r}, so it has no effect; did you mean {one_line(meant, 60)!r}?"
 
 
-def chosen_names(parts: tuple[Part, ...]) -> frozenset[str]:
+def chosen_names(parts: tuple[FileSettings, ...]) -> frozenset[str]:
     """The names of servers that the person, the program or the administrator configured.
 
     A prohibition that is exactly one of them means that server alone. Names that a project chose do not
@@ -103,7 +105,7 @@ def chosen_names(parts: tuple[Part, ...]) -> frozenset[str]:
     return frozenset(name for part in parts if part.scope in MAY_TRUST for name in part.servers)
 
 
-def settings_of(sources: Sources, parts: tuple[Part, ...]) -> Settings:
+def settings_of(sources: Sources, parts: tuple[FileSettings, ...]) -> Settings:
     def layers(scope: Scope) -> list[Layer]:
         found = [part for part in parts if part.scope == scope and "env" in part.values]
         return [Layer(part.source, part.values["env"]) for part in found]
@@ -112,7 +114,7 @@ def settings_of(sources: Sources, parts: tuple[Part, ...]) -> Settings:
 
 
 def environment_of(
-    parts: tuple[Part, ...], answers: approval.Answers
+    parts: tuple[FileSettings, ...], answers: approval.Answers
 ) -> tuple[Mapping[str, str], Mapping[str, Any]]:
     """The variables that entries may use, and those of the administrator's still to be confirmed."""
     by_scope = {
@@ -129,7 +131,7 @@ def environment_of(
 
 
 def xaa_idp_of(
-    parts: tuple[Part, ...], settings: Settings, environ: Mapping[str, str]
+    parts: tuple[FileSettings, ...], settings: Settings, environ: Mapping[str, str]
 ) -> XaaIdpConfig | None:
     """The identity provider of the highest scope that names one; None unless it is switched on."""
     named = (part.values.get("xaaIdp") for part in reversed(parts))
@@ -139,7 +141,7 @@ def xaa_idp_of(
     return msgspec.convert(expand_entry("xaaIdp", msgspec.to_builtins(config), environ), XaaIdpConfig)
 
 
-def connectors_of(parts: tuple[Part, ...]) -> ConnectorsConfig | None:
+def connectors_of(parts: tuple[FileSettings, ...]) -> ConnectorsConfig | None:
     """The highest scope that names a list."""
     named = (part.values.get("connectors") for part in reversed(parts))
     return next((config for config in named if config is not None), None)
@@ -165,7 +167,7 @@ class PermissionPart(Struct, frozen=True, kw_only=True):
         return f"{self.source}: the allow rule {shown}{also} is defined by the project and is not used"
 
 
-def effective_rules(parts: Iterable[Part], answers: approval.Answers) -> Iterator[PermissionPart]:
+def effective_rules(parts: Iterable[FileSettings], answers: approval.Answers) -> Iterator[PermissionPart]:
     """The rules of every part, without those that do not count."""
     for part in parts:
         rules = part.values.get("permissions")

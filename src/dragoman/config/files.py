@@ -66,7 +66,7 @@ RULE_LIMIT: Final = 1000
 """Rules and names in the lists of one such file, all together."""
 
 
-class Part(Struct, frozen=True, kw_only=True):
+class FileSettings(Struct, frozen=True, kw_only=True):
     """What one place says."""
 
     scope: Scope
@@ -93,7 +93,7 @@ class FileContent(Struct, frozen=True, kw_only=True):
 
     content: Content | None
     """What was there, to find out whether it is still the same; None: no file."""
-    part: Part | None = None
+    part: FileSettings | None = None
     problems: tuple[str, ...] = ()
     fault: str | None = None
     """Why the file, or what it forbids, cannot be read. There may be a part with the rest."""
@@ -157,7 +157,7 @@ class _PartReader:
         self.problems = Problems()
         self._complain = self.problems.add
 
-    def part(self, scope: Scope, path: Path, text: str, document: dict[str, Any]) -> Part:
+    def part(self, scope: Scope, path: Path, text: str, document: dict[str, Any]) -> FileSettings:
         keys = schema.keys_of(_SHAPES[scope])
         values: dict[str, Any] = {}
         for key, value in document.items():
@@ -175,7 +175,7 @@ class _PartReader:
                     self._unknown_permissions(path, text, cast("dict[str, Any]", value))
         declares = "mcpServers" in values
         servers = self._servers(scope, path, text, values.pop("mcpServers", None) if declares else {})
-        return Part(
+        return FileSettings(
             scope=scope,
             source=str(path),
             path=path,
@@ -406,7 +406,7 @@ def at(path: Path, text: str, place: Sequence[str | int], reason: str) -> Config
     return ConfigFileError(str(path), reason, line=line, column=column)
 
 
-def entry_error(part: Part | None, name: str, error: ConfigError) -> ConfigError:
+def entry_error(part: FileSettings | None, name: str, error: ConfigError) -> ConfigError:
     """The same error, with the place of the entry that it is about."""
     if part is None or part.path is None:
         return error

@@ -30,7 +30,7 @@ from dragoman.config.combined_settings import (
     xaa_idp_of,
 )
 from dragoman.config.expand import expand_entry, guesses, variables_in
-from dragoman.config.files import Part, entry_error
+from dragoman.config.files import FileSettings, entry_error
 from dragoman.config.merge import (
     EXCLUSIVE,
     Candidate,
@@ -72,7 +72,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
     answers: approval.Answers = approval.Answers({}, {}, {}, None)
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[FileSettings, ...]:
         return self.reading.parts
 
     def __repr__(self) -> str:
@@ -206,7 +206,7 @@ def load(
 
 def _ready_subjects(
     sources: Sources, servers: Mapping[str, ConfiguredServer], rules: policy.Policy
-) -> Iterator[policy.Subject]:
+) -> Iterator[policy.PolicySubject]:
     """The servers that may be started, as policy sees them, if any rule is about commands."""
     if any(rule.kind == "command" for rule in rules.denied):
         project = os.path.realpath(sources.project_root)
@@ -232,17 +232,17 @@ def _refusals(reading: Reading) -> Iterator[str]:
         yield f"settings cannot be read, so no server is started and no call is made: {fault}; {ADVICE}"
 
 
-def _candidates(parts: tuple[Part, ...]) -> Iterator[Candidate]:
+def _candidates(parts: tuple[FileSettings, ...]) -> Iterator[Candidate]:
     for number, part in enumerate(parts):
         for name, given in part.servers.items():
             yield Candidate(name=name, scope=part.scope, source=part.source, given=given, part=number)
 
 
-def _is_exclusive(parts: tuple[Part, ...]) -> bool:
+def _is_exclusive(parts: tuple[FileSettings, ...]) -> bool:
     return any(part.scope == "enterprise" and part.declares_servers for part in parts)
 
 
-def _policy_part(part: Part) -> policy_files.PolicyPart:
+def _policy_part(part: FileSettings) -> policy_files.PolicyPart:
     return policy_files.PolicyPart(
         scope=part.scope,
         source=part.source,
@@ -255,7 +255,7 @@ def _policy_part(part: Part) -> policy_files.PolicyPart:
 
 def _entry_checks(
     sources: Sources,
-    parts: tuple[Part, ...],
+    parts: tuple[FileSettings, ...],
     answers: approval.Answers,
     environ: Mapping[str, str],
     rules: policy.Policy,
@@ -281,7 +281,7 @@ def _entry_checks(
             raise without_values(entry_error(part, candidate.name, error), candidate.given, environ) from None
         return _without_claimed_trust(_in_its_folder(config, candidate, part, sources), candidate.scope)
 
-    def judge(candidate: Candidate, config: ServerConfig | None) -> policy.Verdict:
+    def judge(candidate: Candidate, config: ServerConfig | None) -> policy.PolicyVerdict:
         if not (rules.broken or rules.denied or rules.allowed is not None):
             # Nothing to compare with: which program would be started need not be found out.
             return policy.judge(rules, subject_of(candidate, None, project))
@@ -292,7 +292,7 @@ def _entry_checks(
 
 
 def _in_its_folder(
-    config: ServerConfig, candidate: Candidate, part: Part | None, sources: Sources
+    config: ServerConfig, candidate: Candidate, part: FileSettings | None, sources: Sources
 ) -> ServerConfig:
     """A project's server, or its helper, starts in the project's folder, wherever the host was started. One
     of the person, a plugin or the administrator starts in a folder of its own unless its entry names another:
@@ -305,7 +305,7 @@ def _in_its_folder(
     return config
 
 
-def _start_of(part: Part, sources: Sources) -> Path | Literal["own"] | None:
+def _start_of(part: FileSettings, sources: Sources) -> Path | Literal["own"] | None:
     if part.path is None:
         return sources.given_in if part.scope == "dynamic" else None
     if part.scope in IN_PROJECT:
@@ -365,7 +365,7 @@ def _with_connectors(sources: Sources, reading: Reading, before: Configuration |
     from dragoman.config.connectors import read_cache
 
     cached = read_cache(sources.connectors_cache, config)
-    part = Part(scope="connectors", source=cached.source, servers=cached.servers)
+    part = FileSettings(scope="connectors", source=cached.source, servers=cached.servers)
     if not cached.is_readable and before is not None:
         part = next((known for known in before.parts if known.source == cached.source), part)
     problems = (*reading.problems, *([cached.problem] if cached.problem else []))

@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 
 from dragoman.config.approval import Approval
 from dragoman.config.model import ServerConfig, entry_warnings
-from dragoman.config.policy import Verdict
+from dragoman.config.policy import PolicyVerdict
 from dragoman.config.scopes import CLAIMS, MAY_TRUST, OUTSIDE_PROJECTS, SCOPES, Scope
 from dragoman.errors import ConfigError
 
@@ -115,7 +115,7 @@ class EntryChecks(Struct, frozen=True, kw_only=True):
     """None: needs none."""
     parse_entry: Callable[[Candidate], ServerConfig]
     """May raise `ConfigError`."""
-    policy: Callable[[Candidate, ServerConfig | None], Verdict]
+    policy: Callable[[Candidate, ServerConfig | None], PolicyVerdict]
     """Without a config: of an entry that could not be understood, by its name alone."""
     disabled_by: Callable[[str], str | None]
     """By whom, if at all."""

@@ -78,7 +78,7 @@ _EDITORS: Final = {
 """Where servers of editors are whose entries name no URL; the port is known only when they are connected."""
 
 
-class Subject(Struct, frozen=True, kw_only=True):
+class PolicySubject(Struct, frozen=True, kw_only=True):
     """One server as it would be reached, after expansion. Paths are absolute and normalised."""
 
     name: str
@@ -101,7 +101,7 @@ class Subject(Struct, frozen=True, kw_only=True):
     """Names the entry sets for the child."""
     sets_folder: bool = False
     """Whether the entry says which folder to start in."""
-    helper: Subject | None = None
+    helper: PolicySubject | None = None
     """The command that prints headers, as if it were a stdio server of this name."""
     rerouting: tuple[str, ...] = ()
     """Fields of the entry by which its messages or its credentials reach another peer than the URL names."""
@@ -111,7 +111,7 @@ class Subject(Struct, frozen=True, kw_only=True):
         return f"<Subject {self.name!r} {self.transport} from {self.scope}>"
 
 
-class Rule(Struct, frozen=True):
+class PolicyRule(Struct, frozen=True):
     """One entry of a list."""
 
     kind: Kind
@@ -128,8 +128,8 @@ class Rule(Struct, frozen=True):
 class Policy(Struct, frozen=True):
     """What all files say together."""
 
-    denied: tuple[Rule, ...] = ()
-    allowed: tuple[Rule, ...] | None = None
+    denied: tuple[PolicyRule, ...] = ()
+    allowed: tuple[PolicyRule, ...] | None = None
     """None: no list restricts anything. Empty: nothing is allowed."""
     broken: str | None = None
     """Why it cannot be known what is forbidden, as a sentence. Nothing is admitted then."""
@@ -142,10 +142,10 @@ class Policy(Struct, frozen=True):
     """Patterns for the names of variables that entries may set beside an allowed command."""
 
 
-class Verdict(Struct, frozen=True):
+class PolicyVerdict(Struct, frozen=True):
     allowed: bool
     reason: str
-    rule: Rule | None = None
+    rule: PolicyRule | None = None
     """The rule that decided, if one did."""
 
 
@@ -158,7 +158,7 @@ def _is_named(name: str, patterns: Iterable[str]) -> bool:
     return any(fits(_pieces(pattern.upper()), name.upper()) for pattern in patterns)
 
 
-def judge(policy: Policy, subject: Subject) -> Verdict:
+def judge(policy: Policy, subject: PolicySubject) -> PolicyVerdict:
     """May the server be used? Total: every subject has a verdict, every verdict a reason."""
     verdict = _judge_one(policy, subject)
     if not verdict.allowed or subject.helper is None:
@@ -166,22 +166,22 @@ def judge(policy: Policy, subject: Subject) -> Verdict:
     helper = _judge_one(policy, subject.helper)
     if helper.allowed:
         return verdict
-    return Verdict(False, f"its headersHelper is judged as a command: {helper.reason}", helper.rule)
+    return PolicyVerdict(False, f"its headersHelper is judged as a command: {helper.reason}", helper.rule)
 
 
-def _judge_one(policy: Policy, subject: Subject) -> Verdict:
+def _judge_one(policy: Policy, subject: PolicySubject) -> PolicyVerdict:
     if policy.broken is not None:
-        return Verdict(False, one_line(policy.broken, 500))
+        return PolicyVerdict(False, one_line(policy.broken, 500))
     for rule in policy.denied:
         if _denies(rule, subject):
             doubt = ", with which a text for the shell cannot be compared" if subject.is_script else ""
-            return Verdict(False, f"denied by {rule.describe()}{doubt}", rule)
+            return PolicyVerdict(False, f"denied by {rule.describe()}{doubt}", rule)
     if policy.allowed is None:
-        return Verdict(True, "no allow list restricts servers")
+        return PolicyVerdict(True, "no allow list restricts servers")
     return _admission(policy, policy.allowed, subject)
 
 
-def bare_commands(policy: Policy, subjects: Iterable[Subject]) -> Iterator[str]:
+def bare_commands(policy: Policy, subjects: Iterable[PolicySubject]) -> Iterator[str]:
     """Problems: deny rules that name a program alone, and servers that start it with arguments. The number
     of words counts, so that such a rule does not mean them."""
     rules = {(rule.source, rule.text): rule.value for rule in policy.denied if rule.kind == "command"}
@@ -197,18 +197,18 @@ def bare_commands(policy: Policy, subjects: Iterable[Subject]) -> Iterator[str]:
                 break
 
 
-def _admission(policy: Policy, allowed: tuple[Rule, ...], subject: Subject) -> Verdict:
-    held: Verdict | None = None
+def _admission(policy: Policy, allowed: tuple[PolicyRule, ...], subject: PolicySubject) -> PolicyVerdict:
+    held: PolicyVerdict | None = None
     for rule in allowed:
         if not _admits(policy, rule, subject):
             continue
         if not (reason := _why_withheld(policy, rule, subject)):
-            return Verdict(True, f"allowed by {rule.describe()}", rule)
-        held = held or Verdict(False, f"{rule.describe()} would allow it, but {reason}", rule)
-    return held or Verdict(False, _why_not(policy, subject))
+            return PolicyVerdict(True, f"allowed by {rule.describe()}", rule)
+        held = held or PolicyVerdict(False, f"{rule.describe()} would allow it, but {reason}", rule)
+    return held or PolicyVerdict(False, _why_not(policy, subject))
 
 
-def _why_withheld(policy: Policy, rule: Rule, subject: Subject) -> str:
+def _why_withheld(policy: Policy, rule: PolicyRule, subject: PolicySubject) -> str:
     """Which field of an entry that is not the administrator's own leads elsewhere than the rule allows."""
     if subject.scope == "enterprise":
         return ""
@@ -229,7 +229,7 @@ def _why_withheld(policy: Policy, rule: Rule, subject: Subject) -> str:
     return f"the entry sets {names}, which may change what is run and is not in {ENVIRONMENT}"
 
 
-def _why_not(policy: Policy, subject: Subject) -> str:
+def _why_not(policy: Policy, subject: PolicySubject) -> str:
     kind = _identity_kind(subject)
     if not policy.allowed:
         return "the allow list admits nothing"
@@ -245,12 +245,12 @@ def _why_not(policy: Policy, subject: Subject) -> str:
     return "nothing in the allow list matches"
 
 
-def _identity_kind(subject: Subject) -> Kind:
+def _identity_kind(subject: PolicySubject) -> Kind:
     """By what kind of rule the server is properly named: a server inside this process has only a name."""
     return transport_type(subject.transport).identity
 
 
-def _admits(policy: Policy, rule: Rule, subject: Subject) -> bool:
+def _admits(policy: Policy, rule: PolicyRule, subject: PolicySubject) -> bool:
     kind = _identity_kind(subject)
     if isinstance(rule.value, UrlPattern):
         return kind == "url" and subject.url is not None and matches(rule.value, subject.url, any_port=False)
@@ -260,7 +260,7 @@ def _admits(policy: Policy, rule: Rule, subject: Subject) -> bool:
     return not outranked[kind] and fits(_pieces(rule.value), subject.name)
 
 
-def _denies(rule: Rule, subject: Subject) -> bool:
+def _denies(rule: PolicyRule, subject: PolicySubject) -> bool:
     if isinstance(rule.value, UrlPattern):
         url = subject.url or _EDITORS.get(subject.transport)
         return url is not None and matches(rule.value, url, any_port=True)
@@ -269,14 +269,14 @@ def _denies(rule: Rule, subject: Subject) -> bool:
     return may_mean_server(rule.value, subject.name)
 
 
-def _allows_command(words: tuple[str, ...], subject: Subject) -> bool:
+def _allows_command(words: tuple[str, ...], subject: PolicySubject) -> bool:
     command = subject.command
     if not command or not _same_arguments(words, command):
         return False
     return any(fits(_pieces(words[0]), program) for program in _trusted_spellings(command[0], subject))
 
 
-def real_program(policy: Policy, subject: Subject) -> str | None:
+def real_program(policy: Policy, subject: PolicySubject) -> str | None:
     """The real path of the program, if the allow list admits it by nothing else; None otherwise.
 
     Then that is to be started, and not the link that leads to it: Python started by a link runs the code of
@@ -292,7 +292,7 @@ def real_program(policy: Policy, subject: Subject) -> str | None:
     return real if any(fits(each, real) for each in programs) else None
 
 
-def _trusted_spellings(written: str, subject: Subject) -> Iterator[str]:
+def _trusted_spellings(written: str, subject: PolicySubject) -> Iterator[str]:
     """What an allow rule may recognise the program by: nothing that a project folder could bend."""
     is_link = subject.found is not None and subject.found != subject.executable
     if subject.executable is not None and not (subject.is_for_shell and is_link):
@@ -300,7 +300,7 @@ def _trusted_spellings(written: str, subject: Subject) -> Iterator[str]:
     yield from _own_spellings(written, subject)
 
 
-def _own_spellings(written: str, subject: Subject) -> Iterator[str]:
+def _own_spellings(written: str, subject: PolicySubject) -> Iterator[str]:
     """The same without what a link leads to."""
     if "/" in written and normal(written) != written:
         return  # `/usr/bin/../../tmp/x` fits `/usr/bin/*`
@@ -311,7 +311,7 @@ def _own_spellings(written: str, subject: Subject) -> Iterator[str]:
         yield subject.found
 
 
-def _is_shadow(subject: Subject) -> bool:
+def _is_shadow(subject: PolicySubject) -> bool:
     """Is a bare command answered by something inside the project, be it only a link?"""
     if not subject.command or "/" in subject.command[0] or subject.project is None:
         return False
@@ -320,7 +320,7 @@ def _is_shadow(subject: Subject) -> bool:
     return any(place is not None and normal(place).startswith(inside) for place in places)
 
 
-def _denies_command(words: tuple[str, ...], subject: Subject) -> bool:
+def _denies_command(words: tuple[str, ...], subject: PolicySubject) -> bool:
     command = subject.command
     if subject.is_script:
         return True
@@ -331,7 +331,7 @@ def _denies_command(words: tuple[str, ...], subject: Subject) -> bool:
     return any(fits(program, fold(spelling)) for spelling in _all_spellings(command[0], subject))
 
 
-def _all_spellings(written: str, subject: Subject) -> Iterator[str]:
+def _all_spellings(written: str, subject: PolicySubject) -> Iterator[str]:
     """Everything a deny rule may recognise the program by."""
     for path in (written, normal(written), subject.executable, subject.found):
         if path is not None:

@@ -17,7 +17,16 @@ from msgspec import UNSET, Struct, structs
 
 from dragoman.cleaning import one_line
 from dragoman.config.model import PROBLEM_LIMIT
-from dragoman.config.policy import ADMITTED_VARIABLES, ALLOWED, DENIED, Kind, Policy, Rule, normal, place
+from dragoman.config.policy import (
+    ADMITTED_VARIABLES,
+    ALLOWED,
+    DENIED,
+    Kind,
+    Policy,
+    PolicyRule,
+    normal,
+    place,
+)
 from dragoman.errors import ConfigError
 from dragoman.names import separate_names
 from dragoman.urls import UrlPattern, parse_pattern
@@ -116,7 +125,7 @@ def _allow_list(part: PolicyPart, problems: list[str]) -> list[Any]:
     return entries or []
 
 
-def _deny_rules(part: PolicyPart, problems: list[str]) -> Iterator[Rule]:
+def _deny_rules(part: PolicyPart, problems: list[str]) -> Iterator[PolicyRule]:
     if part.denied is UNSET:
         return
     entries = _as_list(part.denied)
@@ -124,10 +133,12 @@ def _deny_rules(part: PolicyPart, problems: list[str]) -> Iterator[Rule]:
         yield from _rules(entries, part.source, DENIED, problems)
         return
     problems.append(f"{place(part.source, DENIED)}: not a list: everything is denied")
-    yield Rule("name", "*", part.source, f"{DENIED}, which is not a list,")
+    yield PolicyRule("name", "*", part.source, f"{DENIED}, which is not a list,")
 
 
-def _spellings(rule: Rule, servers: frozenset[str], resolve: Callable[[str], str]) -> Iterator[Rule]:
+def _spellings(
+    rule: PolicyRule, servers: frozenset[str], resolve: Callable[[str], str]
+) -> Iterator[PolicyRule]:
     """A deny rule, and what else it may mean: several names, or a command, in one text; a program in other
     spellings of its path."""
     yield rule
@@ -171,7 +182,7 @@ def _as_list(said: Any) -> list[Any] | None:
     return list(cast("list[Any]", said)) if isinstance(said, list | tuple) else None
 
 
-def _rules(entries: Iterable[Any], source: str, field: str, problems: list[str]) -> Iterator[Rule]:
+def _rules(entries: Iterable[Any], source: str, field: str, problems: list[str]) -> Iterator[PolicyRule]:
     """Of an allow list, an entry that cannot be read admits nothing; of a deny list, it denies what can be
     read of it, or everything."""
     wrong = 0
@@ -186,7 +197,7 @@ def _rules(entries: Iterable[Any], source: str, field: str, problems: list[str])
                 effect = "" if found or not deny else "; everything is denied until it is corrected"
                 problems.append(f"{place(source, f'{field}[{number}]')}: {error}{effect}")
             if deny:
-                everything = Rule("name", "*", source, f"{DENIED}[{number}], which cannot be read,")
+                everything = PolicyRule("name", "*", source, f"{DENIED}[{number}], which cannot be read,")
                 yield from found or [everything]
     if wrong > PROBLEM_LIMIT:
         problems.append(f"{place(source, field)}: and {wrong - PROBLEM_LIMIT} more problems")
@@ -202,7 +213,7 @@ def _meant(entry: Any) -> Any:
     return {_KEYS_MEANT.get(str(key).casefold(), key): value for key, value in pairs}
 
 
-def _readable_rules(entry: Any, source: str) -> Iterator[Rule]:
+def _readable_rules(entry: Any, source: str) -> Iterator[PolicyRule]:
     """Of a deny entry in the wrong form, one rule for each known key and each of its values."""
     meant = _meant(entry)
     pairs = cast("dict[str, Any]", meant).items() if isinstance(meant, dict) else ()
@@ -228,7 +239,7 @@ _KEYS_MEANT: Final = {
 }
 
 
-def _rule(entry: Any, source: str, *, deny: bool) -> Rule:
+def _rule(entry: Any, source: str, *, deny: bool) -> PolicyRule:
     key, said = _only_pair(entry)
     kind = _KINDS[key]
     words = _words(key, said)
@@ -238,9 +249,9 @@ def _rule(entry: Any, source: str, *, deny: bool) -> Rule:
     if deny:
         words = tuple(_VARIABLE.sub("*", word) for word in words)
     if kind == "command":
-        return Rule(kind, words, source, f"{key} [{text}]")
+        return PolicyRule(kind, words, source, f"{key} [{text}]")
     value = _url_pattern(words[0], variable=words[0] != said) if kind == "url" else words[0]
-    return Rule(kind, value, source, f"{key} {text}")
+    return PolicyRule(kind, value, source, f"{key} {text}")
 
 
 def _url_pattern(text: str, *, variable: bool) -> UrlPattern:

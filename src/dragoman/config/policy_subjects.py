@@ -19,7 +19,7 @@ from dragoman import paths
 from dragoman.config.masking import masked_name
 from dragoman.config.merge import Candidate
 from dragoman.config.model import ServerConfig
-from dragoman.config.policy import Policy, Subject, real_program
+from dragoman.config.policy import Policy, PolicySubject, real_program
 from dragoman.config.scopes import working_folder
 from dragoman.transport_types import UNUSABLE
 from dragoman.urls import parse_url
@@ -35,12 +35,12 @@ _ENDS_OPTIONS: Final = re.compile(r"-[bBdEiIOPqRsSuvx]*[mc]|--?\Z")
 _PYTHON: Final = re.compile(r"(?:python|pypy|graalpy)w?[0-9.]*t?d?(?:-dbg)?(?:\.exe)?", re.IGNORECASE)
 
 
-def subject_of(candidate: Candidate, config: ServerConfig | None, project: str) -> Subject:
+def subject_of(candidate: Candidate, config: ServerConfig | None, project: str) -> PolicySubject:
     if config is None:
-        return Subject(name=candidate.name, scope=candidate.scope, transport=UNUSABLE)
+        return PolicySubject(name=candidate.name, scope=candidate.scope, transport=UNUSABLE)
     command = (config.command, *config.args) if config.transport.starts_command and config.command else None
     found = found_program(config) if command else None
-    return Subject(
+    return PolicySubject(
         name=candidate.name,
         scope=candidate.scope,
         transport=config.type,
@@ -56,13 +56,13 @@ def subject_of(candidate: Candidate, config: ServerConfig | None, project: str) 
     )
 
 
-def _helper_of(candidate: Candidate, config: ServerConfig, project: str) -> Subject | None:
+def _helper_of(candidate: Candidate, config: ServerConfig, project: str) -> PolicySubject | None:
     if config.headers_helper is None or config.transport.starts_command:
         return None
     words = _plain_words(config.headers_helper)
     folder = config.cwd or os.path.expanduser("~")
     found = found_program(ServerConfig(command=words[0], cwd=folder, env=config.env)) if words else None
-    return Subject(
+    return PolicySubject(
         name=candidate.name,
         scope=candidate.scope,
         transport="stdio",
@@ -138,7 +138,7 @@ def _start_folder(config: ServerConfig) -> str:
     return os.path.join(working_folder(), config.cwd or "")
 
 
-def as_started(config: ServerConfig, policy: Policy, subject: Subject | None = None) -> ServerConfig:
+def as_started(config: ServerConfig, policy: Policy, subject: PolicySubject | None = None) -> ServerConfig:
     """The entry with the very program that policy has looked at, where only some are allowed, and so that
     Python takes no module from the folder it is started in. `subject`: the server as policy sees it."""
     restricted = policy.allowed is not None

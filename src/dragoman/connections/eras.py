@@ -23,7 +23,7 @@ KEPT_SECONDS: Final = 7 * 24 * 3600
 KEPT_VERDICTS: Final = 500
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class EraVerdict(msgspec.Struct, frozen=True):
     era: str
     at: float
 
@@ -32,7 +32,7 @@ class EraMemory:
     def __init__(self, clock: Clock, folder: Callable[[], Path] = paths.state_dir) -> None:
         self._clock = clock
         self._path = folder() / "eras.json"
-        self._verdicts: dict[str, Verdict] | None = None
+        self._verdicts: dict[str, EraVerdict] | None = None
         self._until_end: dict[str, str] = {}
         """Verdicts that hold as long as this host."""
 
@@ -55,7 +55,7 @@ class EraMemory:
         self._verdicts = None
         verdicts = self._load()
         verdicts.pop(fingerprint, None)
-        verdicts[fingerprint] = Verdict(era, self._clock.now())
+        verdicts[fingerprint] = EraVerdict(era, self._clock.now())
         while len(verdicts) > KEPT_VERDICTS:
             del verdicts[next(iter(verdicts))]
         self._save(verdicts)
@@ -67,13 +67,13 @@ class EraMemory:
         if verdicts.pop(fingerprint, None) is not None:
             self._save(verdicts)
 
-    def _load(self) -> dict[str, Verdict]:
+    def _load(self) -> dict[str, EraVerdict]:
         if self._verdicts is None:
             self._verdicts = {}
             with contextlib.suppress(ConfigFileError, *DECODE_ERRORS):
                 if data := read_bytes(self._path):
-                    self._verdicts = msgspec.json.decode(data, type=dict[str, Verdict])
+                    self._verdicts = msgspec.json.decode(data, type=dict[str, EraVerdict])
         return self._verdicts
 
-    def _save(self, verdicts: dict[str, Verdict]) -> None:
+    def _save(self, verdicts: dict[str, EraVerdict]) -> None:
         put_cache(self._path, msgspec.json.encode(verdicts))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # aiohttp is loaded when the first remote server is connected
     import ssl
 
     from dragoman.auth.callback import BrowserReturn
-    from dragoman.auth.entry import Entry
+    from dragoman.auth.entry import OAuthSettings
     from dragoman.auth.http import NetworkAccess
     from dragoman.auth.oauth import OAuthCredentials
     from dragoman.auth.stores.base import AccountStore
@@ -173,14 +173,14 @@ def check_takes_accounts(name: str, config: ServerConfig) -> None:
     )
 
 
-def _oauth_entry(name: str, config: ServerConfig, provider: XaaIdpConfig | None) -> Entry:
+def _oauth_entry(name: str, config: ServerConfig, provider: XaaIdpConfig | None) -> OAuthSettings:
     from dragoman.auth.challenges import scopes_in
-    from dragoman.auth.entry import ConfiguredClient, Entry
-    from dragoman.auth.metadata import Rules
+    from dragoman.auth.entry import ConfiguredClient, OAuthSettings
+    from dragoman.auth.metadata import TrustRules
 
     oauth = config.oauth or OAuthConfig()
     scopes = oauth.scopes if isinstance(oauth.scopes, str) else list(oauth.scopes or ())
-    return Entry(
+    return OAuthSettings(
         server=name,
         url=config.url or "",
         headers=config.headers,
@@ -197,7 +197,7 @@ def _oauth_entry(name: str, config: ServerConfig, provider: XaaIdpConfig | None)
         issuer=oauth.issuer,
         resource=oauth.resource,
         sends_resource=oauth.send_resource,
-        rules=Rules(frozenset(oauth.endpoint_origins), needs_pkce=not oauth.assume_pkce),
+        rules=TrustRules(frozenset(oauth.endpoint_origins), needs_pkce=not oauth.assume_pkce),
         allow_private=oauth.allow_private_network,
         private_key=oauth.private_key,
         signing_algorithm=oauth.signing_algorithm,

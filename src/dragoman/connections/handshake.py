@@ -52,8 +52,8 @@ from dragoman.wire.client.negotiate import (
     GiveUp,
     Probe,
     ProbeAnswer,
-    Refused,
-    Rejected,
+    ProbeRefused,
+    ProbeRejected,
     Silent,
     SpeakLegacy,
     SpeakModern,
@@ -189,7 +189,7 @@ class Handshake:
         except RemoteError as error:
             if error.status is not None and not is_verdict(error.status):
                 raise connect_error_of(error, self._server) from None
-            return Refused(error.remote_code, error.remote_message, error.remote_data)
+            return ProbeRefused(error.remote_code, error.remote_message, error.remote_data)
         except ConnectionLost as error:
             if session.fails_singly:
                 raise connect_error_of(error, self._server) from None
@@ -197,7 +197,7 @@ class Handshake:
         except HttpError as error:
             if not is_verdict(error.status):
                 raise connect_error_of(error, self._server) from None
-            return Rejected(error.status)
+            return ProbeRejected(error.status)
         except CallTimeout:
             self.is_from_timeout = True
             return Silent()

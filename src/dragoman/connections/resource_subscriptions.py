@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from msgspec import Raw, Struct
 
 from dragoman.connections.session import Session
-from dragoman.connections.subscription_stream import Listening, wanted_changes
+from dragoman.connections.subscription_stream import SubscriptionStream, wanted_changes
 from dragoman.errors import CallError, ConnectionLost, DragomanError
 from dragoman.events import EventBus, ResourceUpdated
 from dragoman.wire.codec import Unreadable, decode_as
@@ -92,7 +92,7 @@ class ResourceSubscriptions:
         self._watched: dict[str, list[Updates]] = {}
         self._session: Session | None = None
         self._capabilities: Mapping[str, Any] = {}
-        self._listening: Listening | None = None
+        self._listening: SubscriptionStream | None = None
         self._resuming: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
         self._news: dict[str, None] = {}
@@ -210,11 +210,11 @@ class ResourceSubscriptions:
                 self._logged("warning", f"a resource subscription has ended: {error}")
             self._report(uri, self._watchers_of(uri))
 
-    def _listen(self, session: Session, uris: Iterable[str]) -> Listening | None:
+    def _listen(self, session: Session, uris: Iterable[str]) -> SubscriptionStream | None:
         wanted: dict[str, Any] = dict(wanted_changes(self._capabilities))
         if watched := sorted(uris):
             wanted["resourceSubscriptions"] = watched
-        return Listening(session, wanted, self._missed) if wanted else None
+        return SubscriptionStream(session, wanted, self._missed) if wanted else None
 
     async def _reopen_stream(self, session: Session, uris: Iterable[str]) -> None:
         """The new stream is open before the old one ends, so that nothing is missed between them."""

@@ -34,7 +34,7 @@ Source = Literal["message", "stderr", "connection", "host"]
 """`message`: `notifications/message`; `host`: what the host notices about the server's messages."""
 
 
-class Line(Struct, frozen=True, omit_defaults=True):
+class LogLine(Struct, frozen=True, omit_defaults=True):
     """One line of a server's log."""
 
     time: str
@@ -51,7 +51,7 @@ class ServerLogs:
         """`report` gets a sentence when a log cannot be written."""
         self.folder = folder or paths.logs_dir()
         self._report = report
-        self._thread = LogThread[tuple[ServerLog, Line]]("dragoman server logs", self._write)
+        self._thread = LogThread[tuple[ServerLog, LogLine]]("dragoman server logs", self._write)
         self._reported: set[Path] = set()
         self._logs: list[ServerLog] = []
 
@@ -69,11 +69,11 @@ class ServerLogs:
                 with contextlib.suppress(OSError):  # border: the disk; it was reported before
                     log.write_down([])
 
-    def _put(self, log: ServerLog, line: Line) -> None:
+    def _put(self, log: ServerLog, line: LogLine) -> None:
         self._thread.put((log, line))
 
-    def _write(self, batch: list[tuple[ServerLog, Line]]) -> None:
-        by_log: dict[ServerLog, list[Line]] = {}
+    def _write(self, batch: list[tuple[ServerLog, LogLine]]) -> None:
+        by_log: dict[ServerLog, list[LogLine]] = {}
         for log, line in batch:
             by_log.setdefault(log, []).append(line)
         for log, lines in by_log.items():
@@ -92,7 +92,7 @@ class ServerLog:
     """The log of one server. Writing never waits and raises nothing."""
 
     def __init__(
-        self, path: Path, redact: Callable[[str], str], put: Callable[[ServerLog, Line], None]
+        self, path: Path, redact: Callable[[str], str], put: Callable[[ServerLog, LogLine], None]
     ) -> None:
         self.path = path
         self._redact = redact
@@ -127,7 +127,7 @@ class ServerLog:
         self._taken += 1
         # Cut before it waits; a longer text would be cut when it is written.
         now = stamp(int(time.time() * 1000))
-        self._put(self, Line(now, level, source, text[: 2 * TEXT_LIMIT], logger[:TEXT_LIMIT]))
+        self._put(self, LogLine(now, level, source, text[: 2 * TEXT_LIMIT], logger[:TEXT_LIMIT]))
 
     def write_stderr(self, data: bytes) -> None:
         """What the server has written to stderr, in pieces as it came."""
@@ -156,20 +156,20 @@ class ServerLog:
         waiting = self._taken - self._written
         return min(LINES_PER_SECOND - self._in_second, LINES_WAITING - waiting)
 
-    def write_down(self, lines: list[Line]) -> None:
+    def write_down(self, lines: list[LogLine]) -> None:
         """Called in the writing thread. Raises `OSError`; lines that cannot be written are dropped."""
         self._written += len(lines)
         dropped = self._dropped - self._reported_dropped
         if dropped:
             self._reported_dropped += dropped
             text = f"{dropped} lines before this one were dropped: there were too many"
-            lines = [*lines, Line(stamp(int(time.time() * 1000)), "warning", "host", text)]
+            lines = [*lines, LogLine(stamp(int(time.time() * 1000)), "warning", "host", text)]
         data = b"".join(_ENCODER.encode(self._cleaned(line)) + b"\n" for line in lines)
         log_files.append(self.path, data, limit_bytes=FILE_LIMIT_BYTES, kept=FILES_KEPT)
 
-    def _cleaned(self, line: Line) -> Line:
+    def _cleaned(self, line: LogLine) -> LogLine:
         text, logger = self._redact(line.text), self._redact(line.logger)
-        return Line(line.time, line.level, line.source, one_line(text, TEXT_LIMIT), one_line(logger, 200))
+        return LogLine(line.time, line.level, line.source, one_line(text, TEXT_LIMIT), one_line(logger, 200))
 
 
 def path_of(server: str, folder: Path | None = None) -> Path:

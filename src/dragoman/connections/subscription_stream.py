@@ -41,7 +41,7 @@ class _Acknowledged(Struct):
     notifications: dict[str, Any] = {}
 
 
-class Listening:
+class SubscriptionStream:
     def __init__(self, session: Session, changes: Mapping[str, Any], missed: Callable[[], None]) -> None:
         """`changes`: what to report. `missed`: called when the stream was down, so that some may have been
         missed."""

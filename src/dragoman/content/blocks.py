@@ -75,7 +75,7 @@ class ResourceLinkBlock(Struct, frozen=True, rename="camel", tag_field="type", t
         return f"[resource {self.title or self.name or self.uri}: {self.uri}]"
 
 
-class Resource(Struct, frozen=True, rename={"mime_type": "mimeType", "meta": "_meta"}):
+class ResourceData(Struct, frozen=True, rename={"mime_type": "mimeType", "meta": "_meta"}):
     """What a resource holds: text, or data in base64."""
 
     uri: str
@@ -89,7 +89,7 @@ class Resource(Struct, frozen=True, rename={"mime_type": "mimeType", "meta": "_m
 class ResourceBlock(Struct, frozen=True, tag_field="type", tag="resource"):
     """A resource inside a result."""
 
-    resource: Resource
+    resource: ResourceData
 
     def as_text(self) -> str:
         """What can be read of it."""
@@ -166,7 +166,7 @@ def _without_misfits(value: Any) -> Any:
         return block
     found = fitting_to(shape, block)
     if shape is ResourceBlock:
-        found["resource"] = fitting_to(Resource, found.get("resource"))
+        found["resource"] = fitting_to(ResourceData, found.get("resource"))
     return found
 
 

@@ -16,7 +16,7 @@ WORDS_TOKENS: Final = 400
 """What our own words about a cut may take."""
 
 
-class Limits(Struct, frozen=True):
+class ResultLimits(Struct, frozen=True):
     """The largest result that a model is given whole, and what it is given of a larger one."""
 
     characters: int = 100_000
@@ -25,27 +25,27 @@ class Limits(Struct, frozen=True):
     tail_characters: int = 2_000
 
 
-def fits(text: str, limits: Limits) -> bool:
+def fits(text: str, limits: ResultLimits) -> bool:
     if len(text) > limits.characters:
         return False
     return len(text) * MOST_PER_CHARACTER <= limits.tokens or estimate(text) <= limits.tokens
 
 
-def head_of(text: str, limits: Limits) -> str:
+def head_of(text: str, limits: ResultLimits) -> str:
     """The beginning; it ends with a line where that costs little."""
     text = _within(text[: limits.head_characters], limits.tokens // 2)
     end = text.rfind("\n", len(text) * 3 // 4)
     return text if end < 0 else text[:end]
 
 
-def tail_of(text: str, limits: Limits) -> str:
+def tail_of(text: str, limits: ResultLimits) -> str:
     """The end; it begins with a line where that costs little."""
     text = _within(text[-limits.tail_characters :], limits.tokens // 8, from_end=True)
     start = text.find("\n", 0, len(text) // 4)
     return text if start < 0 else text[start + 1 :]
 
 
-def cut_to_fit(text: str, limits: Limits, beyond: int = 0) -> str:
+def cut_to_fit(text: str, limits: ResultLimits, beyond: int = 0) -> str:
     """As much of the beginning as fits, and how much is missing. `beyond`: characters besides those given."""
     kept = _within(text[: limits.characters], max(1, limits.tokens - WORDS_TOKENS))
     return cut(text, len(kept), beyond)

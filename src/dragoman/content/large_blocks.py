@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from dragoman.content.blocks import Block, Resource, fitting_to, read_block, read_value
+from dragoman.content.blocks import Block, ResourceData, fitting_to, read_block, read_value
 from dragoman.content.json_scan import Broken, Members, first_byte, members_of
 from dragoman.content.sources import Escaped, whole
 from dragoman.wire.codec import Unreadable, decode_as
@@ -50,10 +50,10 @@ def read_any_block(raw: Raw) -> Block:
     return read_value(members)
 
 
-def read_any_resource(raw: Raw) -> Resource:
+def read_any_resource(raw: Raw) -> ResourceData:
     """What a resource holds, or `Unreadable`."""
     try:
-        return msgspec.convert(fitting_to(Resource, _resource(memoryview(raw))), Resource)
+        return msgspec.convert(fitting_to(ResourceData, _resource(memoryview(raw))), ResourceData)
     except msgspec.ValidationError as error:
         raise Unreadable(str(error)) from None
 

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from dragoman.cleaning import for_model, one_line
 from dragoman.content import images
-from dragoman.content.blocks import Block, ImageBlock, Resource, TextBlock
+from dragoman.content.blocks import Block, ImageBlock, ResourceData, TextBlock
 from dragoman.content.saving import NotSaved, Saver, ending
 from dragoman.content.sources import Plain, Source
 
@@ -32,7 +32,7 @@ HELD_LIMIT_BYTES: Final = 16 * 1024 * 1024
 """Data up to this size, still encoded, is looked at as a whole; what is larger goes straight to its file."""
 
 
-class Shown(NamedTuple):
+class PreparedMedia(NamedTuple):
     block: Block
     path: Path | None = None
     """The file that was made of it."""
@@ -44,7 +44,7 @@ class Media:
         self.saver = saver or Saver()
         self._turns = asyncio.Semaphore(AT_ONCE)
 
-    async def shown(self, parts: Iterable[Resource], *, owner: str = "") -> tuple[Block, ...]:
+    async def shown(self, parts: Iterable[ResourceData], *, owner: str = "") -> tuple[Block, ...]:
         """The parts of one resource, as blocks for a model; a sentence if there is none.
 
         `owner`: the server in whose share files are saved.
@@ -78,7 +78,7 @@ class Media:
         may_show: bool,
         save_images: bool = False,
         owner: str = "",
-    ) -> Shown:
+    ) -> PreparedMedia:
         """Data in base64: an image if it is one and may be shown, otherwise a file and a sentence.
 
         `save_images`: an image that is shown is saved as well, as its server sent it.
@@ -90,7 +90,7 @@ class Media:
         except NotBase64:
             return _not_base64(name)
         if not data:
-            return Shown(TextBlock(f"[{name}: empty]"))
+            return PreparedMedia(TextBlock(f"[{name}: empty]"))
         why = ""
         if images.kind_of(data) is None:
             why = f"{images.NO_IMAGE}; " if (mime_type or "").startswith("image/") else ""
@@ -99,26 +99,30 @@ class Media:
                 async with self._turns:
                     picture = await asyncio.to_thread(images.fit, data)
                 block = ImageBlock(base64.b64encode(picture.data).decode(), picture.mime_type)
-                return await self._copied(block, data, mime_type, owner) if save_images else Shown(block)
+                return (
+                    await self._copied(block, data, mime_type, owner) if save_images else PreparedMedia(block)
+                )
             except images.NotAnImage as error:
                 why = f"{error}; "
         return await self._saved(f"{name}: {why}{len(data)} bytes", data, mime_type, owner)
 
-    async def _copied(self, block: ImageBlock, data: bytes, mime_type: str | None, owner: str) -> Shown:
+    async def _copied(
+        self, block: ImageBlock, data: bytes, mime_type: str | None, owner: str
+    ) -> PreparedMedia:
         try:
             path = await self.saver.save(data, mime_type, owner=owner, is_copy=True)
         except NotSaved:  # the model has the image itself
-            return Shown(block)
-        return Shown(block, path, len(data))
+            return PreparedMedia(block)
+        return PreparedMedia(block, path, len(data))
 
-    async def _saved(self, about: str, data: bytes, mime_type: str | None, owner: str) -> Shown:
+    async def _saved(self, about: str, data: bytes, mime_type: str | None, owner: str) -> PreparedMedia:
         try:
             path = await self.saver.save(data, mime_type, owner=owner)
         except NotSaved as error:
-            return Shown(TextBlock(f"[{about}, not saved: {error}]"))
-        return Shown(TextBlock(f"[{about}, saved as {path}]"), path, len(data))
+            return PreparedMedia(TextBlock(f"[{about}, not saved: {error}]"))
+        return PreparedMedia(TextBlock(f"[{about}, saved as {path}]"), path, len(data))
 
-    def _streamed(self, name: str, encoded: Source, mime_type: str | None, owner: str) -> Shown:
+    def _streamed(self, name: str, encoded: Source, mime_type: str | None, owner: str) -> PreparedMedia:
         most_bytes = encoded.most_bytes // 4 * 3 + 3
         try:
             if most_bytes > self.saver.file_limit_bytes:
@@ -130,8 +134,8 @@ class Media:
         except NotBase64:
             return _not_base64(name)
         except NotSaved as error:
-            return Shown(TextBlock(f"[{name}: about {most_bytes} bytes, not saved: {error}]"))
-        return Shown(TextBlock(f"[{name}: {size} bytes, saved as {path}]"), path, size)
+            return PreparedMedia(TextBlock(f"[{name}: about {most_bytes} bytes, not saved: {error}]"))
+        return PreparedMedia(TextBlock(f"[{name}: {size} bytes, saved as {path}]"), path, size)
 
 
 def named(what: str, mime_type: str | None) -> str:
@@ -140,8 +144,8 @@ def named(what: str, mime_type: str | None) -> str:
     return f"{one_line(what, 500)}{kind}"
 
 
-def _not_base64(name: str) -> Shown:
-    return Shown(TextBlock(f"[{name}: its data is not valid base64]"))
+def _not_base64(name: str) -> PreparedMedia:
+    return PreparedMedia(TextBlock(f"[{name}: its data is not valid base64]"))
 
 
 def _text(text: str, room: int) -> TextBlock:

@@ -20,8 +20,8 @@ from dragoman.content.blocks import (
     Block,
     ImageBlock,
     LargeBlock,
-    Resource,
     ResourceBlock,
+    ResourceData,
     ResourceLinkBlock,
     TextBlock,
     UnknownBlock,
@@ -29,7 +29,7 @@ from dragoman.content.blocks import (
 )
 from dragoman.content.json_scan import Broken, Members, first_byte, members_of
 from dragoman.content.large_blocks import BlockParts, ResourceParts
-from dragoman.content.media import IMAGE_LIMIT, PART_LIMIT, Media, Shown, named
+from dragoman.content.media import IMAGE_LIMIT, PART_LIMIT, Media, PreparedMedia, named
 from dragoman.content.redact import Redactor
 from dragoman.content.result import SMALL_PART_BYTES
 from dragoman.content.saving import NotSaved, Saver, handle_of
@@ -113,7 +113,7 @@ async def gathered(
     return found
 
 
-def _take(found: Parts, kind: Kind, shown: Shown) -> None:
+def _take(found: Parts, kind: Kind, shown: PreparedMedia) -> None:
     if isinstance(shown.block, ImageBlock):
         kind = "image"
         found.shown.append(shown.block)
@@ -154,7 +154,7 @@ def _opened(block: Block) -> Iterable[Part]:
             return _large(raw)
 
 
-def _resource(resource: Resource) -> Iterable[Part]:
+def _resource(resource: ResourceData) -> Iterable[Part]:
     name = named(f"resource {resource.uri}", resource.mime_type)
     if resource.text is not None:
         return Plain(f"[{name}]"), Plain(resource.text)

@@ -26,7 +26,7 @@ from dragoman.content.blocks import (
     UnknownBlock,
     read_block,
 )
-from dragoman.content.budget import Limits, cut_to_fit, fits
+from dragoman.content.budget import ResultLimits, cut_to_fit, fits
 from dragoman.content.dedupe_structured import is_in_large_texts, is_in_texts
 from dragoman.content.json_scan import first_byte
 from dragoman.content.media import Media
@@ -39,7 +39,7 @@ from dragoman.content.spill import Kind, Saved, note_of, spill
 from dragoman.content.tokens import MOST_PER_CHARACTER
 from dragoman.wire.codec import Unreadable
 
-__all__ = ["Limits", "OutputCheck", "Prepared", "Preparer", "Redactor", "Saved"]
+__all__ = ["OutputCheck", "Prepared", "Preparer", "Redactor", "ResultLimits", "Saved"]
 
 OutputCheck = Callable[[Any], Sequence[str]]
 """What is wrong with structured content, in words; nothing if it is as the tool promised."""
@@ -73,16 +73,16 @@ class _Group(Struct):
 
 
 class Preparer:
-    def __init__(self, media: Media | None = None, *, limits: Limits | None = None) -> None:
-        self.limits = limits or Limits()
+    def __init__(self, media: Media | None = None, *, limits: ResultLimits | None = None) -> None:
+        self.limits = limits or ResultLimits()
         self._media = media or Media()
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> ResultLimits:
         return self._limits
 
     @limits.setter
-    def limits(self, limits: Limits) -> None:
+    def limits(self, limits: ResultLimits) -> None:
         self._limits = limits
         self._room = min(limits.characters, limits.tokens // MOST_PER_CHARACTER)
         """Characters that certainly fit."""

@@ -15,7 +15,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Raw, Struct
 
-from dragoman.content.budget import Limits, head_of, tail_of
+from dragoman.content.budget import ResultLimits, head_of, tail_of
 from dragoman.content.json_scan import Broken, TooIntricate, Walk, first_byte
 from dragoman.content.saving import Saver, handle_of
 from dragoman.content.shape import shape_of
@@ -54,7 +54,7 @@ class Spilled(Struct, frozen=True):
 class PieceStatistics:
     """Head, tail and counts of a text, collected from its pieces as they are written."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ResultLimits) -> None:
         self._head_bytes = _BYTES_PER_CHARACTER * limits.head_characters
         self._tail_bytes = _BYTES_PER_CHARACTER * limits.tail_characters
         self._limits = limits
@@ -98,7 +98,7 @@ def spill(
     pieces: Iterable[bytes],
     most_bytes: int,
     saver: Saver,
-    limits: Limits,
+    limits: ResultLimits,
     *,
     kind: Kind,
     owner: str = "",

@@ -30,7 +30,7 @@ _PROGRAM: Final = (
 )
 
 
-class Store:
+class ResultStore:
     def __init__(self, saver: Saver | None = None, *, seconds: float = SECONDS) -> None:
         self._saver = saver or Saver()
         self._seconds = seconds
@@ -88,4 +88,4 @@ def _answer(output: bytes) -> str:
     return answer["text"]
 
 
-__all__ = ["ANSWER_LIMIT", "BadQuestion", "NotSaved", "Store"]
+__all__ = ["ANSWER_LIMIT", "BadQuestion", "NotSaved", "ResultStore"]

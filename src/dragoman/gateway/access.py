@@ -20,7 +20,7 @@ from dragoman.interaction import LOCAL_CALLER, Caller
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request is refused with this status."""
 
     def __init__(self, status: int, reason: str, headers: Mapping[str, str] | None = None) -> None:
@@ -44,11 +44,11 @@ class KnownCaller(Struct, frozen=True):
         return f"{hashlib.sha256(msgspec.json.encode(self.selections)).hexdigest()[:16]} {self.caller.id}"
 
     def at(self, view: str) -> KnownCaller:
-        """The caller with the rights that it has in a view, or outside of every view; `Refused` if it may
-        not use the path."""
+        """The caller with the rights that it has in a view, or outside of every view; `RequestRefused` if it
+        may not use the path."""
         held = tuple(each for each in self.selections if each.hold_at(view))
         if self.selections and not held:
-            raise Refused(403, "the caller may only use the paths of its views")
+            raise RequestRefused(403, "the caller may only use the paths of its views")
         return self if held == self.selections else structs.replace(self, selections=held)
 
 
@@ -75,12 +75,12 @@ class Addresses(Struct, frozen=True):
         return cls(frozenset(hosts), frozenset(origins))
 
     def check(self, hosts: Collection[str], origins: Collection[str]) -> None:
-        """`Refused` for a request that names another host, or comes from another page: one that was made to
-        reach this machine by DNS rebinding, or by a page that a person has open."""
+        """`RequestRefused` for a request that names another host, or comes from another page: one that was made
+        to reach this machine by DNS rebinding, or by a page that a person has open."""
         if len(hosts) != 1 or next(iter(hosts)).lower() not in self.hosts:
-            raise Refused(421, "the header Host names another server")
+            raise RequestRefused(421, "the header Host names another server")
         if any(origin.lower() not in self.origins for origin in origins):
-            raise Refused(403, "the header Origin names a page that may not use this gateway")
+            raise RequestRefused(403, "the header Origin names a page that may not use this gateway")
 
 
 def is_loopback(host: str) -> bool:
@@ -89,7 +89,7 @@ def is_loopback(host: str) -> bool:
 
 
 Identify = Callable[[Collection[str]], Awaitable[KnownCaller]]
-"""The caller of a request, from its headers `Authorization`; raises `Refused` if there is none."""
+"""The caller of a request, from its headers `Authorization`; raises `RequestRefused` if there is none."""
 Verify = Callable[[str], Awaitable[KnownCaller | None]]
 """The caller that a token stands for; None if it stands for none."""
 
@@ -115,7 +115,7 @@ def with_token(*verifiers: Verify, challenge: str = "Bearer") -> Identify:
 
     async def identify(authorization: Collection[str]) -> KnownCaller:
         if len(authorization) != 1:
-            raise Refused(401, "one header Authorization with a bearer token is needed", headers)
+            raise RequestRefused(401, "one header Authorization with a bearer token is needed", headers)
         scheme, _, token = next(iter(authorization)).partition(" ")
         if scheme.lower() == "bearer":
             try:
@@ -124,7 +124,7 @@ def with_token(*verifiers: Verify, challenge: str = "Bearer") -> Identify:
                     if found is not None:
                         return found
             except Exception:  # border: whatever the check of a token raises admits no request
-                raise Refused(503, "tokens cannot be checked now") from None
-        raise Refused(401, "the bearer token is not valid", headers)
+                raise RequestRefused(503, "tokens cannot be checked now") from None
+        raise RequestRefused(401, "the bearer token is not valid", headers)
 
     return identify

@@ -24,7 +24,7 @@ from msgspec import Struct
 from dragoman.auth import pages
 from dragoman.cleaning import one_line
 from dragoman.errors import ConfigError
-from dragoman.gateway.access import Addresses, Identify, KnownCaller, Refused
+from dragoman.gateway.access import Addresses, Identify, KnownCaller, RequestRefused
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.http import StreamableHttp, read_message
 from dragoman.gateway.outbox import NotReading
@@ -184,7 +184,7 @@ class _HttpServer:
             try:
                 known = await self._options.identify(request.headers.getall("Authorization", []))
                 is_same = known.at(view) == caller
-            except Refused as refused:
+            except RequestRefused as refused:
                 is_same = refused.status == 503  # tokens cannot be checked now
             if not is_same and id(request) in self._requests:
                 disconnect(request, "its token is not valid any more")
@@ -199,7 +199,7 @@ class _HttpServer:
                 caller = known.at(view)
                 answer = methods.get(request.method)
                 if answer is None:
-                    raise Refused(405, "the method is not allowed", {"Allow": ", ".join(methods)})
+                    raise RequestRefused(405, "the method is not allowed", {"Allow": ", ".join(methods)})
                 try:
                     self._requests[id(request)] = (request, caller, view)
                     return await self._counted(answer, request, caller)
@@ -209,7 +209,7 @@ class _HttpServer:
                         self._gateway.disconnected(caller.caller, request[DISCONNECTED])
             except NotReading:
                 return web.Response(status=408)  # it is not sent: the connection has ended
-            except Refused as refused:
+            except RequestRefused as refused:
                 self._gateway.metrics.refused[refused.status] += 1
                 return web.json_response(
                     {"error": refused.reason}, status=refused.status, headers=refused.headers
@@ -220,9 +220,9 @@ class _HttpServer:
     async def _counted(self, answer: Answer, request: web.Request, known: KnownCaller) -> web.StreamResponse:
         caller = known.caller
         if self._is_draining:
-            raise Refused(503, "the gateway is about to end", {"Retry-After": "1"})
+            raise RequestRefused(503, "the gateway is about to end", {"Retry-After": "1"})
         if self._open[caller] >= REQUEST_LIMIT:
-            raise Refused(429, "too many requests are open", {"Retry-After": "1"})
+            raise RequestRefused(429, "too many requests are open", {"Retry-After": "1"})
         self._open[caller] += 1
         try:
             return await answer(request, known)
@@ -240,7 +240,7 @@ class _HttpServer:
             self.addresses.check(request.headers.getall("Host", []), origins)
             asked = await _page_request(request)
             answer = await self._gateway.callers.pages.answer(asked)
-        except Refused as refused:
+        except RequestRefused as refused:
             self._gateway.metrics.refused[refused.status] += 1
             answer = NOT_EXPECTED
         return pages.response(answer.body, answer.status, answer.headers)
@@ -282,7 +282,7 @@ async def _page_request(request: web.Request) -> PageRequest:
     token: str | None = None
     if request.method == "POST":
         if (request.content_length or FORM_LIMIT_BYTES) >= FORM_LIMIT_BYTES:
-            raise Refused(413, "the form is too large")
+            raise RequestRefused(413, "the form is too large")
         form = (await read_message(request)).decode("utf-8", "replace")
         token = dict(parse_qsl(form)).get(TOKEN, "")
     return PageRequest(sign_in, dict(request.cookies), token, "" if sign_in else str(request.rel_url))

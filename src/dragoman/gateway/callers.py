@@ -24,7 +24,7 @@ from dragoman.gateway.exposed import PREFIX
 from dragoman.gateway.settings import Selection
 from dragoman.gateway.sign_in_pages import CallerReturn, SignInPages
 from dragoman.gateway.store.accounts import SharedAccounts
-from dragoman.gateway.store.base import Store
+from dragoman.gateway.store.base import GatewayStore
 from dragoman.gateway.store.redis import RedisStore
 from dragoman.host import Host
 from dragoman.interaction import Caller
@@ -66,7 +66,7 @@ def check_names(configuration: Configuration, names: Collection[str]) -> None:
             check_takes_accounts(name, server.config)
 
 
-def accounts_in(store: Store | None) -> SharedAccounts | None:
+def accounts_in(store: GatewayStore | None) -> SharedAccounts | None:
     """Where accounts are, if not in the secret store of this machine: where replicas share them."""
     if not isinstance(store, RedisStore):
         return None

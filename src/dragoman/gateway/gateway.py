@@ -35,7 +35,7 @@ from dragoman.gateway.result_limit import ResultLimit
 from dragoman.gateway.settings import SEARCH_NAMES, View
 from dragoman.gateway.shared_audit import SharedAudit
 from dragoman.gateway.store.accounts import SharedAccounts
-from dragoman.gateway.store.base import Store
+from dragoman.gateway.store.base import GatewayStore
 from dragoman.gateway.store.redis import RedisStore
 from dragoman.gateway.store.sqlite import SqliteStore
 from dragoman.gateway.tool_search import FoundTools
@@ -68,7 +68,7 @@ class Gateway:
         *,
         plain_names: bool = False,
         views: Mapping[str, View] | None = None,
-        store: Store | None = None,
+        store: GatewayStore | None = None,
         callers: CallerHosts | None = None,
     ) -> None:
         """`questions`: the host's interaction and sampler. `plain_names`: see `exposed.py`. `store`: without
@@ -81,7 +81,7 @@ class Gateway:
             name: ResultLimit(view.result_tokens) for name, view in self.views.items() if view.result_tokens
         }
         """By view, of the results of calls."""
-        self.store: Store = store or SqliteStore()
+        self.store: GatewayStore = store or SqliteStore()
         if isinstance(self.store, SqliteStore):
             self.store.report = lambda problem: self.report(problem)
         if isinstance(store, RedisStore):

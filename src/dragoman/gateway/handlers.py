@@ -45,7 +45,7 @@ from dragoman.gateway.results import (
     uri_of,
     without_nulls,
 )
-from dragoman.gateway.tool_search import CALL, Question
+from dragoman.gateway.tool_search import CALL, SearchArguments
 from dragoman.protocol import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -203,7 +203,7 @@ class ClientHandlers:
     async def _call(self, request: ClientRequest) -> Result:
         asked = request.decode(_Call)
         if self._is_searched and asked.name == SEARCH:
-            return await self._search(_converted(Question, asked.arguments))
+            return await self._search(_converted(SearchArguments, asked.arguments))
         if self._is_searched and asked.name == CALL:
             asked = _converted(_Call, asked.arguments)
         tool = await self._gateway.find_tool(asked.name, self.view, self.own)
@@ -222,7 +222,7 @@ class ClientHandlers:
         data = {"code": "too-many-callers", "retryAfter": RETRY_SECONDS}
         return RequestError(INTERNAL_ERROR, f"{text}; {why}. Try again in a minute.", data)
 
-    async def _search(self, question: Question) -> Result:
+    async def _search(self, question: SearchArguments) -> Result:
         await self._count()
         connecting = [view.name for view in self._usable_servers() if is_connecting(view)]
         if connecting:

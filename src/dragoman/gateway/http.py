@@ -17,12 +17,12 @@ from msgspec import UNSET, Struct
 
 from dragoman.errors import StoreUnavailable
 from dragoman.gateway import headers as header_rules
-from dragoman.gateway.access import KnownCaller, Refused
+from dragoman.gateway.access import KnownCaller, RequestRefused
 from dragoman.gateway.callers import CallerServers
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.outbox import Outbox
 from dragoman.gateway.questions import replica_in
-from dragoman.gateway.sessions import Session, Sessions, no_session
+from dragoman.gateway.sessions import LegacySession, Sessions, no_session
 from dragoman.gateway.streams import event_stream, json_response, position_in
 from dragoman.protocol import (
     HEADER_MISMATCH,
@@ -82,7 +82,7 @@ class StreamableHttp:
         except RequestError as error:
             return _error(400, error.code_in("legacy"), error.message)
         if any(version not in LEGACY_REVISIONS for version in headers.version):
-            raise Refused(400, "the header MCP-Protocol-Version names an unknown revision")
+            raise RequestRefused(400, "the header MCP-Protocol-Version names an unknown revision")
         session_id = request.headers.get(header_rules.SESSION)
         if envelope.method == "initialize" and session_id is None:
             return await self._initialize(request, caller, message)
@@ -98,7 +98,7 @@ class StreamableHttp:
         finally:
             session.open_requests -= 1
 
-    async def _pass_on(self, session: Session, envelope: Envelope, message: bytes) -> None:
+    async def _pass_on(self, session: LegacySession, envelope: Envelope, message: bytes) -> None:
         """Passes a client's answer or cancellation to the replica where the call is, if it is not here."""
         is_reply, connection = envelope.method is UNSET, session.connection
         if is_reply and connection is not None and connection.is_waiting_for(_id_of(envelope)):
@@ -108,7 +108,7 @@ class StreamableHttp:
                 await self._sessions.pass_on(session, message)
             except StoreUnavailable as error:
                 if is_reply:
-                    raise Refused(503, str(error), {"Retry-After": "1"}) from None
+                    raise RequestRefused(503, str(error), {"Retry-After": "1"}) from None
 
     async def _modern(
         self,
@@ -150,7 +150,7 @@ class StreamableHttp:
         try:
             outbox = await replicas.forward(holder, caller, self._view, message, _id_of(envelope))
         except StoreUnavailable as error:
-            raise Refused(503, str(error), {"Retry-After": "1"}) from None
+            raise RequestRefused(503, str(error), {"Retry-After": "1"}) from None
         try:
             return await _answered(request, outbox, has_status=True)
         finally:
@@ -179,7 +179,7 @@ class StreamableHttp:
             return response
         except StoreUnavailable as error:
             await self._sessions.end(session)
-            raise Refused(503, f"no session can be opened: {error}", {"Retry-After": "1"}) from None
+            raise RequestRefused(503, f"no session can be opened: {error}", {"Retry-After": "1"}) from None
         finally:
             if session.connection is None or session.connection.session is None:  # it was refused
                 await self._sessions.end(session)
@@ -187,10 +187,10 @@ class StreamableHttp:
     async def get(self, request: web.Request, caller: KnownCaller) -> web.StreamResponse:
         accepts = request.headers.get("Accept", "*/*")
         if "text/event-stream" not in accepts and "*/*" not in accepts:
-            raise Refused(406, "a GET is answered with an event stream")
+            raise RequestRefused(406, "a GET is answered with an event stream")
         session_id = request.headers.get(header_rules.SESSION)
         if session_id is None:
-            raise Refused(405, "without a session there is no stream", {"Allow": "POST"})
+            raise RequestRefused(405, "without a session there is no stream", {"Allow": "POST"})
         session = await self._sessions.find(session_id, caller, self._view)
         lost = position_in(request.headers.get("Last-Event-ID", ""))
         if lost is not None:
@@ -205,14 +205,14 @@ class StreamableHttp:
                 session.stream = None
 
     async def _continued(
-        self, request: web.Request, session: Session, stream: str, number: int
+        self, request: web.Request, session: LegacySession, stream: str, number: int
     ) -> web.StreamResponse:
         """The rest of a stream whose connection was lost."""
         outbox = session.find_stream(stream)
         if outbox is None:
-            raise Refused(404, "there is no such stream any more")
+            raise RequestRefused(404, "there is no such stream any more")
         if not outbox.rewind(number):
-            raise Refused(404, "what follows this event is not kept any more")
+            raise RequestRefused(404, "what follows this event is not kept any more")
         async with event_stream(request, stream) as writer:
             outbox.rewind(number)
             await writer.write_all(outbox)
@@ -226,7 +226,7 @@ class StreamableHttp:
 
 
 async def _answered_in(
-    session: Session,
+    session: LegacySession,
     request: web.Request,
     message: bytes,
     request_id: MessageId,
@@ -286,19 +286,19 @@ async def read_message(request: web.Request) -> bytes:
         async with asyncio.timeout(BODY_SECONDS):
             return await request.read()
     except TimeoutError:
-        raise Refused(408, "the body took too long") from None
+        raise RequestRefused(408, "the body took too long") from None
     except web.HTTPRequestEntityTooLarge:
-        raise Refused(413, "the body is too large") from None
+        raise RequestRefused(413, "the body is too large") from None
     except web.RequestPayloadError:
-        raise Refused(400, "the body does not have the encoding that its headers state") from None
+        raise RequestRefused(400, "the body does not have the encoding that its headers state") from None
 
 
 def check_content(request: web.Request) -> None:
     if request.content_type != "application/json":
-        raise Refused(415, "the body must be application/json")
+        raise RequestRefused(415, "the body must be application/json")
     accepts = request.headers.get("Accept", "*/*")
     if not any(kind in accepts for kind in ("application/json", "text/event-stream", "*/*", "application/*")):
-        raise Refused(406, "replies are application/json or text/event-stream")
+        raise RequestRefused(406, "replies are application/json or text/event-stream")
 
 
 def _first(message: bytes) -> tuple[Envelope, bool]:

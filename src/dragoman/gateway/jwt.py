@@ -17,7 +17,7 @@ from joserfc.jwk import KeySet
 from dragoman.auth.assertions import SIGNING_ALGORITHMS, without_warnings
 from dragoman.auth.discovery import read_issuer
 from dragoman.auth.http import NetworkAccess, OAuthHttp
-from dragoman.auth.metadata import PROTECTED_RESOURCE, Rules
+from dragoman.auth.metadata import PROTECTED_RESOURCE, TrustRules
 from dragoman.gateway.access import KnownCaller
 from dragoman.gateway.settings import EVERYTHING, OAuthEntry
 from dragoman.interaction import Caller
@@ -66,7 +66,7 @@ class JwtVerifier:
             await self._read_keys()
 
     async def _read_keys(self) -> None:
-        issuer = await read_issuer(self._http, self._entry.issuer, Rules(needs_pkce=False))
+        issuer = await read_issuer(self._http, self._entry.issuer, TrustRules(needs_pkce=False))
         if issuer.jwks_uri is None:
             raise ValueError("the issuer publishes no keys")
         answer = await self._http.get(issuer.jwks_uri)

@@ -79,7 +79,7 @@ class Continue(Struct, tag=True):
     message: bytes
 
 
-class Output(Struct, tag=True):
+class ForwardedOutput(Struct, tag=True):
     """A message about a request that another replica has passed on; None at its end."""
 
     number: int
@@ -124,13 +124,13 @@ Content = (
     | ToSession
     | Continue
     | Page
-    | Output
+    | ForwardedOutput
     | Cancel
     | Present
 )
 
 
-class Message(Struct):
+class ReplicaMessage(Struct):
     sender: str
     content: Content
 
@@ -211,7 +211,7 @@ class Replicas:
                 self._start((sender, content.number), self._answer(sender, content))
             case Page():
                 self._start((sender, content.number), self._answer_page(sender, content))
-            case Output(number=number, message=message):
+            case ForwardedOutput(number=number, message=message):
                 self._put(number, message)
             case Cancel(number=number):
                 if (task := self._tasks.get((sender, number))) is not None:
@@ -229,7 +229,7 @@ class Replicas:
 
     async def send(self, content: Content, replica: str = "") -> int:
         """How many replicas get it: with a name, 0 if that one is gone."""
-        return await self._store.publish(_encoder.encode(Message(self.name, content)), replica)
+        return await self._store.publish(_encoder.encode(ReplicaMessage(self.name, content)), replica)
 
     def _send_soon(self, content: Content) -> None:
         async def send() -> None:
@@ -351,8 +351,8 @@ class Replicas:
             connection.receive(request.message, outbox.put, outbox.end)
             with contextlib.suppress(StoreUnavailable, NotReading):
                 while (message := await outbox.get()) is not None:
-                    await self.send(Output(request.number, message), sender)
-                await self.send(Output(request.number, None), sender)
+                    await self.send(ForwardedOutput(request.number, message), sender)
+                await self.send(ForwardedOutput(request.number, None), sender)
 
     # Pages of sign-ins that another replica knows.
 
@@ -375,24 +375,24 @@ class Replicas:
         if callers is not None:
             answer = await callers.pages.answer_here(page.asked)
             with contextlib.suppress(StoreUnavailable):
-                await self.send(Output(page.number, _encoder.encode(answer)), sender)
+                await self.send(ForwardedOutput(page.number, _encoder.encode(answer)), sender)
 
 
 def shared_reads(store: RedisStore) -> SharedReads:
     def announce(server: str) -> Awaitable[object]:
-        return store.publish(_encoder.encode(Message(store.replica, ReadsChanged(server))))
+        return store.publish(_encoder.encode(ReplicaMessage(store.replica, ReadsChanged(server))))
 
     return SharedReads(SharedStore(store.get_versioned, store.put, announce))
 
 
 def announcing(store: RedisStore) -> Callable[[str], Awaitable[object]]:
     """Notifies all replicas that the account of a key has changed."""
-    return lambda key: store.publish(_encoder.encode(Message(store.replica, AccountChanged(key))))
+    return lambda key: store.publish(_encoder.encode(ReplicaMessage(store.replica, AccountChanged(key))))
 
 
 _encoder: Final = msgspec.msgpack.Encoder()
 _page_decoder: Final = msgspec.msgpack.Decoder(PageAnswer)
-_decoder: Final = msgspec.msgpack.Decoder(Message)
+_decoder: Final = msgspec.msgpack.Decoder(ReplicaMessage)
 _grant_decoder: Final = msgspec.json.Decoder(tuple[GrantKey, str])
 
 

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET, Raw, structs
 
 from dragoman.calls.invoke import read_complete
-from dragoman.content.budget import Limits
+from dragoman.content.budget import ResultLimits
 from dragoman.content.media import Media
 from dragoman.content.prepare import Preparer
 from dragoman.content.result import Undecoded
@@ -32,7 +32,7 @@ class ResultLimit:
     def __init__(self, tokens: int) -> None:
         self._tokens = tokens
         self._reason = f"this gateway limits results to {tokens} tokens"
-        limits = Limits(characters=CHARACTERS_PER_TOKEN * tokens, tokens=tokens)
+        limits = ResultLimits(characters=CHARACTERS_PER_TOKEN * tokens, tokens=tokens)
         self._preparer = Preparer(Media(_NoSaver(self._reason)), limits=limits)
 
     async def applied(self, result: Result) -> Result:

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.errors import StoreUnavailable
-from dragoman.gateway.access import KnownCaller, Refused
+from dragoman.gateway.access import KnownCaller, RequestRefused
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.outbox import WAITING_BYTES, Outbox
 from dragoman.gateway.replicas import SessionChanged, ToSession
@@ -47,7 +47,7 @@ class StoredSession(Struct, frozen=True):
     subscribed: tuple[str, ...] = ()
 
 
-class Session:
+class LegacySession:
     """A client of the legacy era."""
 
     def __init__(self, session_id: str, caller: KnownCaller, view: str) -> None:
@@ -118,9 +118,9 @@ class Sessions:
         self._gateway = gateway
         self._store = gateway.store
         self._monotonic = monotonic
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, LegacySession] = {}
         """Those that were used here; those that were used last are at the end."""
-        self._lookups: dict[str, asyncio.Task[Session]] = {}
+        self._lookups: dict[str, asyncio.Task[LegacySession]] = {}
         self._refreshing: set[asyncio.Task[None]] = set()
         if gateway.replicas is not None:
             gateway.replicas.on_session = self._changed_elsewhere
@@ -129,16 +129,18 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    async def open(self, caller: KnownCaller, view: str) -> Session:
+    async def open(self, caller: KnownCaller, view: str) -> LegacySession:
         own = [each for each in self._sessions.values() if each.owner[0] == caller.caller]
         if len(own) >= SESSION_LIMIT:
             idle = next((each for each in own if each.is_idle), None)
             if idle is None:
-                raise Refused(503, "too many sessions are in use")
+                raise RequestRefused(503, "too many sessions are in use")
             await self.end(idle)
-        return await self._started(Session(secrets.token_urlsafe(24), caller, view), caller, None)
+        return await self._started(LegacySession(secrets.token_urlsafe(24), caller, view), caller, None)
 
-    async def _started(self, session: Session, caller: KnownCaller, client: Client | None) -> Session:
+    async def _started(
+        self, session: LegacySession, caller: KnownCaller, client: Client | None
+    ) -> LegacySession:
         self._sessions[session.id] = session
         session.last_used = self._monotonic()
         session.check_at = session.last_used + CHECK_SECONDS
@@ -148,18 +150,18 @@ class Sessions:
         return session
 
     async def _serve(
-        self, session: Session, caller: KnownCaller, client: Client | None, started: asyncio.Event
+        self, session: LegacySession, caller: KnownCaller, client: Client | None, started: asyncio.Event
     ) -> None:
         view = session.owner[1]
         async with self._gateway.client(caller, session.outbox.put, view, client) as session.connection:
             started.set()
             await session.ended.wait()
 
-    async def find(self, session_id: str | None, caller: KnownCaller, view: str) -> Session:
+    async def find(self, session_id: str | None, caller: KnownCaller, view: str) -> LegacySession:
         """The caller's session; `Refused` if there is none. Another caller's or view's is not there, nor
         one that was opened with other rights."""
         if session_id is None:
-            raise Refused(400, "the header Mcp-Session-Id is missing")
+            raise RequestRefused(400, "the header Mcp-Session-Id is missing")
         session = self._sessions.get(session_id)
         if session is not None and (session.caller, session.owner[1]) != (caller, view):
             raise no_session()
@@ -173,7 +175,7 @@ class Sessions:
 
     # The store.
 
-    async def _look_up_once(self, session_id: str, caller: KnownCaller, view: str) -> Session:
+    async def _look_up_once(self, session_id: str, caller: KnownCaller, view: str) -> LegacySession:
         """Requests that come at the same time share one lookup."""
         key = f"{caller.caller.id} {view} {session_id}"
         task = self._lookups.get(key)
@@ -182,14 +184,16 @@ class Sessions:
             task.add_done_callback(lambda _: self._lookups.pop(key, None))
         return await asyncio.shield(task)
 
-    async def _look_up(self, session_id: str, caller: KnownCaller, view: str) -> Session:
+    async def _look_up(self, session_id: str, caller: KnownCaller, view: str) -> LegacySession:
         """While the store does not answer, a session that is known here is served as it is known."""
         session = self._sessions.get(session_id)
         try:
             found = await self._store.get(_key(session_id), IDLE_SECONDS)
         except StoreUnavailable as error:
             if session is None:
-                raise Refused(503, f"sessions cannot be looked up: {error}", {"Retry-After": "1"}) from None
+                raise RequestRefused(
+                    503, f"sessions cannot be looked up: {error}", {"Retry-After": "1"}
+                ) from None
             return session
         if found is None:
             if session is not None:
@@ -199,11 +203,11 @@ class Sessions:
         if stored is None or (stored.caller, stored.view) != (caller.caller.id, view):
             raise no_session()
         if session is None:
-            session = await self._started(Session(session_id, caller, view), caller, stored.client)
+            session = await self._started(LegacySession(session_id, caller, view), caller, stored.client)
         await self._adopt(session, stored, found)
         return session
 
-    async def _adopt(self, session: Session, stored: StoredSession, found: bytes) -> None:
+    async def _adopt(self, session: LegacySession, stored: StoredSession, found: bytes) -> None:
         """Takes over what another replica, or the gateway before a new start, knew of the session."""
         session.check_at = self._monotonic() + CHECK_SECONDS
         connection = session.connection
@@ -215,7 +219,7 @@ class Sessions:
             session.saved = found
             await connection.set_subscribed(stored.subscribed)
 
-    async def save(self, session: Session) -> None:
+    async def save(self, session: LegacySession) -> None:
         """Stores the session if it has another state than the store has. Raises `StoreUnavailable`."""
         stored = session.stored()
         if stored and stored != session.saved and session.id in self._sessions:
@@ -228,7 +232,7 @@ class Sessions:
                 session.saved = b""
                 raise
 
-    async def pass_on(self, session: Session, message: bytes) -> None:
+    async def pass_on(self, session: LegacySession, message: bytes) -> None:
         """Gives a message of the client to the other replicas: one of them may be waiting for it."""
         if self._gateway.replicas is not None:
             await self._gateway.replicas.send(ToSession(session.id, session.caller.key, message))
@@ -240,13 +244,13 @@ class Sessions:
                 if session.stream is not None:  # no request may come here that would have it looked up
                     self._refresh(session)
 
-    def _refresh(self, session: Session) -> None:
+    def _refresh(self, session: LegacySession) -> None:
         task = asyncio.create_task(self._refreshed(session))
         self._refreshing.add(task)
         task.add_done_callback(self._refreshing.discard)
 
-    async def _refreshed(self, session: Session) -> None:
-        with contextlib.suppress(Refused):
+    async def _refreshed(self, session: LegacySession) -> None:
+        with contextlib.suppress(RequestRefused):
             await self._look_up_once(session.id, session.caller, session.owner[1])
 
     def _take(self, passed: ToSession) -> None:
@@ -256,7 +260,7 @@ class Sessions:
 
     # The end.
 
-    async def end(self, session: Session) -> None:
+    async def end(self, session: LegacySession) -> None:
         """Ends the session everywhere. Where the store does not answer, it ends there by itself, unused."""
         await self._forget(session)
         with contextlib.suppress(StoreUnavailable):
@@ -264,7 +268,7 @@ class Sessions:
             if self._gateway.replicas is not None and session.saved:
                 await self._gateway.replicas.send(SessionChanged(session.id))
 
-    async def _forget(self, session: Session) -> None:
+    async def _forget(self, session: LegacySession) -> None:
         """Ends the session here."""
         self._sessions.pop(session.id, None)
         session.outbox.end()
@@ -301,5 +305,5 @@ def _decoded(found: bytes) -> StoredSession | None:
         return None
 
 
-def no_session() -> Refused:
-    return Refused(404, "there is no such session; begin with initialize")
+def no_session() -> RequestRefused:
+    return RequestRefused(404, "there is no such session; begin with initialize")

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from dragoman.calls.audit import AuditLog, Entry, line_of
+from dragoman.calls.audit import AuditEntry, AuditLog, line_of
 from dragoman.cleaning import one_line
 from dragoman.errors import StoreUnavailable
 from dragoman.gateway.store.redis import RedisStore
@@ -57,7 +57,7 @@ class SharedAudit:
         self._wake = asyncio.Event()
         log.copy_to = self.put
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: AuditEntry) -> None:
         line = line_of(entry)
         self._lines.append(line)
         self._bytes += len(line)

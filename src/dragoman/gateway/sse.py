@@ -7,7 +7,7 @@ import secrets
 from aiohttp import web
 
 from dragoman.errors import StoreUnavailable
-from dragoman.gateway.access import KnownCaller, Refused
+from dragoman.gateway.access import KnownCaller, RequestRefused
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.http import check_content, read_message
 from dragoman.gateway.outbox import Outbox
@@ -42,7 +42,7 @@ class HttpWithSse:
         check_content(request)
         passed = ToSession(request.query.get("session", ""), caller.key, await read_message(request))
         if not self.take(passed) and not await self._passed_on(passed):
-            raise Refused(404, "there is no such session; open /sse first")
+            raise RequestRefused(404, "there is no such session; open /sse first")
         return web.Response(status=202, text="Accepted")
 
     def take(self, passed: ToSession) -> bool:
@@ -61,4 +61,4 @@ class HttpWithSse:
         try:
             return bool(await replicas.send(passed, holder))
         except StoreUnavailable as error:
-            raise Refused(503, str(error), {"Retry-After": "1"}) from None
+            raise RequestRefused(503, str(error), {"Retry-After": "1"}) from None

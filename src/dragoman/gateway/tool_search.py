@@ -21,7 +21,7 @@ from dragoman.gateway.results import listed_tool
 from dragoman.gateway.settings import View
 from dragoman.names import QualifiedName
 from dragoman.servers.status import ServerStatus
-from dragoman.toolbox import ADVICE, SEARCH, SEARCH_SCHEMA, Found, is_connecting, remarks
+from dragoman.toolbox import ADVICE, SEARCH, SEARCH_SCHEMA, SearchResult, is_connecting, remarks
 from dragoman.wire.server.service import Json
 
 CALL: Final = "call_tool"
@@ -50,7 +50,7 @@ _CALL_DEFINITION: Final[Json] = {
 }
 
 
-class Question(Struct):
+class SearchArguments(Struct):
     """The arguments of `tool_search`."""
 
     query: str
@@ -88,7 +88,7 @@ class FoundTools:
         }
         return [search, _CALL_DEFINITION]
 
-    async def search(self, question: Question, concerned: Iterable[ServerStatus]) -> str:
+    async def search(self, question: SearchArguments, concerned: Iterable[ServerStatus]) -> str:
         """What a client is answered. `concerned`: the servers that the caller may know of."""
         chosen = select(question.query, self._tools)
         if chosen is None:
@@ -101,14 +101,14 @@ class FoundTools:
             lines.append(f"No tool was found. {ADVICE} Servers: {enumerated(self._servers)}.")
         views = [view for view in concerned if question.server in (None, view.name)]
         failed = [view for view in views if view.status in ("failed", "needs-auth")]
-        found = Found(
+        found = SearchResult(
             unknown=() if chosen is None else chosen.unknown,
             connecting=tuple(view.name for view in views if is_connecting(view)),
             failed={view.name: view.reason or "" for view in failed},
         )
         return "\n".join([*lines, *remarks(found)])
 
-    def _rank(self, question: Question) -> list[Tool]:
+    def _rank(self, question: SearchArguments) -> list[Tool]:
         if self._index is None:
             self._index = Index(self._tools)
         limit = max(1, int(question.max_results))

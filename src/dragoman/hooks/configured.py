@@ -22,16 +22,16 @@ from msgspec import Struct
 
 from dragoman.cleaning import one_line
 from dragoman.config.expand import expand_entry, variables_in
-from dragoman.config.files import Part, Problems
+from dragoman.config.files import FileSettings, Problems
 from dragoman.errors import ConfigError
 from dragoman.hooks import matchers
 from dragoman.hooks.declared import (
     LONGEST_TIMEOUT_SECONDS,
     TIMEOUT_SECONDS,
-    Command,
+    CommandHook,
     Hook,
     Post,
-    Unusable,
+    UnusableHook,
     name_of_command,
 )
 from dragoman.hooks.events import EVENTS
@@ -57,7 +57,7 @@ class Configured(Struct, frozen=True):
     problems: tuple[str, ...]
 
 
-def from_parts(parts: Iterable[Part], environ: Mapping[str, str] = os.environ) -> Configured:
+def from_parts(parts: Iterable[FileSettings], environ: Mapping[str, str] = os.environ) -> Configured:
     """The hooks of all files. `environ`: the variables that headers may use."""
     hooks: list[Hook] = []
     problems: list[str] = []
@@ -74,7 +74,7 @@ class _Wrong(Exception):
 
 
 class _Reader:
-    def __init__(self, part: Part, environ: Mapping[str, str]) -> None:
+    def __init__(self, part: FileSettings, environ: Mapping[str, str]) -> None:
         self._part = part
         self._environ = environ
         self._path = part.path or Path(part.source)
@@ -146,7 +146,7 @@ class _Reader:
             self._complain(place, f"hooks: {event}: {wrong}" + ("" if blocks else "; the hook is left out"))
             if not blocks:
                 return
-            what, name = Unusable(f"it cannot be used: {wrong}"), _NAMELESS
+            what, name = UnusableHook(f"it cannot be used: {wrong}"), _NAMELESS
         self._unknown(fields, _ENTRY_KEYS, place)
         yield Hook(
             event=event,
@@ -158,7 +158,7 @@ class _Reader:
             is_managed=self._is_managed,
         )
 
-    def _what(self, fields: Mapping[str, Any]) -> tuple[Command | Post, str]:
+    def _what(self, fields: Mapping[str, Any]) -> tuple[CommandHook | Post, str]:
         if fields.get("if") is not None:
             raise _Wrong(_CONDITION)
         kind = fields.get("type", "http" if "url" in fields else "command")
@@ -167,7 +167,7 @@ class _Reader:
             command = fields.get("command")
             if not isinstance(command, str) or not command.strip():
                 raise _Wrong('a hook of type command needs a "command"')
-            return Command(_for_shell(fields.get("shell"), command)), name_of_command(command)
+            return CommandHook(_for_shell(fields.get("shell"), command)), name_of_command(command)
         if kind == "http":
             return self._post(fields)
         raise _Wrong(f"hooks of type {one_line(str(kind), 40)} cannot be used, only command and http")
@@ -218,7 +218,7 @@ class _Reader:
         if self._is_managed:
             yield Hook(
                 event=event,
-                what=Unusable(reason),
+                what=UnusableHook(reason),
                 name=f"{_NAMELESS} (the administrator's)",
                 blocks_on_error=True,
                 is_managed=True,

@@ -26,7 +26,7 @@ HookFunction = Callable[[HookInput], HookOutput | Awaitable[HookOutput]]
 """A function or coroutine function: takes what a command gets as JSON, returns what a command prints."""
 
 
-class Command(Struct, frozen=True):
+class CommandHook(Struct, frozen=True):
     """Run by the shell, as the person wrote it."""
 
     command: str
@@ -50,7 +50,7 @@ class Function(Struct, frozen=True):
     function: HookFunction
 
 
-class Unusable(Struct, frozen=True):
+class UnusableHook(Struct, frozen=True):
     """Takes the place of a hook that is to block and cannot be understood."""
 
     reason: str
@@ -60,7 +60,7 @@ class Hook(Struct, frozen=True, kw_only=True):
     """One hook; made by `hook`, or read from a settings file."""
 
     event: str
-    what: Command | Post | Function | Unusable
+    what: CommandHook | Post | Function | UnusableHook
     name: str
     """As shown to people and models."""
     matches: matchers.Matcher = matchers.EVERYTHING

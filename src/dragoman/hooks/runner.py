@@ -22,7 +22,7 @@ from msgspec import structs
 from dragoman.cleaning import one_line
 from dragoman.errors import ConfigError
 from dragoman.hooks import commands, verdicts
-from dragoman.hooks.declared import Command, Function, Hook, HookInput, Post, Unusable
+from dragoman.hooks.declared import CommandHook, Function, Hook, HookInput, Post, UnusableHook
 from dragoman.hooks.http import HttpHookFailure, HttpHooks
 from dragoman.hooks.verdicts import HookAnswer
 from dragoman.json_values import copied
@@ -147,11 +147,11 @@ class Runner:
                 return _read(hook, cast("Mapping[str, Any]", output))
             return _Work(number, hook, lambda: self._awaited(hook, output), output)
         match what:
-            case Command():
+            case CommandHook():
                 return _Work(number, hook, lambda: self._command(hook, what, event_input))
             case Post():
                 return _Work(number, hook, lambda: self._post(hook, what, event_input))
-            case Unusable(reason):
+            case UnusableHook(reason):
                 return _failure(hook, reason)
 
     async def _together(self, works: Sequence[_Work]) -> dict[int, HookAnswer]:
@@ -210,7 +210,7 @@ class Runner:
             return _read(hook, cast("Mapping[str, Any] | None", result)) or HookAnswer(hook=hook.name)
         return _failure(hook, f"it returned {type(result).__name__}, not a dict or None")
 
-    async def _command(self, hook: Hook, what: Command, event_input: EventInput) -> HookAnswer:
+    async def _command(self, hook: Hook, what: CommandHook, event_input: EventInput) -> HookAnswer:
         given = event_input.as_json
         try:
             env = commands.environment(self._environ, self._facts(event_input))

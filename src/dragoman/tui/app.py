@@ -185,7 +185,7 @@ class ConversationApp(App[int]):
         else:
             self.start(self._run_command(line))
 
-    async def _run_command(self, line: commands.Line) -> None:
+    async def _run_command(self, line: commands.CommandLine) -> None:
         try:
             await commands.run(self, line)
         except DragomanError as error:

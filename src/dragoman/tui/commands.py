@@ -13,7 +13,7 @@ from dragoman.catalog.commands import read_arguments
 from dragoman.catalog.prompts import PromptResult
 from dragoman.cleaning import one_line
 from dragoman.host import Host
-from dragoman.tui.completion import Choice, find_prompt
+from dragoman.tui.completion import CompletionItem, find_prompt
 
 if TYPE_CHECKING:
     from dragoman.tui.app import ConversationApp
@@ -30,26 +30,26 @@ COMMANDS: Final = {
     "copy": "copy the last answer as it was written",
     "exit": "end (or Ctrl-D)",
 }
-CHOICES: Final = tuple(Choice(name, about) for name, about in COMMANDS.items())
+CHOICES: Final = tuple(CompletionItem(name, about) for name, about in COMMANDS.items())
 _COMMAND: Final = re.compile(r"/[^\s/]+(\s|$)")
 
 
-class Line(Struct, frozen=True):
+class CommandLine(Struct, frozen=True):
     """A command as it was typed."""
 
     name: str
     rest: str
 
 
-def parse(text: str) -> Line | None:
+def parse(text: str) -> CommandLine | None:
     """The command in a text; None for a message, such as one that begins with a path."""
     if not _COMMAND.match(text):
         return None
     name, _, rest = text.removeprefix("/").partition(" ")
-    return Line(name.strip(), rest.strip())
+    return CommandLine(name.strip(), rest.strip())
 
 
-async def run(app: ConversationApp, line: Line) -> None:
+async def run(app: ConversationApp, line: CommandLine) -> None:
     """Does what the command says. Raises `DragomanError`."""
     match line.name:
         case "help":
@@ -122,7 +122,7 @@ def _choose_model(app: ConversationApp, spec: str) -> None:
     control.change(structs.replace(control.options, model=model, resume=control.transcript_id))
 
 
-async def _run_prompt(app: ConversationApp, line: Line) -> None:
+async def _run_prompt(app: ConversationApp, line: CommandLine) -> None:
     message = await prompt_message(app.host, line)
     if message is None:
         app.note(f"There is no command /{one_line(line.name, 80)}. /help lists them.", is_problem=True)
@@ -130,7 +130,7 @@ async def _run_prompt(app: ConversationApp, line: Line) -> None:
         app.control.send(message)
 
 
-async def prompt_message(host: Host, line: Line) -> Message | None:
+async def prompt_message(host: Host, line: CommandLine) -> Message | None:
     """The text of a server's prompt; None if there is no such prompt. Raises `DragomanError`."""
     prompt = await find_prompt(host, line.name)
     if prompt is None:

@@ -27,7 +27,7 @@ _COMMAND: Final = re.compile(r"^/(\S*)$")
 _ARGUMENT: Final = re.compile(r"^/(\S+) (?:.*\s)?(\S*)$")
 
 
-class Wanted(Struct, frozen=True):
+class CompletionRequest(Struct, frozen=True):
     """What is to be completed."""
 
     kind: Literal["command", "argument", "mention"]
@@ -37,7 +37,7 @@ class Wanted(Struct, frozen=True):
     """With an argument: the command that it is for."""
 
 
-class Choice(Struct, frozen=True):
+class CompletionItem(Struct, frozen=True):
     """One completion."""
 
     text: str
@@ -47,20 +47,20 @@ class Choice(Struct, frozen=True):
     """False for a folder, behind which something else follows."""
 
 
-def wanted_at(before: str) -> Wanted | None:
+def wanted_at(before: str) -> CompletionRequest | None:
     """What the text before the cursor asks for; None if nothing is completed there."""
     if found := _MENTION.search(before):
-        return Wanted("mention", found[1])
+        return CompletionRequest("mention", found[1])
     if "\n" in before:
         return None
     if found := _COMMAND.match(before):
-        return Wanted("command", found[1])
+        return CompletionRequest("command", found[1])
     if found := _ARGUMENT.match(before):
-        return Wanted("argument", found[2], found[1])
+        return CompletionRequest("argument", found[2], found[1])
     return None
 
 
-def fitting(word: str, choices: Iterable[Choice]) -> list[Choice]:
+def fitting(word: str, choices: Iterable[CompletionItem]) -> list[CompletionItem]:
     """Those that begin with the word, then those that contain it."""
     folded = word.lower()
     safe = [choice for choice in choices if is_safe(choice.text)]
@@ -74,12 +74,12 @@ def prompt_command(prompt: Prompt) -> str:
 
 
 class Completer:
-    def __init__(self, host: Host, folder: Path, commands: Sequence[Choice]) -> None:
+    def __init__(self, host: Host, folder: Path, commands: Sequence[CompletionItem]) -> None:
         self._host = host
         self._folder = folder
         self._commands = commands
 
-    async def choices(self, wanted: Wanted) -> list[Choice]:
+    async def choices(self, wanted: CompletionRequest) -> list[CompletionItem]:
         match wanted.kind:
             case "command":
                 return fitting(wanted.word, [*self._commands, *await self._prompts()])
@@ -89,34 +89,36 @@ class Completer:
                 files = await asyncio.to_thread(files_at, self._folder, wanted.word)
                 return [*files, *fitting(wanted.word, await self._resources())][:LIMIT]
 
-    async def _prompts(self) -> list[Choice]:
+    async def _prompts(self) -> list[CompletionItem]:
         found = await self._host.prompts.list()
-        return [Choice(prompt_command(each), one_line(each.description, 80)) for each in found.items]
+        return [CompletionItem(prompt_command(each), one_line(each.description, 80)) for each in found.items]
 
-    async def _resources(self) -> list[Choice]:
+    async def _resources(self) -> list[CompletionItem]:
         found = await self._host.resources.list()
         return [
-            Choice(f"{each.server}:{each.uri}", one_line(each.title or each.name, 60)) for each in found.items
+            CompletionItem(f"{each.server}:{each.uri}", one_line(each.title or each.name, 60))
+            for each in found.items
         ]
 
-    async def _arguments(self, wanted: Wanted) -> list[Choice]:
+    async def _arguments(self, wanted: CompletionRequest) -> list[CompletionItem]:
         if wanted.command == "mcp":
-            servers = [Choice(name, view.status) for name, view in self._host.servers.items()]
-            return [*(Choice(word) for word in ("enable", "disable", "reconnect", "all")), *servers]
+            servers = [CompletionItem(name, view.status) for name, view in self._host.servers.items()]
+            return [*(CompletionItem(word) for word in ("enable", "disable", "reconnect", "all")), *servers]
         prompt = await find_prompt(self._host, wanted.command)
         if prompt is None or not prompt.arguments:
             return []
         name, given, value = wanted.word.partition("=")
         if not given:
             return [
-                Choice(f"{each.name}=", one_line(each.description, 80), False) for each in prompt.arguments
+                CompletionItem(f"{each.name}=", one_line(each.description, 80), False)
+                for each in prompt.arguments
             ]
         try:
             async with asyncio.timeout(SERVER_SECONDS):
                 found = await self._host.prompts.complete(prompt.name, name, value)
         except (DragomanError, TimeoutError):
             return []
-        return [Choice(f"{name}={_quoted(each)}") for each in found.values]
+        return [CompletionItem(f"{name}={_quoted(each)}") for each in found.values]
 
 
 def _quoted(value: str) -> str:
@@ -131,7 +133,7 @@ async def find_prompt(host: Host, command: str) -> Prompt | None:
     return None
 
 
-def files_at(folder: Path, word: str) -> list[Choice]:
+def files_at(folder: Path, word: str) -> list[CompletionItem]:
     """Files and folders that the word is the beginning of; those with a dot only if the word has it."""
     base, _, beginning = word.rpartition("/")
     begin = f"{base}/" if base or word.startswith("/") else ""
@@ -139,12 +141,12 @@ def files_at(folder: Path, word: str) -> list[Choice]:
         entries = sorted((folder / Path(begin).expanduser()).iterdir(), key=lambda path: path.name)
     except OSError:
         return []
-    found: list[Choice] = []
+    found: list[CompletionItem] = []
     for path in entries:
         is_hidden = path.name.startswith(".") and not beginning.startswith(".")
         if path.name.lower().startswith(beginning.lower()) and not is_hidden and is_safe(path.name):
             is_folder = path.is_dir()
-            found.append(Choice(f"{begin}{path.name}{'/' if is_folder else ''}", "", not is_folder))
+            found.append(CompletionItem(f"{begin}{path.name}{'/' if is_folder else ''}", "", not is_folder))
         if len(found) == LIMIT:
             break
     return found

@@ -11,7 +11,7 @@ from textual.widgets.option_list import Option
 
 from dragoman.cleaning import one_line
 from dragoman.errors import DragomanError
-from dragoman.tui.completion import Choice, Completer, Wanted, wanted_at
+from dragoman.tui.completion import Completer, CompletionItem, CompletionRequest, wanted_at
 from dragoman.tui.prompt import Prompt
 
 PAUSE_SECONDS: Final = 0.05
@@ -24,8 +24,8 @@ class CompletionList(OptionList, can_focus=False):
     def __init__(self, completer: Completer) -> None:
         super().__init__(id="completions", compact=True, markup=False)
         self._completer = completer
-        self._choices: list[Choice] = []
-        self._wanted: Wanted | None = None
+        self._choices: list[CompletionItem] = []
+        self._wanted: CompletionRequest | None = None
         self._looking: asyncio.Task[None] | None = None
 
     def follow(self, prompt: Prompt) -> None:
@@ -36,7 +36,7 @@ class CompletionList(OptionList, can_focus=False):
 
     async def _look(self, prompt: Prompt) -> None:
         wanted = wanted_at(prompt.before_cursor)
-        choices: list[Choice] = []
+        choices: list[CompletionItem] = []
         if wanted is not None:
             await asyncio.sleep(PAUSE_SECONDS)
             try:
@@ -47,7 +47,7 @@ class CompletionList(OptionList, can_focus=False):
                 choices = []
         self._show(prompt, wanted, choices)
 
-    def _show(self, prompt: Prompt, wanted: Wanted | None, choices: list[Choice]) -> None:
+    def _show(self, prompt: Prompt, wanted: CompletionRequest | None, choices: list[CompletionItem]) -> None:
         self._wanted, self._choices = wanted, choices
         prompt.is_completing = self.display = bool(choices)
         self.clear_options()
@@ -76,5 +76,5 @@ class CompletionList(OptionList, can_focus=False):
             self._looking.cancel()
 
 
-def _row(choice: Choice, width: int) -> Content:
+def _row(choice: CompletionItem, width: int) -> Content:
     return Content.assemble((f"{one_line(choice.text, 100):<{width}}", "bold"), (f"  {choice.about}", "dim"))

@@ -38,7 +38,7 @@ class Status(Struct, frozen=True, kw_only=True):
         return self.context_tokens / self.context_limit if self.context_limit else 0.0
 
 
-class Part(Struct, frozen=True):
+class StatusPart(Struct, frozen=True):
     text: str
     style: str = ""
     rank: int = 0
@@ -59,15 +59,15 @@ def status_text(status: Status, width: int) -> Content:
     return _joined(parts, separator).truncate(width, ellipsis=True)
 
 
-def _joined(parts: Iterable[Part], separator: str) -> Content:
+def _joined(parts: Iterable[StatusPart], separator: str) -> Content:
     return Content.styled(separator, "dim").join([Content.styled(part.text, part.style) for part in parts])
 
 
-def _length(parts: Collection[Part], separator: str) -> int:
+def _length(parts: Collection[StatusPart], separator: str) -> int:
     return sum(cell_len(part.text) for part in parts) + len(separator) * (len(parts) - 1)
 
 
-def _parts(status: Status) -> list[Part]:
+def _parts(status: Status) -> list[StatusPart]:
     model = one_line(status.model, 40)
     loading = "" if status.is_ready else " (loading)"
     share = status.context_share
@@ -76,24 +76,24 @@ def _parts(status: Status) -> list[Part]:
     usage = status.usage
     cost = "" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
     return [
-        Part(model + loading, "bold", 3, model.partition(":")[2] + loading),
-        Part(
+        StatusPart(model + loading, "bold", 3, model.partition(":")[2] + loading),
+        StatusPart(
             f"{meter(share)} {percent}" if percent else "",
             "bold $text-warning" if is_near else "",
             0,
             percent,
         ),
-        Part(f"{short(usage.input_tokens)} in {short(usage.output_tokens)} out", "", 4),
-        Part(cost, "", 2),
-        Part(f"mode {status.mode}", "", 1, status.mode),
+        StatusPart(f"{short(usage.input_tokens)} in {short(usage.output_tokens)} out", "", 4),
+        StatusPart(cost, "", 2),
+        StatusPart(f"mode {status.mode}", "", 1, status.mode),
         *_server_parts(status.servers),
     ]
 
 
-def _server_parts(servers: Iterable[ServerStatus]) -> list[Part]:
+def _server_parts(servers: Iterable[ServerStatus]) -> list[StatusPart]:
     counts = Counter(view.status for view in servers)
     if not counts:
-        return [Part("no servers", "", 6)]
+        return [StatusPart("no servers", "", 6)]
     connected = f"{counts['connected']}/{counts.total() - counts['disabled']} servers"
     wrong = [
         f"{count} {words}"
@@ -105,7 +105,7 @@ def _server_parts(servers: Iterable[ServerStatus]) -> list[Part]:
         if count
     ]
     return [
-        Part(", ".join([connected, *wrong]), "bold $text-error" if counts["failed"] else "", 1),
+        StatusPart(", ".join([connected, *wrong]), "bold $text-error" if counts["failed"] else "", 1),
     ]
 
 

@@ -25,7 +25,7 @@ from dragoman.agent.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
-from dragoman.agent.loop import LIMITS, Conversation, Limits
+from dragoman.agent.loop import LIMITS, Conversation, LoopLimits
 from dragoman.errors import ConnectionLost, ModelUnavailable
 from dragoman.testing import InMemoryServer
 from dragoman.testing.model import Calls, Says, ScriptedModel
@@ -67,7 +67,7 @@ class Desk:
 
     @asynccontextmanager
     async def talking(
-        self, *script: Any, limits: Limits = LIMITS, mode: Any = "bypassPermissions"
+        self, *script: Any, limits: LoopLimits = LIMITS, mode: Any = "bypassPermissions"
     ) -> AsyncIterator[tuple[Conversation, ScriptedModel]]:
         model = ScriptedModel(*script)
         async with Host({"desk": self.server}, permission_mode=mode) as host:
@@ -185,7 +185,7 @@ async def test_a_message_that_is_queued_is_given_along_with_the_next_results(des
 
 async def test_a_model_that_repeats_itself_is_told_so_and_stopped(desk: Desk):
     again = [Calls("mcp__desk__add", {"a": 1, "b": 1})] * 5
-    async with desk.talking(*again, limits=Limits(max_turns=5)) as (talk, _):
+    async with desk.talking(*again, limits=LoopLimits(max_turns=5)) as (talk, _):
         reply = await talk.run("go")
     assert (reply.stopped_by, reply.turns) == ("max-turns", 5)
     given = [text for message in talk.history for _, text in _returns(message)]
@@ -220,7 +220,7 @@ async def test_a_refused_key_is_not_tried_again_and_says_what_to_do(desk: Desk):
 
 async def test_a_full_context_is_summarized_before_the_next_request(desk: Desk):
     script = ["long " * 200, "they greeted", "and on"]
-    async with desk.talking(*script, limits=Limits(context_tokens=300)) as (talk, model):
+    async with desk.talking(*script, limits=LoopLimits(context_tokens=300)) as (talk, model):
         await talk.run("hello")
         assert (await talk.run("what next?", desk.events.append)).text == "and on"
     assert model.requests[1][-1].parts[0].content == SUMMARIZE

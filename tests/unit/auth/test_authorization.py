@@ -7,7 +7,7 @@ import pytest
 from dragoman.auth.authorization import answer_in, begin, code_in, is_for, scopes_to_request
 from dragoman.auth.errors import Refused, Rejected
 from dragoman.auth.metadata import AuthServer
-from dragoman.auth.tokens import Account, Client
+from dragoman.auth.tokens import Account, OAuthClient
 
 pytestmark = pytest.mark.requirement("AUT-1")
 
@@ -17,7 +17,9 @@ BACK = "http://127.0.0.1:5/callback"
 
 def account(endpoint: str | None = f"{AS}/authorize", **more: bool) -> Account:
     server = AuthServer(AS, token_endpoint=f"{AS}/token", authorization_endpoint=endpoint)
-    return Account(resource="https://a.example/mcp", auth_server=server, client=Client("me & you"), **more)
+    return Account(
+        resource="https://a.example/mcp", auth_server=server, client=OAuthClient("me & you"), **more
+    )
 
 
 def asked(url: str) -> dict[str, str]:

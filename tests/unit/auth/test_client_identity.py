@@ -13,7 +13,7 @@ from dragoman.auth.http import Answer
 from dragoman.auth.metadata import AuthServer
 from dragoman.auth.registration import ConfiguredClient, RegistrationRequest, identify
 from dragoman.auth.token_endpoint import choose_auth_method, client_authentication, request_token
-from dragoman.auth.tokens import Client
+from dragoman.auth.tokens import OAuthClient
 
 pytestmark = pytest.mark.requirement("AUT-1")
 
@@ -50,7 +50,7 @@ NOTHING = ConfiguredClient()
 
 async def identified(
     http: Http, at: AuthServer, configured: Any = NOTHING, known: Any = None, back: str = BACK
-) -> Client:
+) -> OAuthClient:
     return await identify(http, at, configured, known, RegistrationRequest(back, ("read",)))  # pyright: ignore
 
 
@@ -61,7 +61,7 @@ async def test_a_configured_client_comes_first():
     http = Http()
     configured = ConfiguredClient("me", "s", "https://me.example/client.json")
     at = server("client_secret_post", takes_client_documents=True, **REGISTERS)
-    assert await identified(http, at, configured) == Client("me", "s", "client_secret_post")
+    assert await identified(http, at, configured) == OAuthClient("me", "s", "client_secret_post")
     assert http.sent == []
 
 
@@ -69,12 +69,12 @@ async def test_then_a_client_document_if_the_server_takes_them():
     configured = ConfiguredClient(metadata_url="https://me.example/client.json")
     http = Http((201, {"client_id": "c"}))
     found = await identified(http, server(takes_client_documents=True, **REGISTERS), configured)
-    assert found == Client("https://me.example/client.json")
+    assert found == OAuthClient("https://me.example/client.json")
     assert (await identified(http, server(**REGISTERS), configured)).client_id == "c"
 
 
 async def test_then_the_known_registration_with_the_same_redirect_uri():
-    known = Client("before", redirect_uri=BACK, is_registered=True)
+    known = OAuthClient("before", redirect_uri=BACK, is_registered=True)
     http = Http((201, {"client_id": "new"}))
     assert await identified(http, server(**REGISTERS), known=known) == known
     assert http.sent == []
@@ -106,23 +106,23 @@ async def test_what_a_registration_contains():
     ]
 
 
-REPLIES: list[tuple[int, Any, Client | type[Exception]]] = [
-    (201, {"client_id": "c"}, Client("c", None, "none", BACK, is_registered=True)),
-    (200, {"client_id": "c", "client_secret": "s"}, Client("c", None, "none", BACK, is_registered=True)),
+REPLIES: list[tuple[int, Any, OAuthClient | type[Exception]]] = [
+    (201, {"client_id": "c"}, OAuthClient("c", None, "none", BACK, is_registered=True)),
+    (200, {"client_id": "c", "client_secret": "s"}, OAuthClient("c", None, "none", BACK, is_registered=True)),
     (
         201,
         {"client_id": "c", "client_secret": "s", "token_endpoint_auth_method": "client_secret_post"},
-        Client("c", "s", "client_secret_post", BACK, is_registered=True),
+        OAuthClient("c", "s", "client_secret_post", BACK, is_registered=True),
     ),
     (
         201,
         {"client_id": "c", "client_secret_expires_at": 5},
-        Client("c", None, "none", BACK, 5.0, is_registered=True),
+        OAuthClient("c", None, "none", BACK, 5.0, is_registered=True),
     ),
     (
         201,
         {"client_id": "c", "client_secret_expires_at": 0},
-        Client("c", None, "none", BACK, is_registered=True),
+        OAuthClient("c", None, "none", BACK, is_registered=True),
     ),
     (201, {"client_id": ""}, Refused),
     (201, {"client_id": "c" * 5000}, Refused),
@@ -137,7 +137,7 @@ REPLIES: list[tuple[int, Any, Client | type[Exception]]] = [
 @pytest.mark.parametrize(("status", "reply", "expected"), REPLIES)
 async def test_the_answer_to_a_registration(status: int, reply: Any, expected: Any):
     http = Http((status, reply))
-    if isinstance(expected, Client):
+    if isinstance(expected, OAuthClient):
         found = await identified(http, server(**REGISTERS))
         assert structs.replace(found, scopes=()) == expected
     else:
@@ -173,17 +173,17 @@ def test_how_a_client_authenticates(supported, has_secret: bool, preferred: str 
 
 
 def test_basic_authentication_escapes_both_parts():
-    fields, headers = client_authentication(Client("a:b c+é", "p%/:?& ü", "client_secret_basic"))
+    fields, headers = client_authentication(OAuthClient("a:b c+é", "p%/:?& ü", "client_secret_basic"))
     pair = base64.b64decode(headers["Authorization"].removeprefix("Basic ")).decode()
     assert (fields, pair) == ({}, "a%3Ab%20c%2B%C3%A9:p%25%2F%3A%3F%26%20%C3%BC")
 
 
 def test_the_other_ways_to_authenticate():
-    assert client_authentication(Client("c", "s", "client_secret_post")) == (
+    assert client_authentication(OAuthClient("c", "s", "client_secret_post")) == (
         {"client_id": "c", "client_secret": "s"},
         {},
     )
-    assert client_authentication(Client("c", "s", "none")) == ({"client_id": "c"}, {})
+    assert client_authentication(OAuthClient("c", "s", "none")) == ({"client_id": "c"}, {})
 
 
 @pytest.mark.parametrize(

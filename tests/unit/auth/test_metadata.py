@@ -6,7 +6,7 @@ from dragoman.auth.errors import Refused
 from dragoman.auth.metadata import (
     SERVER_LIMIT,
     AuthServer,
-    Rules,
+    TrustRules,
     canonical_resource,
     check_pkce,
     check_resource,
@@ -157,7 +157,7 @@ DOCUMENT = {"issuer": A, "token_endpoint": f"{A}/token"}
 
 
 def test_the_smallest_document():
-    assert read_auth_server(DOCUMENT, expected_issuer=A, rules=Rules()) == AuthServer(
+    assert read_auth_server(DOCUMENT, expected_issuer=A, rules=TrustRules()) == AuthServer(
         A, token_endpoint=f"{A}/token"
     )
 
@@ -176,7 +176,7 @@ def test_fields_of_another_type_count_as_not_there():
     ]
     for odd in (5, "x", {}, None):
         document = {**DOCUMENT, **dict.fromkeys(names, odd)}
-        found = read_auth_server(document, expected_issuer=A, rules=Rules())
+        found = read_auth_server(document, expected_issuer=A, rules=TrustRules())
         assert found.scopes in ((), ("x",))
         assert (found.challenge_methods, found.takes_client_documents, found.sends_issuer) == (
             None,
@@ -205,13 +205,13 @@ def test_fields_of_another_type_count_as_not_there():
 )
 def test_documents_of_an_authorization_server_that_are_refused(changes: dict[str, Any], cause: str):
     with pytest.raises(Refused) as caught:
-        read_auth_server({**DOCUMENT, **changes}, expected_issuer=A, rules=Rules())
+        read_auth_server({**DOCUMENT, **changes}, expected_issuer=A, rules=TrustRules())
     assert caught.value.cause == cause
 
 
 def test_origins_of_endpoints_that_the_entry_names_are_allowed():
     document = {**DOCUMENT, "token_endpoint": "https://b.example/token"}
-    rules = Rules(endpoint_origins=frozenset({"https://b.example"}))
+    rules = TrustRules(endpoint_origins=frozenset({"https://b.example"}))
     assert (
         read_auth_server(document, expected_issuer=A, rules=rules).token_endpoint == "https://b.example/token"
     )
@@ -220,15 +220,15 @@ def test_origins_of_endpoints_that_the_entry_names_are_allowed():
 def test_known_origins_of_endpoints_are_allowed():
     google = "https://accounts.google.com"
     document = {"issuer": google, "token_endpoint": "https://oauth2.googleapis.com/token"}
-    assert read_auth_server(document, expected_issuer=google, rules=Rules()).issuer == google
+    assert read_auth_server(document, expected_issuer=google, rules=TrustRules()).issuer == google
 
 
 @pytest.mark.parametrize("methods", [None, (), ("plain",), ("s256",)])
 def test_without_pkce_nothing_goes_on(methods: tuple[str, ...] | None):
     server = AuthServer(A, challenge_methods=methods)
     with pytest.raises(Refused):
-        check_pkce(server, Rules())
-    check_pkce(server, Rules(needs_pkce=False))
+        check_pkce(server, TrustRules())
+    check_pkce(server, TrustRules(needs_pkce=False))
 
 
 def test_what_is_implied_for_a_server_without_metadata():
@@ -244,4 +244,4 @@ def test_what_is_implied_for_a_server_without_metadata():
         f"{A}/authorize",
         f"{A}/register",
     )
-    check_pkce(found, Rules())
+    check_pkce(found, TrustRules())

@@ -16,7 +16,7 @@ from dragoman.auth.errors import Refused, Unavailable
 from dragoman.auth.http import NetworkAccess, OAuthHttp
 from dragoman.auth.stores.base import StoreFailed, Vault
 from dragoman.auth.stores.keyring import KeyringStore
-from dragoman.auth.tokens import Client, encode_account
+from dragoman.auth.tokens import OAuthClient, encode_account
 from dragoman.credentials import Challenge
 from tests.servers.web.auth_world import AuthWorld
 from tests.torture.signed_in import account_of, credentials_of, entry_of, sign_in_before
@@ -82,7 +82,7 @@ async def test_a_refresh_that_cannot_be_stored_is_used(monkeypatch: pytest.Monke
 async def test_a_refresh_uses_the_secret_that_the_entry_has_now():
     async with AuthWorld() as world:
         world.server_document["token_endpoint_auth_methods_supported"] = ["client_secret_post"]
-        client = Client("mine", "old-secret", "client_secret_post")
+        client = OAuthClient("mine", "old-secret", "client_secret_post")
         entry = entry_of(world, client=ConfiguredClient("mine", "new-secret"))
         Vault().put(entry.key, encode_account(replace(account_of(world), client=client)))
         credentials = credentials_of(world, client=ConfiguredClient("mine", "new-secret"))

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from dragoman.auth.authorization import begin
-from dragoman.auth.entry import Entry
+from dragoman.auth.entry import OAuthSettings
 from dragoman.auth.errors import Refused, Rejected
 from dragoman.auth.http import NetworkAccess
 from dragoman.auth.metadata import AuthServer
@@ -13,7 +13,7 @@ from dragoman.auth.tokens import (
     LONGEST_SECONDS,
     TOKEN_LIMIT,
     Account,
-    Client,
+    OAuthClient,
     Tokens,
     decode_account,
     encode_account,
@@ -133,7 +133,7 @@ SERVER = AuthServer("https://as.example", "https://as.example/token", "https://a
 ACCOUNT = Account(
     resource="https://a.example/mcp",
     auth_server=SERVER,
-    client=Client("me", "cAnary-secret", "client_secret_basic", is_registered=True),
+    client=OAuthClient("me", "cAnary-secret", "client_secret_basic", is_registered=True),
     tokens=Tokens("cAnary-access", refresh_token="cAnary-refresh", id_token="cAnary-id"),
     dpop_key={"d": "cAnary-key"},
 )
@@ -159,7 +159,7 @@ def test_no_text_form_shows_a_secret():
         [ACCOUNT],
         begin(ACCOUNT, "http://127.0.0.1/", ()),
         ConfiguredClient("me", "cAnary-secret"),
-        Entry(server="x", url="https://a.example", private_key="cAnary-key", workload_token="cAnary"),
+        OAuthSettings(server="x", url="https://a.example", private_key="cAnary-key", workload_token="cAnary"),
         IdentityProvider(
             issuer="https://i.example",
             client_id="me",

@@ -13,7 +13,7 @@ import pytest
 
 from dragoman import Host, PermissionAnswer
 from dragoman.calls import audit
-from dragoman.calls.audit import FILE, TEXT_LIMIT, AuditLog, Entry, files, read
+from dragoman.calls.audit import FILE, TEXT_LIMIT, AuditEntry, AuditLog, files, read
 from dragoman.errors import HostClosed
 from dragoman.events import ConfigurationChanged
 from dragoman.testing import InMemoryServer, ScriptedUser
@@ -36,7 +36,7 @@ def log_in(folder: Path, report: Report | None = None, session: str = "s1") -> A
 def write(
     log: AuditLog, tool: str = "mcp__s__t", arguments: dict[Any, Any] | None = None, **more: Any
 ) -> None:
-    log.write(Entry(tool=tool, **more), arguments or {}, 1_700_000_000.1234)
+    log.write(AuditEntry(tool=tool, **more), arguments or {}, 1_700_000_000.1234)
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
@@ -224,7 +224,7 @@ def told(problem):
 audit.FILE_LIMIT_BYTES = int(sys.argv[3])
 log = audit.AuditLog(Path(sys.argv[1]), told, sys.argv[2])
 for number in range(int(sys.argv[4])):
-    log.write(audit.Entry(tool=f"{sys.argv[2]} {number}", reason="x" * 200), {"a": 1}, 0.0)
+    log.write(audit.AuditEntry(tool=f"{sys.argv[2]} {number}", reason="x" * 200), {"a": 1}, 0.0)
 log.close()
 """
 

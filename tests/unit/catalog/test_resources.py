@@ -17,7 +17,7 @@ from dragoman.catalog.resources import (
     read_template,
 )
 from dragoman.catalog.texts import DESCRIPTION_LIMIT
-from dragoman.content.blocks import Resource as Content
+from dragoman.content.blocks import ResourceData as Content
 from dragoman.errors import InvalidArguments
 from dragoman.names import ServerName
 from dragoman.wire.codec import Unreadable

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.agent.events import SubagentEvent, ToolCallStarted
 from dragoman.cli.agent.options import MODES
-from dragoman.cli.agent.plain import Shown
+from dragoman.cli.agent.plain import EventPrinter
 from dragoman.permissions.modes import PermissionMode
 
 HOSTILE = "paint\x1b[2J\nred"
@@ -15,7 +15,7 @@ HOSTILE = "paint\x1b[2J\nred"
 def test_the_name_of_a_tool_that_a_model_writes_cannot_control_the_terminal(
     capsys: pytest.CaptureFixture[str],
 ):
-    started, shown = ToolCallStarted(call_id="1", tool=HOSTILE, arguments={}), Shown()
+    started, shown = ToolCallStarted(call_id="1", tool=HOSTILE, arguments={}), EventPrinter()
     shown.event(started)
     shown.event(SubagentEvent(call_id="2", agent="ada", agent_id="ada-1", event=started))
     lines = capsys.readouterr().out.splitlines()

@@ -7,13 +7,13 @@ from click import unstyle
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.cli.render.columns import Row, broken, cells, echo_wrapped, filled, fitted, table, wrapped
+from dragoman.cli.render.columns import TableRow, broken, cells, echo_wrapped, filled, fitted, table, wrapped
 
 STYLE = re.compile("\x1b\\[\\d+m")
 WORDS = st.text(st.sampled_from("ab 漢e\u0301ก\u0e31字é😀-"), max_size=60)
 
 
-def shown(rows: list[Row], columns: int | None, **options: bool) -> list[str]:
+def shown(rows: list[TableRow], columns: int | None, **options: bool) -> list[str]:
     return [STYLE.sub("", line) for lines in table(rows, columns, **options) for line in lines]
 
 
@@ -78,7 +78,11 @@ def test_later_lines_begin_where_the_first_does():
     assert wrapped("    code that is long", 14) == ["    code that", "    is long"]
 
 
-ROWS = [Row("one", "reads", "Reads one."), Row("漢字", "", "Two wide signs."), Row("three", "writes", "")]
+ROWS = [
+    TableRow("one", "reads", "Reads one."),
+    TableRow("漢字", "", "Two wide signs."),
+    TableRow("three", "writes", ""),
+]
 
 
 def test_columns_stand_in_line_also_behind_wide_signs():
@@ -90,7 +94,7 @@ def test_columns_stand_in_line_also_behind_wide_signs():
 
 
 def test_descriptions_are_cut_on_a_terminal_and_whole_elsewhere():
-    rows = [Row("name", about="words " * 30)]
+    rows = [TableRow("name", about="words " * 30)]
     (line,) = shown(rows, 60)
     assert cells(line) <= 60
     assert re.fullmatch("  name  (words )+w?o?r?d?s?…", line)
@@ -98,14 +102,17 @@ def test_descriptions_are_cut_on_a_terminal_and_whole_elsewhere():
 
 
 def test_descriptions_that_are_shown_whole_are_wrapped_beside_the_name():
-    assert shown([Row("name", "int", "one two three four five six")], 35, full=True) == [
+    assert shown([TableRow("name", "int", "one two three four five six")], 35, full=True) == [
         "  name  int  one two three four",
         "             five six",
     ]
 
 
 def test_a_long_name_is_never_cut_and_its_description_stands_below():
-    rows = [*(Row(f"name{number}", about="short") for number in range(4)), Row("x" * 70, "fact", "about it")]
+    rows = [
+        *(TableRow(f"name{number}", about="short") for number in range(4)),
+        TableRow("x" * 70, "fact", "about it"),
+    ]
     *_, name, about = shown(rows, 60)
     assert name == "  " + "x" * 70
     assert about == "    fact · about it"
@@ -113,12 +120,12 @@ def test_a_long_name_is_never_cut_and_its_description_stands_below():
 
 
 def test_where_many_names_are_long_all_get_two_lines():
-    rows = [Row("short", about="one"), Row("x" * 50, about="two")]
+    rows = [TableRow("short", about="one"), TableRow("x" * 50, about="two")]
     assert shown(rows, 60) == ["  short", "    one", "  " + "x" * 50, "    two"]
 
 
 def test_a_row_with_nothing_but_a_name_is_a_line_without_blanks_behind():
-    assert shown([Row("name"), Row("longer")], 60) == ["  name", "  longer"]
+    assert shown([TableRow("name"), TableRow("longer")], 60) == ["  name", "  longer"]
     assert shown([], 60) == []
 
 
@@ -127,7 +134,7 @@ ANY_ROWS = st.lists(st.tuples(WORDS, WORDS, WORDS, st.sampled_from(["", "●"]))
 
 @given(ANY_ROWS, st.integers(40, 120))
 def test_every_name_is_in_the_table_whole(rows: list[tuple[str, str, str, str]], columns: int):
-    text = "\n".join(shown([Row(*row) for row in rows], columns))
+    text = "\n".join(shown([TableRow(*row) for row in rows], columns))
     assert all(typed.rstrip() in text for typed, *_ in rows)
 
 

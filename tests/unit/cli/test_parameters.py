@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from dragoman.cli.render.columns import Row
+from dragoman.cli.render.columns import TableRow
 from dragoman.cli.render.parameters import ROW_LIMIT, parameters
 
 
-def of(**properties: Any) -> list[Row]:
+def of(**properties: Any) -> list[TableRow]:
     return parameters({"type": "object", "properties": properties, "required": ["must"]})
 
 
@@ -38,7 +38,7 @@ def of(**properties: Any) -> list[Row]:
     ],
 )
 def test_what_one_parameter_says(schema: Any, kind: str, about: str):
-    assert of(each=schema) == [Row("each", kind, about)]
+    assert of(each=schema) == [TableRow("each", kind, about)]
 
 
 def test_required_ones_have_a_star():
@@ -55,7 +55,7 @@ def test_a_reference_inside_the_schema_is_followed_and_one_to_itself_ends():
     tree = {"type": "object", "properties": {"child": {"$ref": "#/$defs/tree"}}}
     top = {"$ref": "#/$defs/tree", "description": "Root."}
     rows = parameters({"$defs": {"tree": tree}, "properties": {"top": top}})
-    assert rows[0] == Row("top", "object", "Root.")
+    assert rows[0] == TableRow("top", "object", "Root.")
     assert rows[1].typed == "top.child"
     assert len(rows) < 10
 

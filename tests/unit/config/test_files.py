@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.config.all_files import read_parts
-from dragoman.config.files import Part, at, entry_error
+from dragoman.config.files import FileSettings, at, entry_error
 from dragoman.config.schema import FILES, PermissionRules, keys_of
 from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError, ConfigFileError
@@ -39,7 +39,7 @@ def write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def part_of(path: Path) -> Part:
+def part_of(path: Path) -> FileSettings:
     return next(part for part in read_parts(Sources.here()).parts if part.path == path)
 
 
@@ -253,7 +253,7 @@ def test_no_value_of_a_file_is_in_a_problem(desk: Desk, key: str, value: Any):
 def test_an_error_about_an_entry_stands_where_the_entry_begins(name: str, lines: int, columns: int):
     before = "\n" * lines + " " * columns
     text = '{"mcpServers": {' + before + json.dumps(name) + ': {"command": 1}}}'
-    part = Part(scope="user", source="/f.json", path=Path("/f.json"), text=text)
+    part = FileSettings(scope="user", source="/f.json", path=Path("/f.json"), text=text)
     error = entry_error(part, name, ConfigError("it is wrong", hint="Mend it."))
     assert isinstance(error, ConfigFileError)
     assert error.line == lines + 1
@@ -265,5 +265,5 @@ def test_an_error_about_an_entry_stands_where_the_entry_begins(name: str, lines:
 
 def test_what_stands_in_no_file_has_no_place():
     error = ConfigError("it is wrong")
-    assert entry_error(Part(scope="dynamic", source="code"), "x", error) is error
+    assert entry_error(FileSettings(scope="dynamic", source="code"), "x", error) is error
     assert at(Path("/f.json"), "{}", ["nowhere"], "it is wrong").file == "/f.json"

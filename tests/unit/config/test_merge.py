@@ -12,7 +12,7 @@ from msgspec import Struct
 from dragoman.config.approval import Approval, ApprovalState
 from dragoman.config.merge import Candidate, ConfiguredServer, EntryChecks, Merged, check_eligibility, merge
 from dragoman.config.model import ServerConfig
-from dragoman.config.policy import Verdict
+from dragoman.config.policy import PolicyVerdict
 from dragoman.config.scopes import IN_PROJECT, SCOPES, Scope
 from dragoman.errors import ConfigError
 
@@ -51,7 +51,7 @@ def judge(off: Iterable[str] = ()) -> EntryChecks:
     return EntryChecks(
         approval=approve,
         parse_entry=parse_entry,
-        policy=lambda candidate, _: Verdict(facts_of(candidate).admitted, "the rule"),
+        policy=lambda candidate, _: PolicyVerdict(facts_of(candidate).admitted, "the rule"),
         disabled_by=dict.fromkeys(off, "somewhere").get,
     )
 

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from dragoman.config.policy import Policy, Subject, judge
+from dragoman.config.policy import Policy, PolicySubject, judge
 from dragoman.config.policy_files import PolicyPart, gather
 from dragoman.urls import parse_url
 
-HTTP = Subject(name="box", scope="user", transport="http", url=parse_url("https://box.example.com/mcp"))
-STDIO = Subject(
+HTTP = PolicySubject(name="box", scope="user", transport="http", url=parse_url("https://box.example.com/mcp"))
+STDIO = PolicySubject(
     name="box", scope="user", transport="stdio", command=("npx", "box"), executable="/usr/bin/npx"
 )
-INSIDE = Subject(name="box", scope="dynamic", transport="in-process")
+INSIDE = PolicySubject(name="box", scope="dynamic", transport="in-process")
 EVERYONE = [HTTP, STDIO, INSIDE]
 
 
@@ -81,7 +81,7 @@ def test_what_an_allow_list_admits(entries: list[Any], expected: list[str]):
     "transport", ["http", "sse", "ws", "sse-ide", "ws-ide", "claudeai-proxy", "unusable"]
 )
 def test_a_remote_server_without_an_address_is_not_admitted_beside_url_rules(transport: str):
-    subject = Subject(name="box", scope="connectors", transport=transport)
+    subject = PolicySubject(name="box", scope="connectors", transport=transport)
     assert judge(gather([managed(allowed=[{"serverName": "box"}])]), subject).allowed
     assert not judge(gather([managed(allowed=[{"serverName": "box"}, {"serverUrl": "*"}])]), subject).allowed
 
@@ -247,7 +247,7 @@ def test_a_variable_in_policy_admits_nothing_and_forbids_all_it_could_mean(
     ],
 )
 def test_every_verdict_has_a_reason_and_the_rule_that_decided(
-    said: dict[str, Any], subject: Subject, reason: str
+    said: dict[str, Any], subject: PolicySubject, reason: str
 ):
     verdict = judge(gather([managed(**said)]), subject)
     assert verdict.reason == reason
@@ -256,7 +256,9 @@ def test_every_verdict_has_a_reason_and_the_rule_that_decided(
 
 @pytest.mark.requirement("CFG-7")
 def test_a_deny_by_url_holds_on_every_port_and_an_allow_on_the_default_one():
-    odd = Subject(name="box", scope="user", transport="http", url=parse_url("https://box.example.com:8443/"))
+    odd = PolicySubject(
+        name="box", scope="user", transport="http", url=parse_url("https://box.example.com:8443/")
+    )
     entry = {"serverUrl": "https://box.example.com"}
     assert not judge(gather([managed(denied=[entry])]), odd).allowed
     assert not judge(gather([managed(allowed=[entry])]), odd).allowed
@@ -264,13 +266,13 @@ def test_a_deny_by_url_holds_on_every_port_and_an_allow_on_the_default_one():
 
 
 def test_a_subject_keeps_its_arguments_to_itself():
-    subject = Subject(name="box", scope="user", transport="stdio", command=("npx", "--token=s3cret"))
+    subject = PolicySubject(name="box", scope="user", transport="stdio", command=("npx", "--token=s3cret"))
     assert "s3cret" not in repr(subject)
 
 
 def test_text_of_files_cannot_drive_a_terminal():
     policy = gather([managed(denied=[{"serverName": "*\x1b[2J"}, {"\x1b[2J": 1}])])
-    verdict = judge(policy, Subject(name="a\x1b[2J", scope="user", transport="in-process"))
+    verdict = judge(policy, PolicySubject(name="a\x1b[2J", scope="user", transport="in-process"))
     assert not verdict.allowed
     assert "\x1b" not in verdict.reason
     assert "\x1b" not in "".join(policy.problems)

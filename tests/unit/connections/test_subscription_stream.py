@@ -8,7 +8,7 @@ import pytest
 from msgspec import Raw
 
 from dragoman.connections import subscription_stream
-from dragoman.connections.subscription_stream import Listening, wanted_changes
+from dragoman.connections.subscription_stream import SubscriptionStream, wanted_changes
 from dragoman.errors import (
     CallError,
     CallTimeout,
@@ -102,7 +102,7 @@ class Heard:
     def __init__(self) -> None:
         self.streams = Streams()
         self.missed = 0
-        self.listening = Listening(
+        self.listening = SubscriptionStream(
             self.streams,  # type: ignore[arg-type]
             {"toolsListChanged": True},
             self._miss,

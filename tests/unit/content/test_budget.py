@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.content.budget import Limits, cut_to_fit, fits, head_of, tail_of
+from dragoman.content.budget import ResultLimits, cut_to_fit, fits, head_of, tail_of
 from dragoman.content.tokens import MOST_PER_CHARACTER, estimate
 
 pytestmark = pytest.mark.requirement("CAL-7")
 
-SMALL = Limits(characters=1000, tokens=100, head_characters=300, tail_characters=100)
+SMALL = ResultLimits(characters=1000, tokens=100, head_characters=300, tail_characters=100)
 
 
 @pytest.mark.parametrize(
@@ -45,5 +45,5 @@ def test_what_is_kept_is_within_the_limits_and_from_the_text(text: str):
 
 
 def test_a_cut_says_how_much_is_missing():
-    assert cut_to_fit("a" * 2000, Limits(characters=1000)) == "a" * 1000 + "… [1000 more characters]"
-    assert cut_to_fit("a" * 10, Limits(), 5).endswith("… [5 more characters]")
+    assert cut_to_fit("a" * 2000, ResultLimits(characters=1000)) == "a" * 1000 + "… [1000 more characters]"
+    assert cut_to_fit("a" * 10, ResultLimits(), 5).endswith("… [5 more characters]")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from dragoman.content import images
-from dragoman.content.blocks import ImageBlock, Resource, TextBlock
+from dragoman.content.blocks import ImageBlock, ResourceData, TextBlock
 from dragoman.content.images import LONGEST_SIDE, NotAnImage, fit, kind_of
 from dragoman.content.media import IMAGE_LIMIT, PART_LIMIT, TEXT_LIMIT, Media
 from dragoman.content.saving import Saver
@@ -159,23 +159,23 @@ def media(tmp_path: Path) -> Media:
     return Media(Saver(tmp_path / "saved"))
 
 
-def blob(data: bytes, mime_type: str | None = None, uri: str = "x:y") -> Resource:
-    return Resource(uri, mime_type, blob=base64.b64encode(data).decode())
+def blob(data: bytes, mime_type: str | None = None, uri: str = "x:y") -> ResourceData:
+    return ResourceData(uri, mime_type, blob=base64.b64encode(data).decode())
 
 
-async def texts(media: Media, *parts: Resource) -> list[str]:
+async def texts(media: Media, *parts: ResourceData) -> list[str]:
     return [block.as_text() for block in await media.shown(parts)]
 
 
 async def test_text_is_cleaned(media: Media):
-    assert await texts(media, Resource("x:y", text="a\u202eb\x1b[31mc\r\nd")) == ["abc\nd"]
+    assert await texts(media, ResourceData("x:y", text="a\u202eb\x1b[31mc\r\nd")) == ["abc\nd"]
 
 
 async def test_text_is_cut_visibly_over_all_parts_together(media: Media):
-    (only,) = await texts(media, Resource("x:y", text="a" * (TEXT_LIMIT + 50)))
+    (only,) = await texts(media, ResourceData("x:y", text="a" * (TEXT_LIMIT + 50)))
     assert len(only) <= TEXT_LIMIT + 40
     assert re.search(r"\[\d+ more characters\]$", only)
-    parts = [Resource(f"x:{n}", text=str(n) * 60_000) for n in range(4)]
+    parts = [ResourceData(f"x:{n}", text=str(n) * 60_000) for n in range(4)]
     found = await texts(media, *parts)
     assert sum(map(len, found)) < TEXT_LIMIT + 500
     assert found[-1] == "[60000 more characters are not shown]"
@@ -207,13 +207,13 @@ async def test_a_broken_image_is_told_and_saved(media: Media):
 
 @pytest.mark.parametrize("data", ["a", "!!!!", "AAAA=A", "ä", "AA==\x00"])
 async def test_invalid_base64_is_a_sentence(media: Media, data: str):
-    assert await texts(media, Resource("x:y", blob=data)) == ["[x:y: its data is not valid base64]"]
+    assert await texts(media, ResourceData("x:y", blob=data)) == ["[x:y: its data is not valid base64]"]
 
 
 async def test_line_breaks_in_base64_are_common_and_no_harm(media: Media):
     data = base64.encodebytes(drawn("PNG", (60, 60))).decode()
     assert "\n" in data.strip()
-    (block,) = await media.shown([Resource("x:y", blob=data)])
+    (block,) = await media.shown([ResourceData("x:y", blob=data)])
     assert isinstance(block, ImageBlock)
 
 
@@ -225,20 +225,20 @@ async def test_nothing_at_all_is_said_to_be_nothing(media: Media):
 async def test_many_images_are_saved_after_the_first_few_and_many_parts_counted(media: Media):
     blocks = await media.shown([blob(drawn("PNG"))] * (IMAGE_LIMIT + 2))
     assert sum(isinstance(block, ImageBlock) for block in blocks) == IMAGE_LIMIT
-    blocks = await media.shown([Resource("x:y", text="t")] * (PART_LIMIT + 3))
+    blocks = await media.shown([ResourceData("x:y", text="t")] * (PART_LIMIT + 3))
     assert blocks[-1] == TextBlock("[3 more parts are not shown]")
 
 
 async def test_what_cannot_be_saved_is_told_and_costs_nothing_else(tmp_path: Path):
     media = Media(Saver(tmp_path / "saved", quota_bytes=10))
-    found = await texts(media, blob(b"x" * 11, uri="a:b"), Resource("c:d", text="still here"))
+    found = await texts(media, blob(b"x" * 11, uri="a:b"), ResourceData("c:d", text="still here"))
 
     assert found[1] == "[a:b: 11 bytes, not saved: it is larger than the limit of 10 bytes]"
     assert found[3] == "still here"
 
 
 async def test_an_address_or_type_cannot_draw_on_a_terminal(media: Media):
-    (text,) = await texts(media, Resource("x:\x1b[2J\n", "a/b\u202e", blob="!"))
+    (text,) = await texts(media, ResourceData("x:\x1b[2J\n", "a/b\u202e", blob="!"))
 
     assert text.isprintable()
     assert "\x1b" not in text

@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from dragoman.content.blocks import ImageBlock, TextBlock
 from dragoman.content.media import IMAGE_LIMIT, PART_LIMIT, Media
-from dragoman.content.prepare import BLOCK_COUNT_LIMIT, Limits, Prepared, Preparer, Redactor
+from dragoman.content.prepare import BLOCK_COUNT_LIMIT, Prepared, Preparer, Redactor, ResultLimits
 from dragoman.content.result import is_large, read_large_now, read_result
 from dragoman.content.saving import Saver
 from tests.unit.content.test_media import drawn
@@ -121,7 +121,7 @@ async def test_what_is_over_a_limit_is_whole_in_a_file_and_the_model_gets_its_en
 
 
 async def test_lower_limits_hold_for_what_is_shown_of_it_too(bench: Bench):
-    bench.preparer.limits = Limits(tokens=500)
+    bench.preparer.limits = ResultLimits(tokens=500)
     head, note, tail = texts(await bench.given(text("7" * 9000)))
 
     assert (len(head), len(tail)) == (250, 62)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman.content import spill as module
-from dragoman.content.budget import Limits
+from dragoman.content.budget import ResultLimits
 from dragoman.content.saving import Saver
 from dragoman.content.shape import LENGTH_LIMIT, shape_of
 from dragoman.content.spill import note_of, spill
@@ -54,7 +54,7 @@ def saver(tmp_path: Path) -> Saver:
 def spilled(saver: Saver, text: str, **options: Any) -> module.Spilled:
     data = text.encode()
     pieces = [data[at : at + 1000] for at in range(0, len(data), 1000)]
-    return spill(pieces, len(data), saver, Limits(**options), kind="text")
+    return spill(pieces, len(data), saver, ResultLimits(**options), kind="text")
 
 
 def test_a_spilled_text_is_whole_in_its_file_and_told_with_its_ends(saver: Saver):

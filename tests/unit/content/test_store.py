@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from dragoman.calls.result_tools import result_tool
-from dragoman.content.budget import Limits
+from dragoman.content.budget import ResultLimits
 from dragoman.content.saving import NotSaved, Saver, handle_of
-from dragoman.content.store import BadQuestion, Store
+from dragoman.content.store import BadQuestion, ResultStore
 from dragoman.errors import InvalidArguments
 
 pytestmark = pytest.mark.requirement("CAL-7")
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.requirement("CAL-7")
 class Shelf:
     def __init__(self, folder: Path) -> None:
         self.saver = Saver(folder)
-        self.store = Store(self.saver)
+        self.store = ResultStore(self.saver)
 
     def put(self, text: str, end: str = ".txt") -> str:
         data = text.encode()
@@ -99,7 +99,7 @@ async def test_an_expression_stands_between_slashes_and_runs_elsewhere(shelf: Sh
 
 
 async def test_an_expression_that_never_ends_is_ended(shelf: Shelf):
-    slow = Store(shelf.saver, seconds=0.5)
+    slow = ResultStore(shelf.saver, seconds=0.5)
     started = time.monotonic()
     with pytest.raises(BadQuestion, match="longer than"):
         await slow.ask(shelf.put("a" * 5000), {"grep": "/(a+)+b/"})
@@ -127,7 +127,7 @@ async def test_neither_a_planted_link_nor_data_is_read(shelf: Shelf, tmp_path: P
 
 
 async def test_a_model_asks_with_the_tool_and_is_told_what_is_wrong(shelf: Shelf):
-    tool = result_tool(shelf.store, lambda: Limits(tokens=1000))
+    tool = result_tool(shelf.store, lambda: ResultLimits(tokens=1000))
     handle = shelf.put(LINES * 100)
 
     assert tool.needs_permission is False

@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.events import HookReported
 from dragoman.hooks.active import REMEMBERED_NAMES, ActiveHooks, HookSession
-from dragoman.hooks.declared import Hook, Unusable, hook
+from dragoman.hooks.declared import Hook, UnusableHook, hook
 from dragoman.hooks.events import COMMON, EVENTS
 from dragoman.hooks.merging import After, Before, Submitted
 from dragoman.hooks.verdicts import HookDecision
@@ -238,7 +238,9 @@ async def test_a_function_that_fails_is_reported_and_blocks_only_where_it_is_to(
 
 
 async def test_what_must_not_fail_and_fails_blocks_at_every_point():
-    stand_ins = [Hook(event=event, what=Unusable("why"), name="h", blocks_on_error=True) for event in EVENTS]
+    stand_ins = [
+        Hook(event=event, what=UnusableHook("why"), name="h", blocks_on_error=True) for event in EVENTS
+    ]
     desk = Desk(*stand_ins)
     before, after, after_error, requested, elicited, answered, *others = await ask_all(desk.hooks)
     submitted, stopping, subagent_stopping, *told = others

@@ -11,7 +11,7 @@ from dragoman.config.schema import FILES, json_schema
 from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError
 from dragoman.hooks.configured import Configured, from_parts
-from dragoman.hooks.declared import Command, Function, Hook, Post, Unusable, hook, name_of_command
+from dragoman.hooks.declared import CommandHook, Function, Hook, Post, UnusableHook, hook, name_of_command
 
 ENVIRON = {"TOKEN": "s3cret"}
 
@@ -59,7 +59,7 @@ def test_commands_and_addresses_are_read_as_people_write_them(home: Path):
     )
     assert found.problems == ()
     first, second, third = found.hooks
-    assert (first.what, first.timeout_seconds) == (Command("python3 ./access_control.py --token abc"), 10)
+    assert (first.what, first.timeout_seconds) == (CommandHook("python3 ./access_control.py --token abc"), 10)
     assert first.name == "python3 ./access_control.py"
     assert first.blocks_on_error
     assert first.matches("mcp__gh__x")
@@ -136,7 +136,7 @@ def test_a_persons_hook_that_cannot_be_read_is_left_out_and_told(
 def test_an_administrators_hook_that_cannot_be_read_blocks(home: Path, block: Any, problem: str, event: str):
     found = configured(home, managed=block)
     (stand_in,) = found.hooks
-    assert isinstance(stand_in.what, Unusable)
+    assert isinstance(stand_in.what, UnusableHook)
     assert (stand_in.event, stand_in.blocks_on_error, stand_in.is_managed) == (event, True, True)
     assert stand_in.matches("anything")
     assert problem in found.problems[0]
@@ -195,7 +195,7 @@ def test_a_condition_that_cannot_be_judged_blocks_where_the_hook_decides(
 ):
     found = configured(home, user={event: [{**conditional, "matcher": "mcp__x__*"}]})
     (only,) = found.hooks
-    assert only.what == Unusable(f"it cannot be used: {CONDITION}")
+    assert only.what == UnusableHook(f"it cannot be used: {CONDITION}")
     assert only.blocks_on_error
     assert only.matches("mcp__x__y")
     assert not only.matches("mcp__z__y")
@@ -205,7 +205,7 @@ def test_a_condition_that_cannot_be_judged_blocks_where_the_hook_decides(
 @pytest.mark.requirement("PRM-5")
 def test_a_condition_that_cannot_be_judged_leaves_out_other_hooks(home: Path):
     found = configured(home, user={"PostToolUse": [group(command(**{"if": "mcp__x__*"}), command("./b"))]})
-    assert [hook.what for hook in found.hooks] == [Command("./b")]
+    assert [hook.what for hook in found.hooks] == [CommandHook("./b")]
     said = f"PostToolUse: {CONDITION}; the hook is left out"
     assert [problem.partition("hooks: ")[2] for problem in found.problems] == [said]
 
@@ -216,7 +216,7 @@ def test_a_condition_that_cannot_be_judged_leaves_out_other_hooks(home: Path):
 )
 def test_the_shell_of_a_hook_is_the_one_it_names(home: Path, shell: str, run: str):
     found = configured(home, user={"PostToolUse": [group(command("echo 'a'", shell=shell))]})
-    assert [hook.what for hook in found.hooks] == [Command(run)]
+    assert [hook.what for hook in found.hooks] == [CommandHook(run)]
     assert found.problems == ()
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dragoman.testing.model import Says
-from dragoman.tui.commands import Line, parse
+from dragoman.tui.commands import CommandLine, parse
 from dragoman.tui.permissions_screen import read_rule
 from tests.unit.tui.desk import Desk, desk
 
@@ -17,15 +17,15 @@ pytestmark = pytest.mark.requirement("AGT-4")
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("/help", Line("help", "")),
-        ("/mcp enable all", Line("mcp", "enable all")),
-        ("/desk:report topic=x", Line("desk:report", "topic=x")),
+        ("/help", CommandLine("help", "")),
+        ("/mcp enable all", CommandLine("mcp", "enable all")),
+        ("/desk:report topic=x", CommandLine("desk:report", "topic=x")),
         ("/usr/bin/env is missing", None),
         ("hello /help", None),
         ("/", None),
     ],
 )
-def test_a_command_is_told_from_a_message_that_begins_with_a_path(text: str, line: Line | None):
+def test_a_command_is_told_from_a_message_that_begins_with_a_path(text: str, line: CommandLine | None):
     assert parse(text) == line
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.tui.completion import Choice, Wanted, files_at, fitting, wanted_at
+from dragoman.tui.completion import CompletionItem, CompletionRequest, files_at, fitting, wanted_at
 from tests.unit.tui.desk import Desk, desk
 
 __all__ = ["desk"]
@@ -17,24 +17,29 @@ pytestmark = pytest.mark.requirement("AGT-4")
     [
         ("", None),
         ("hello", None),
-        ("/", Wanted("command", "")),
-        ("/mc", Wanted("command", "mc")),
-        ("/mcp re", Wanted("argument", "re", "mcp")),
-        ("/desk:report topic=", Wanted("argument", "topic=", "desk:report")),
-        ("see @", Wanted("mention", "")),
-        ("see @src/a", Wanted("mention", "src/a")),
-        ("line\nsee @src", Wanted("mention", "src")),
+        ("/", CompletionRequest("command", "")),
+        ("/mc", CompletionRequest("command", "mc")),
+        ("/mcp re", CompletionRequest("argument", "re", "mcp")),
+        ("/desk:report topic=", CompletionRequest("argument", "topic=", "desk:report")),
+        ("see @", CompletionRequest("mention", "")),
+        ("see @src/a", CompletionRequest("mention", "src/a")),
+        ("line\nsee @src", CompletionRequest("mention", "src")),
         ("line\n/mc", None),
         ("me@example", None),
         ("@a and then", None),
     ],
 )
-def test_what_is_completed_follows_from_the_text(before: str, wanted: Wanted | None):
+def test_what_is_completed_follows_from_the_text(before: str, wanted: CompletionRequest | None):
     assert wanted_at(before) == wanted
 
 
 def test_what_begins_with_the_word_comes_first_and_unsafe_names_are_left_out():
-    choices = [Choice("recompact"), Choice("compact"), Choice("com\x1b[31mx"), Choice("other")]
+    choices = [
+        CompletionItem("recompact"),
+        CompletionItem("compact"),
+        CompletionItem("com\x1b[31mx"),
+        CompletionItem("other"),
+    ]
     assert [each.text for each in fitting("COM", choices)] == ["compact", "recompact"]
 
 
@@ -44,9 +49,12 @@ def test_files_are_completed_folder_by_folder():
     Path("setup.cfg").touch()
     Path(".hidden").touch()
     here = Path.cwd()
-    assert files_at(here, "s") == [Choice("setup.cfg"), Choice("src/", is_whole=False)]
-    assert files_at(here, "src/") == [Choice("src/app.py"), Choice("src/deep/", is_whole=False)]
-    assert files_at(here, ".h") == [Choice(".hidden")]
+    assert files_at(here, "s") == [CompletionItem("setup.cfg"), CompletionItem("src/", is_whole=False)]
+    assert files_at(here, "src/") == [
+        CompletionItem("src/app.py"),
+        CompletionItem("src/deep/", is_whole=False),
+    ]
+    assert files_at(here, ".h") == [CompletionItem(".hidden")]
     assert files_at(here, "missing/") == []
 
 

@@ -56,7 +56,7 @@ class Shell:
         self._watchdog = watchdog
         self._marker = ""
         """What all commands carry in their environment; empty before the first one."""
-        self._background: dict[str, Command] = {}
+        self._background: dict[str, RunningCommand] = {}
         self._numbers = itertools.count(1)
 
     def tools(self) -> list[BuiltinTool]:
@@ -126,7 +126,7 @@ class Shell:
             await command.end()
         return self._result(command)
 
-    def _result(self, command: Command) -> str:
+    def _result(self, command: RunningCommand) -> str:
         text = command.output.take()
         parts = [text] if text else []
         if command.exit_code:
@@ -146,10 +146,10 @@ class Shell:
         self._workspace.cwd = path
         return None
 
-    async def _start(self, text: str) -> Command:
+    async def _start(self, text: str) -> RunningCommand:
         cwd = self._workspace.cwd if self._workspace.cwd.is_dir() else self._workspace.folder
         self._marker = self._marker or self._watchdog.hold_marker()
-        return await Command.start(text, cwd, self._marker, self._watchdog)
+        return await RunningCommand.start(text, cwd, self._marker, self._watchdog)
 
     async def _start_in_background(self, text: str) -> str:
         ended = [name for name, command in self._background.items() if not command.is_running]
@@ -173,7 +173,7 @@ class Shell:
         await command.end()
         return f"{command.output.take() or '(nothing new)'}\n(ended)"
 
-    def _named(self, arguments: Mapping[str, Any]) -> Command:
+    def _named(self, arguments: Mapping[str, Any]) -> RunningCommand:
         command = self._background.get(str(arguments["id"]))
         if command is None:
             known = ", ".join(self._background) or "none"
@@ -181,7 +181,7 @@ class Shell:
         return command
 
 
-class Command:
+class RunningCommand:
     """One running command."""
 
     def __init__(
@@ -199,13 +199,13 @@ class Command:
         self._folder_file = folder_file
         self._watchdog = watchdog
         self._has_ended = False
-        self.output = Output()
+        self.output = CommandOutput()
         self.folder = ""
         """The working directory at its end; empty if it is not known."""
         self._collecting = asyncio.create_task(self._collect(), name="dragoman command output")
 
     @staticmethod
-    async def start(text: str, cwd: Path, marker: str, watchdog: ProcessWatchdog) -> Command:
+    async def start(text: str, cwd: Path, marker: str, watchdog: ProcessWatchdog) -> RunningCommand:
         """Raises `OSError`."""
         descriptor, folder_file = tempfile.mkstemp(prefix="dragoman-cwd-")
         os.close(descriptor)
@@ -233,7 +233,7 @@ class Command:
         assert process.stdin is not None
         process.stdin.write(b"\n")
         process.stdin.close()
-        return Command(process, pipe, Path(folder_file), watchdog)
+        return RunningCommand(process, pipe, Path(folder_file), watchdog)
 
     @property
     def is_running(self) -> bool:
@@ -274,7 +274,7 @@ class Command:
             transport.close()
 
 
-class Output:
+class CommandOutput:
     """What a command printed: its beginning and its end, if there is more than can be kept."""
 
     def __init__(self) -> None:

@@ -9,13 +9,13 @@ import click
 
 from dragoman.agent.session import AgentOptions
 from dragoman.cli import exit_codes
-from dragoman.cli.agent.start import Wanted, run
+from dragoman.cli.agent.start import StartOptions, run
 from dragoman.host import Host
 from dragoman.tui.app import ConversationApp
 from dragoman.tui.interaction import AppInteraction
 
 
-def open_app(wanted: Wanted, options: AgentOptions) -> int:
+def open_app(wanted: StartOptions, options: AgentOptions) -> int:
     """Returns when the person quits. SIGTERM and SIGHUP restore the terminal first."""
     interaction = AppInteraction(options.folder)
 

@@ -16,7 +16,7 @@ import click
 from dragoman.agent.models import ModelChoice
 from dragoman.agent.session import AgentOptions, open_session
 from dragoman.cleaning import one_line
-from dragoman.cli.agent.plain import Shown
+from dragoman.cli.agent.plain import EventPrinter
 from dragoman.cli.common import run_with_host
 from dragoman.cli.terminal_input import is_interactive
 from dragoman.cli.terminal_interaction import TerminalInteraction
@@ -67,7 +67,7 @@ async def _work(host: Host, folder: Path) -> bool:
     async with open_session(host, options, load) as session:
         for prompt in PROMPTS:
             click.echo(f"> {prompt}")
-            shown = Shown()
+            shown = EventPrinter()
             await session.conversation.run(prompt, shown.event)
             shown.end()
             click.echo()

@@ -27,7 +27,7 @@ from dragoman.agent.events import (
 from dragoman.agent.session import AgentOptions, AgentSession, open_session
 from dragoman.cleaning import visible
 from dragoman.cli import exit_codes
-from dragoman.cli.agent.start import Wanted, run, show_failed_servers
+from dragoman.cli.agent.start import StartOptions, run, show_failed_servers
 from dragoman.errors import DragomanError, PermissionRefused
 from dragoman.host import Host
 
@@ -41,10 +41,10 @@ _EXIT_CODES: Final[Mapping[str, int]] = {
 INPUT_LIMIT: Final = 10 * 1024 * 1024
 
 
-def answer(wanted: Wanted, options: AgentOptions) -> int:
+def answer(wanted: StartOptions, options: AgentOptions) -> int:
     async def work(host: Host) -> int:
         async with open_session(host, options) as session:
-            output = Output(wanted.output_format, session)
+            output = OutputWriter(wanted.output_format, session)
             output.begin(host, options.model.spec)
             code = exit_codes.OK
             async for prompt in _prompts(wanted):
@@ -55,7 +55,7 @@ def answer(wanted: Wanted, options: AgentOptions) -> int:
     return run(wanted, options, work)
 
 
-async def _answered(session: AgentSession, prompt: str, output: Output) -> int:
+async def _answered(session: AgentSession, prompt: str, output: OutputWriter) -> int:
     started = time.monotonic()
     try:
         reply = await session.conversation.run(prompt, output.event)
@@ -66,7 +66,7 @@ async def _answered(session: AgentSession, prompt: str, output: Output) -> int:
     return _EXIT_CODES[reply.stopped_by]
 
 
-async def _prompts(wanted: Wanted) -> AsyncIterator[str]:
+async def _prompts(wanted: StartOptions) -> AsyncIterator[str]:
     if wanted.input_format == "stream-json":
         while line := await asyncio.to_thread(sys.stdin.readline, INPUT_LIMIT):
             if line.strip():
@@ -94,7 +94,7 @@ def _prompt_in(line: str) -> str:
         ) from None
 
 
-class Output:
+class OutputWriter:
     """Writes events in one of the formats. Everything that is not the answer goes to stderr."""
 
     def __init__(self, form: str, session: AgentSession) -> None:

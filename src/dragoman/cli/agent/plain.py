@@ -30,7 +30,7 @@ from dragoman.agent.session import AgentOptions, AgentSession, open_session
 from dragoman.cleaning import one_line, visible
 from dragoman.cli import exit_codes
 from dragoman.cli.agent.plain_commands import Commands
-from dragoman.cli.agent.start import Wanted, run, show_failed_servers
+from dragoman.cli.agent.start import StartOptions, run, show_failed_servers
 from dragoman.cli.common import cancelled_by_ctrl_c
 from dragoman.cli.render.text import show_error
 from dragoman.cli.terminal_input import read_answer
@@ -42,7 +42,7 @@ from dragoman.tui.commands import parse
 T = TypeVar("T")
 
 
-def converse(wanted: Wanted, options: AgentOptions) -> int:
+def converse(wanted: StartOptions, options: AgentOptions) -> int:
     async def work(host: Host) -> int:
         following: AgentOptions | None = options
         while following is not None:
@@ -60,7 +60,7 @@ async def _conversation(host: Host, options: AgentOptions) -> AgentOptions | Non
         if said := len(session.conversation.history):
             click.echo(f"The conversation is continued after {said} messages.")
         show_failed_servers(host, "/mcp shows the servers.")
-        session.subagents.on_event = Shown().event
+        session.subagents.on_event = EventPrinter().event
         session.conversation.expand = partial(_expanded, host, options)
         commands = Commands(host, session, options)
         while True:
@@ -102,7 +102,7 @@ async def _handle(commands: Commands, session: AgentSession, prompt: str) -> Non
     if line is None:
         await _ask(session, Message(prompt))
     elif line.name == "compact":
-        await _interruptible(session.conversation.compact(Shown().event, instructions=line.rest))
+        await _interruptible(session.conversation.compact(EventPrinter().event, instructions=line.rest))
     else:
         message = await _interruptible(commands.run(line))
         if message is not None:
@@ -110,7 +110,7 @@ async def _handle(commands: Commands, session: AgentSession, prompt: str) -> Non
 
 
 async def _ask(session: AgentSession, message: Message) -> None:
-    shown = Shown()
+    shown = EventPrinter()
     reply = await _interruptible(session.conversation.run(message, shown.event))
     shown.end()
     if reply is not None and reply.stopped_by != "end":
@@ -137,7 +137,7 @@ def _is_ending() -> bool:
     return current is not None and current.cancelling() > 0
 
 
-class Shown:
+class EventPrinter:
     """Prints events of one prompt."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ from dragoman.errors import NotFound
 from dragoman.host import Host
 from dragoman.permissions.modes import MEANINGS
 from dragoman.permissions.rules import BEHAVIOURS
-from dragoman.tui.commands import Line, prompt_message
+from dragoman.tui.commands import CommandLine, prompt_message
 
 HELP: Final = """\
 /help         this list
@@ -43,7 +43,7 @@ class Commands:
         self.following: AgentOptions | None = None
         """Of the conversation that takes the place of this one."""
 
-    async def run(self, line: Line) -> Message | None:
+    async def run(self, line: CommandLine) -> Message | None:
         """Does what the command says; a message if that is one for the model. Raises `DragomanError`."""
         match line.name:
             case "help":

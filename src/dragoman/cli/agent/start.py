@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Wanted(NamedTuple):
+class StartOptions(NamedTuple):
     """The options of the command."""
 
     prompt: str | None
@@ -51,7 +51,7 @@ class Wanted(NamedTuple):
         return self.prompt is not None or self.input_format == "stream-json"
 
 
-def start(wanted: Wanted) -> int:
+def start(wanted: StartOptions) -> int:
     """Runs the conversation; returns the exit code."""
     if not wanted.is_print and not sys.stdin.isatty():
         raise click.UsageError("there is no terminal to talk in; give a prompt with -p, or a command")
@@ -69,7 +69,7 @@ def start(wanted: Wanted) -> int:
     return converse(wanted, options)
 
 
-def _options(wanted: Wanted) -> AgentOptions:
+def _options(wanted: StartOptions) -> AgentOptions:
     """Everything that can be wrong is found before a server is started."""
     try:
         from dragoman.agent.definitions import find_agent, find_agents, usable
@@ -104,7 +104,7 @@ def _unusable(agent: AgentDefinition) -> str:
     return f"the agent {agent.name} ({path}) needs approval: `dragoman agents approve {agent.name}`"
 
 
-def _conversation(wanted: Wanted) -> str | None:
+def _conversation(wanted: StartOptions) -> str | None:
     from dragoman.agent.transcript import transcripts
 
     if not wanted.continue_last:
@@ -116,7 +116,7 @@ def _conversation(wanted: Wanted) -> str | None:
 
 
 def run(
-    wanted: Wanted,
+    wanted: StartOptions,
     options: AgentOptions,
     work: Callable[[Host], Awaitable[T]],
     interaction: Interaction | None = None,

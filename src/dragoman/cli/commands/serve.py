@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dragoman.gateway.gateway import Gateway
     from dragoman.gateway.log import GatewayLog
     from dragoman.gateway.settings import GatewaySettings
-    from dragoman.gateway.store.base import Store
+    from dragoman.gateway.store.base import GatewayStore
     from dragoman.host import Host
     from dragoman.servers.status import ServerStatus
 
@@ -283,7 +283,7 @@ def _settings(settings_file: Path | None, where: Address, over_stdio: bool) -> G
     )
 
 
-def _store(settings: GatewaySettings) -> Store:
+def _store(settings: GatewaySettings) -> GatewayStore:
     if settings.store is None:
         from dragoman.gateway.store.sqlite import FILE, SqliteStore
 

@@ -21,7 +21,7 @@ RAGGED: Final = 4
 GAP: Final = "  "
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """One row of a table; its texts are safe for a terminal."""
 
     typed: str
@@ -61,7 +61,7 @@ def terminal_columns() -> int:
 
 
 def table(
-    rows: Sequence[Row], columns: int | None, *, indent: str = GAP, full: bool = False
+    rows: Sequence[TableRow], columns: int | None, *, indent: str = GAP, full: bool = False
 ) -> Iterator[list[str]]:
     """The lines of each row. Descriptions are cut to fit, or wrapped if they are to be shown `full`."""
     facts = max((cells(row.fact) for row in rows), default=0)
@@ -92,7 +92,7 @@ def table(
         yield [f"{start}{typed}{fact}{GAP}{first[len(aside) :]}".rstrip(), *more]
 
 
-def _alone(row: Row, start: str, columns: int | None, below: str, *, full: bool) -> list[str]:
+def _alone(row: TableRow, start: str, columns: int | None, below: str, *, full: bool) -> list[str]:
     """What is typed on a line of its own, with as much of the suffix as fits, or all of it below."""
     taken = len(below) - len(GAP) + cells(row.typed)
     room = None if columns is None else max(1, columns - taken)
@@ -110,7 +110,7 @@ def _block(text: str, columns: int | None, indent: str, *, full: bool) -> list[s
     return [indent + line for line in lines]
 
 
-def _marked(row: Row) -> str:
+def _marked(row: TableRow) -> str:
     return f"{click.style(row.mark, fg=row.colour)} " if row.mark else ""
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from dragoman.catalog.schemas.references import References
 from dragoman.cleaning import one_line
-from dragoman.cli.render.columns import Row
+from dragoman.cli.render.columns import TableRow
 from dragoman.json_values import as_list, as_object
 
 ROW_LIMIT: Final = 100
@@ -27,12 +27,12 @@ SHORT: Final = 32
 Json = Mapping[str, Any]
 
 
-def parameters(schema: Json) -> list[Row]:
+def parameters(schema: Json) -> list[TableRow]:
     """A row for each: name (with a star if it is required), type, and what it is for."""
     rows = _inside(schema, References(dict(schema)), "", DEPTH_LIMIT)
     found = list(islice(rows, ROW_LIMIT))
     if next(rows, None) is not None:
-        found.append(Row("…", "", "and more: --json shows the whole schema"))
+        found.append(TableRow("…", "", "and more: --json shows the whole schema"))
     return found
 
 
@@ -51,7 +51,7 @@ def signature(schema: Json) -> str:
     return f"({', '.join([*shown, *['…'] * (len(properties) > SIGNATURE_LIMIT)])})"
 
 
-def _inside(part: Json, root: References, where: str, depth: int) -> Iterator[Row]:
+def _inside(part: Json, root: References, where: str, depth: int) -> Iterator[TableRow]:
     if not depth:
         return
     wanted = as_list(part.get("required"))
@@ -64,7 +64,7 @@ def _inside(part: Json, root: References, where: str, depth: int) -> Iterator[Ro
         yield from _inside(items, root, f"{place}[]", depth - 1)
 
 
-def _row(place: str, part: Json, root: References) -> Row:
+def _row(place: str, part: Json, root: References) -> TableRow:
     kind, about = _kind(part, root, DEPTH_LIMIT), part.get("description")
     text = one_line(about.strip()) if isinstance(about, str) else ""
     if len(kind) > SHORT:
@@ -72,7 +72,7 @@ def _row(place: str, part: Json, root: References) -> Row:
         kind = "choice"
     if "default" in part:
         text = f"{text} (default {_value(part['default'])})".strip()
-    return Row(one_line(place, 300), kind, text)
+    return TableRow(one_line(place, 300), kind, text)
 
 
 def _kind(part: Json, root: References, depth: int) -> str:

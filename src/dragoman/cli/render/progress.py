@@ -28,10 +28,10 @@ WAIT_SECONDS: Final = 0.1
 """Between two looks at the servers that are being connected."""
 
 
-class StatusLine:
+class TerminalStatus:
     """One line that changes. Rich is loaded when it is shown for the first time."""
 
-    _current: StatusLine | None = None
+    _current: TerminalStatus | None = None
     """The one that is on the screen."""
 
     def __init__(self) -> None:
@@ -47,20 +47,20 @@ class StatusLine:
         if self._live is None:
             self._live = _live()
             self._live.start()
-            StatusLine._current = self
+            TerminalStatus._current = self
         self._live.update(line, refresh=True)
 
     def hide(self) -> None:
         if self._live is not None:
             self._live.stop()
             self._live = None
-            StatusLine._current = None
+            TerminalStatus._current = None
 
     @staticmethod
     def hide_current() -> None:
         """To be called before anything else is written to the terminal."""
-        if StatusLine._current is not None:
-            StatusLine._current.hide()
+        if TerminalStatus._current is not None:
+            TerminalStatus._current.hide()
 
 
 def is_animated() -> bool:
@@ -87,7 +87,7 @@ class ProgressLine:
 
     def __init__(self, indent: str = "") -> None:
         self._indent = indent
-        self._line = StatusLine()
+        self._line = TerminalStatus()
 
     def __enter__(self) -> ProgressLine:
         return self
@@ -133,7 +133,7 @@ class Waiting:
         self._task: asyncio.Task[None] | None = None
         self._settled: set[str] = set()
         """A server that was lost since, or is tried again, was settled once."""
-        self._line = StatusLine()
+        self._line = TerminalStatus()
 
     def __enter__(self) -> Waiting:
         if is_animated():

@@ -15,7 +15,7 @@ import click
 from dragoman.catalog.prompts import Completion, Prompt, PromptResult
 from dragoman.catalog.resources import Resource, ResourceContents, ResourceTemplate
 from dragoman.cleaning import one_line, visible
-from dragoman.cli.render.columns import Row, table, width
+from dragoman.cli.render.columns import TableRow, table, width
 from dragoman.cli.render.document import echo
 from dragoman.content.blocks import TextBlock, UnknownBlock
 from dragoman.errors import CallError
@@ -24,8 +24,10 @@ from dragoman.errors import CallError
 def show_resources(
     resources: Sequence[Resource], templates: Sequence[ResourceTemplate], *, full: bool = False
 ) -> None:
-    rows = [(item.server, Row(one_line(item.uri), _kind(item), _about(item))) for item in resources]
-    rows += [(item.server, Row(one_line(item.uri_template), "template", _about(item))) for item in templates]
+    rows = [(item.server, TableRow(one_line(item.uri), _kind(item), _about(item))) for item in resources]
+    rows += [
+        (item.server, TableRow(one_line(item.uri_template), "template", _about(item))) for item in templates
+    ]
     if not rows:
         click.echo("no server offers resources", err=True)
     for server, own in groupby(sorted(rows, key=itemgetter(0)), key=itemgetter(0)):
@@ -41,7 +43,7 @@ def show_prompts(prompts: Sequence[Prompt], *, arguments: bool = False, full: bo
     for server, group in groupby(sorted(prompts, key=by_server), key=by_server):
         click.echo(click.style(one_line(server), bold=True))
         own = list(group)
-        rows = [Row(each.usage, "", one_line(each.description or each.title or "")) for each in own]
+        rows = [TableRow(each.usage, "", one_line(each.description or each.title or "")) for each in own]
         for prompt, lines in zip(own, table(rows, width(full=full), full=full)):
             _echo(lines)
             if arguments:
@@ -50,7 +52,7 @@ def show_prompts(prompts: Sequence[Prompt], *, arguments: bool = False, full: bo
 
 def _show_arguments(prompt: Prompt) -> None:
     rows = [
-        Row(
+        TableRow(
             one_line(each.name) + ("*" if each.required else ""),
             "",
             one_line(each.description or each.title or ""),

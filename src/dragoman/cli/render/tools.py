@@ -16,7 +16,7 @@ from dragoman.catalog.annotations import Risk
 from dragoman.catalog.tokens import cost_of
 from dragoman.catalog.tools import ServerTool
 from dragoman.cleaning import one_line, visible
-from dragoman.cli.render.columns import Row, table, width, wrapped
+from dragoman.cli.render.columns import TableRow, table, width, wrapped
 from dragoman.cli.render.parameters import parameters, signature
 from dragoman.cli.render.servers import counted
 
@@ -33,7 +33,7 @@ def show_table(
     costs = [str(cost_of(tool)) if cost else "" for tool in tools]
     longest = max(map(len, costs), default=0)
     rows = [
-        Row(
+        TableRow(
             tool.name,
             tokens.rjust(longest),
             _about(tool),
@@ -83,7 +83,7 @@ def _show_text(row: str) -> None:
         click.echo(f"  {line}".rstrip())
 
 
-def _show_parameters(heading: str, rows: list[Row]) -> None:
+def _show_parameters(heading: str, rows: list[TableRow]) -> None:
     click.echo(click.style(f"\n  {heading}", bold=True) + ("" if rows else ": none"))
     for lines in table(rows, width(), indent="    ", full=True):
         for line in lines:

@@ -22,7 +22,7 @@ NOT_CONNECTED, INTERRUPTED = 4, 130  # as in exit_codes.py
 _FLAGS: Final = {"--json": "json", "-y": "yes", "--yes": "yes"}
 
 
-class Unusable(Exception):
+class GatewayUnusable(Exception):
     """The call is left to this process's own host."""
 
 
@@ -58,7 +58,7 @@ def call(words: Sequence[str]) -> int | None:
             gateway.settimeout(CONNECT_SECONDS)
             gateway.connect(path)
             return _Call(gateway, asked).make(cwd)
-    except (OSError, Unusable, ConfigError, UnicodeEncodeError):
+    except (OSError, GatewayUnusable, ConfigError, UnicodeEncodeError):
         return None
 
 
@@ -71,17 +71,17 @@ class _Call:
 
     def make(self, cwd: str) -> int:
         if not is_own_peer(self._gateway):
-            raise Unusable
+            raise GatewayUnusable
         hello = self._receive()
         if not is_for(hello, cwd, VERSION):
-            raise Unusable
+            raise GatewayUnusable
         if stamps(hello["files"]) != hello["files"]:
             self._send({"outdated": True})  # it reads them again, for the next call
-            raise Unusable
+            raise GatewayUnusable
         self._send({**self._asked, **_terminal()})
         first = self._receive()
         if "declined" in first:
-            raise Unusable
+            raise GatewayUnusable
         self._gateway.settimeout(None)
         try:
             return self._follow()

@@ -14,9 +14,9 @@ from typing import Any, Final, cast
 from dragoman.config.interchange import variables
 from dragoman.config.interchange.json_entries import NOTHING_LIKE_IT
 from dragoman.config.interchange.shared import (
+    CannotTranslate,
     Entry,
     Noting,
-    Unusable,
     address_of,
     as_entry,
     is_default,
@@ -53,7 +53,7 @@ def import_entry(raw: Any, note: Noting) -> dict[str, Any]:
     """Codex's table in our form, or `Unusable`."""
     table = as_entry(raw)
     if (table.get("command") is None) == (table.get("url") is None):
-        raise Unusable(None, "there has to be either a command or a url")
+        raise CannotTranslate(None, "there has to be either a command or a url")
     if table.get("command") is not None:
         ours, taken = _import_program(table, note), {"command", "args", "env", "env_vars", "cwd"}
     else:
@@ -87,7 +87,7 @@ def _import_env_vars(value: Any, note: Noting) -> dict[str, str]:
     if value is None:
         return {}
     if not isinstance(value, list):
-        raise Unusable("env_vars", "env_vars is not a list")
+        raise CannotTranslate("env_vars", "env_vars is not a list")
     env: dict[str, str] = {}
     for item in cast("list[Any]", value):
         table = as_entry(item) if isinstance(item, Mapping) else {"name": item}
@@ -181,7 +181,7 @@ def export_entry(given: Any, note: Noting) -> dict[str, Any]:
         table, taken = _export_address(entry, note), {"type", "url", "headers", "oauth"}
         _export_sign_in(entry, table, note)
     else:
-        raise Unusable("type", "Codex cannot reach servers of this type; the server is left out")
+        raise CannotTranslate("type", "Codex cannot reach servers of this type; the server is left out")
     _export_shared(entry, table, note)
     for field, value in entry.items():
         is_read = field in taken or field == "timeout" or field in _TOOL_LISTS
@@ -276,5 +276,5 @@ def _export_shared(entry: Entry, table: dict[str, Any], note: Noting) -> None:
 
 def _plain(text: str, field: str) -> str:
     if variables.has_variable(text):
-        raise Unusable(field, "Codex knows no variables here; the server is left out")
+        raise CannotTranslate(field, "Codex knows no variables here; the server is left out")
     return text

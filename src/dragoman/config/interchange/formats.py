@@ -18,7 +18,7 @@ from msgspec import Struct, structs
 
 from dragoman.config.interchange import files, json_entries
 from dragoman.config.interchange.hosts import FORMATS, Format, Place, host
-from dragoman.config.interchange.shared import Note, Notes, Noting, Unusable, ignore_note, is_default
+from dragoman.config.interchange.shared import CannotTranslate, Note, Notes, Noting, ignore_note, is_default
 
 __all__ = ["FORMATS", "Exported", "Format", "Imported", "Note", "Place", "read", "write"]
 
@@ -102,7 +102,7 @@ def _read_entries(row: Format, raw: Mapping[str, Any], notes: Notes) -> dict[str
             _check_name(name)
             servers[name] = row.import_entry(files.without_switch(entry), note)
             json_entries.note_commands_and_other_hosts(servers[name], note)
-        except Unusable as problem:
+        except CannotTranslate as problem:
             note(problem.field, f"the server is left out: {problem.reason}")
     return servers
 
@@ -200,9 +200,9 @@ def _translated(row: Format, name: str, entry: Any, notes: Notes, *, off: bool) 
     try:
         _check_name(name)
         if row.names is not None and not row.names.fullmatch(name):
-            raise Unusable(None, f"{row.title} does not accept such a name; the server is left out")
+            raise CannotTranslate(None, f"{row.title} does not accept such a name; the server is left out")
         if off and row.disabled_field is None and row.disabled_list is None:
-            raise Unusable(
+            raise CannotTranslate(
                 None, f"it is disabled here, and {row.title} has no such field; the server is left out"
             )
         theirs = row.export_entry(entry, note)
@@ -211,7 +211,7 @@ def _translated(row: Format, name: str, entry: Any, notes: Notes, *, off: bool) 
         if row.is_toml:
             _check_writable(theirs)
         return theirs
-    except Unusable as problem:
+    except CannotTranslate as problem:
         note(problem.field, problem.reason)
         return None
 
@@ -225,7 +225,7 @@ def _core(row: Format, entry: Any, note: Noting) -> dict[str, Any] | None:
     """The meaning of a host's entry: the same for two spellings of it."""
     try:
         ours = row.import_entry(files.without_switch(entry), note)
-    except Unusable:
+    except CannotTranslate:
         return None
     ours.setdefault("type", "stdio")
     return {field: value for field, value in ours.items() if not is_default(field, value)}
@@ -233,7 +233,7 @@ def _core(row: Format, entry: Any, note: Noting) -> dict[str, Any] | None:
 
 def _check_name(name: Any) -> None:
     if not isinstance(name, str) or not name.strip():
-        raise Unusable(None, "it has no name")
+        raise CannotTranslate(None, "it has no name")
 
 
 def _check_writable(entry: Mapping[str, Any]) -> None:
@@ -241,4 +241,4 @@ def _check_writable(entry: Mapping[str, Any]) -> None:
     try:
         msgspec.json.encode(entry)
     except UnicodeEncodeError:
-        raise Unusable(None, "it has characters that cannot be written") from None
+        raise CannotTranslate(None, "it has characters that cannot be written") from None

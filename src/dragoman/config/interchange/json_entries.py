@@ -14,9 +14,9 @@ from msgspec import Struct
 from dragoman.config.interchange import variables
 from dragoman.config.interchange.shared import (
     TOOL_LISTS,
+    CannotTranslate,
     Entry,
     Noting,
-    Unusable,
     address_of,
     as_entry,
     is_default,
@@ -149,7 +149,7 @@ def _implied(dialect: Dialect, field: str, url: str, note: Noting) -> str:
 
 def _check_kind(kind: str, dialect: Dialect) -> None:
     if kind not in (REMOTE if dialect.keeps_unknown else _ELSEWHERE):
-        raise Unusable("type", "the type is not supported")
+        raise CannotTranslate("type", "the type is not supported")
 
 
 def _import_shared(dialect: Dialect, entry: Entry, ours: dict[str, Any], note: Noting) -> None:
@@ -276,7 +276,9 @@ def _export_address(
     dialect: Dialect, entry: Entry, kind: str, theirs: dict[str, Any], note: Noting, taken: set[str]
 ) -> None:
     if kind not in dialect.spelled:
-        raise Unusable("type", f"{dialect.host} cannot reach servers of this type; the server is left out")
+        raise CannotTranslate(
+            "type", f"{dialect.host} cannot reach servers of this type; the server is left out"
+        )
     taken |= {"url", "headers"}
     field, url = dialect.spelled[kind], address_of(entry, "url")
     meant = dialect.addresses[field]
@@ -356,7 +358,7 @@ def _export_rest(
 def _write(dialect: Dialect, text: str, note: Noting, field: str) -> str:
     written = variables.outgoing(dialect.syntax, text, note, field)
     if written is None:
-        raise Unusable(field, f"{dialect.host} knows no variables; the server is left out")
+        raise CannotTranslate(field, f"{dialect.host} knows no variables; the server is left out")
     return written
 
 

@@ -29,7 +29,7 @@ class Note(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Unusable(Exception):
+class CannotTranslate(Exception):
     """This server cannot be brought over. Ends the translation of one entry; never leaves this package."""
 
     def __init__(self, field: str | None, reason: str) -> None:
@@ -85,7 +85,7 @@ TOOL_LISTS: Final = ("enabledTools", "disabledTools")
 
 def as_entry(value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise Unusable(None, "the entry is not an object")
+        raise CannotTranslate(None, "the entry is not an object")
     return {str(key): item for key, item in cast("Mapping[Any, Any]", value).items()}
 
 
@@ -98,7 +98,7 @@ def text_of(value: Any, field: str) -> str:
     if isinstance(value, int | float):
         return str(value)
     if not isinstance(value, str):
-        raise Unusable(field, f"{field} is not a text")
+        raise CannotTranslate(field, f"{field} is not a text")
     return value
 
 
@@ -107,27 +107,27 @@ def address_of(entry: Entry, field: str) -> str:
     url = needed_text(entry, field)
     scheme = _SCHEME.match(url)
     if scheme is not None and scheme.group(1).lower() not in _SCHEMES:
-        raise Unusable(field, "URLs of this kind are not supported")
+        raise CannotTranslate(field, "URLs of this kind are not supported")
     return url
 
 
 def needed_text(entry: Entry, field: str) -> str:
     value = entry.get(field)
     if not isinstance(value, str) or not value:
-        raise Unusable(field, f"{field} is not a text" if field in entry else f"there is no {field}")
+        raise CannotTranslate(field, f"{field} is not a text" if field in entry else f"there is no {field}")
     return value
 
 
 def texts_of(value: Any, field: str) -> list[str]:
     if not isinstance(value, list | tuple):
-        raise Unusable(field, f"{field} is not a list")
+        raise CannotTranslate(field, f"{field} is not a list")
     return [text_of(item, f"{field}[{number}]") for number, item in enumerate(cast("list[Any]", value))]
 
 
 def map_of(value: Any, field: str) -> dict[str, str]:
     """Texts by name. A null means "not set" to the hosts that allow it, and is left out."""
     if not isinstance(value, Mapping):
-        raise Unusable(field, f"{field} is not an object")
+        raise CannotTranslate(field, f"{field} is not an object")
     pairs = cast("Mapping[Any, Any]", value).items()
     return {str(key): text_of(item, f"{field}.{key}") for key, item in pairs if item is not None}
 
@@ -141,7 +141,7 @@ def kind_of(entry: Entry, remote: tuple[str, ...]) -> str | None:
         return "stdio"
     if any(entry.get(field) is not None for field in remote):
         return None
-    raise Unusable(None, "there is neither a command nor a URL")
+    raise CannotTranslate(None, "there is neither a command nor a URL")
 
 
 def kind_of_address(url: str) -> str:

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 MINUTE_SECONDS: Final = 60.0
 
 
-class Store(Protocol):
+class GatewayStore(Protocol):
     """Methods raise `StoreUnavailable`. Values are bytes that only the gateway can read."""
 
     async def get(self, key: str, seconds: float) -> bytes | None:

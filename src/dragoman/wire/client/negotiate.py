@@ -34,7 +34,7 @@ class Discovered(Struct, frozen=True):
     result: DiscoverResult
 
 
-class Refused(Struct, frozen=True):
+class ProbeRefused(Struct, frozen=True):
     code: int
     message: str = ""
     data: Any = None
@@ -48,13 +48,13 @@ class Silent(Struct, frozen=True):
     """No answer within the probe's budget, or one that cannot be read."""
 
 
-class Rejected(Struct, frozen=True):
+class ProbeRejected(Struct, frozen=True):
     """HTTP refused it with a status of the 400s and said nothing in the protocol's own terms."""
 
     status: int
 
 
-ProbeAnswer = Discovered | Refused | Exited | Silent | Rejected
+ProbeAnswer = Discovered | ProbeRefused | Exited | Silent | ProbeRejected
 
 
 # What to do next.
@@ -113,7 +113,7 @@ def _judge(answer: ProbeAnswer, tried: str, retried: bool) -> Step:
             if revision := newest_mutual(result.supported_versions, LEGACY_REVISIONS):
                 return SpeakLegacy(revision)
             return _disjoint(result.supported_versions)
-        case Refused(code, _, data) if code == UNSUPPORTED_PROTOCOL_VERSION:
+        case ProbeRefused(code, _, data) if code == UNSUPPORTED_PROTOCOL_VERSION:
             supported = supported_in(data)
             if revision := newest_mutual(supported, MODERN_REVISIONS):
                 # One retry even at the same revision: some servers refuse the first request of all.
@@ -121,11 +121,11 @@ def _judge(answer: ProbeAnswer, tried: str, retried: bool) -> Step:
             if revision := newest_mutual(supported, LEGACY_REVISIONS):
                 return SpeakLegacy(revision)
             return _disjoint(supported) if supported else SpeakLegacy(newest_legacy)
-        case Refused(code) if code in (HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY):
+        case ProbeRefused(code) if code in (HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY):
             return SpeakModern(tried)
         case Exited():
             return SpeakLegacy(newest_legacy, respawn=True)
-        case Refused() | Silent() | Rejected():
+        case ProbeRefused() | Silent() | ProbeRejected():
             return SpeakLegacy(newest_legacy)
 
 

@@ -59,7 +59,7 @@ class RequestMeta(
     progress_token: str | Annotated[int, Meta(ge=-LARGEST_ID, le=LARGEST_ID)] | None = None
 
 
-class Wanted(Struct, rename="camel"):
+class WantedChanges(Struct, rename="camel"):
     """The changes that a client wants to be notified of."""
 
     tools_list_changed: bool = False
@@ -69,7 +69,7 @@ class Wanted(Struct, rename="camel"):
 
 
 class ListenParams(Struct):
-    notifications: Wanted
+    notifications: WantedChanges
 
 
 def client_of(service: Service, revision: str, meta: RequestMeta) -> Client:
@@ -111,7 +111,7 @@ def input_required(client: Client, method: str, needed: InputRequired) -> Json:
     return {"resultType": "input_required", **requests, **state}
 
 
-def honoured(service: Service, wanted: Wanted) -> Json:
+def honoured(service: Service, wanted: WantedChanges) -> Json:
     """The part of it that the service reports."""
     capabilities = service.capabilities()
     found: Json = {

@@ -11,8 +11,8 @@ from dragoman.wire.client.negotiate import (
     GiveUp,
     Probe,
     ProbeAnswer,
-    Refused,
-    Rejected,
+    ProbeRefused,
+    ProbeRejected,
     Silent,
     SpeakLegacy,
     SpeakModern,
@@ -34,8 +34,8 @@ def discovered(*versions: str) -> Discovered:
     return Discovered(DiscoverResult(list(versions)))
 
 
-def unsupported(data: object = None) -> Refused:
-    return Refused(-32022, "unsupported protocol version", data)
+def unsupported(data: object = None) -> ProbeRefused:
+    return ProbeRefused(-32022, "unsupported protocol version", data)
 
 
 @pytest.mark.parametrize(
@@ -85,19 +85,19 @@ AFTER_THE_PROBE = [
     ("-32022, supported holds no strings", unsupported({"supported": [1, {}]}), SpeakLegacy(NEWEST_LEGACY)),
     ("-32022, one usable among rubbish", unsupported({"supported": [7, None, MODERN]}), Probe(MODERN)),
     # errors only a modern server sends
-    ("-32020", Refused(-32020), SpeakModern(MODERN)),
-    ("-32021", Refused(-32021), SpeakModern(MODERN)),
+    ("-32020", ProbeRefused(-32020), SpeakModern(MODERN)),
+    ("-32021", ProbeRefused(-32021), SpeakModern(MODERN)),
     # any other error
-    ("-32601", Refused(-32601, "Method not found"), SpeakLegacy(NEWEST_LEGACY)),
-    ("-32602", Refused(-32602, "Invalid params"), SpeakLegacy(NEWEST_LEGACY)),
-    ("-32600", Refused(-32600), SpeakLegacy(NEWEST_LEGACY)),
-    ("-32700", Refused(-32700), SpeakLegacy(NEWEST_LEGACY)),
-    ("-32000", Refused(-32000, "Server not initialized"), SpeakLegacy(NEWEST_LEGACY)),
-    ("-32001 of a release candidate", Refused(-32001), SpeakLegacy(NEWEST_LEGACY)),
-    ("code 0", Refused(0), SpeakLegacy(NEWEST_LEGACY)),
+    ("-32601", ProbeRefused(-32601, "Method not found"), SpeakLegacy(NEWEST_LEGACY)),
+    ("-32602", ProbeRefused(-32602, "Invalid params"), SpeakLegacy(NEWEST_LEGACY)),
+    ("-32600", ProbeRefused(-32600), SpeakLegacy(NEWEST_LEGACY)),
+    ("-32700", ProbeRefused(-32700), SpeakLegacy(NEWEST_LEGACY)),
+    ("-32000", ProbeRefused(-32000, "Server not initialized"), SpeakLegacy(NEWEST_LEGACY)),
+    ("-32001 of a release candidate", ProbeRefused(-32001), SpeakLegacy(NEWEST_LEGACY)),
+    ("code 0", ProbeRefused(0), SpeakLegacy(NEWEST_LEGACY)),
     (
         "other codes may hold versions",
-        Refused(-32602, "", {"supported": [MODERN]}),
+        ProbeRefused(-32602, "", {"supported": [MODERN]}),
         SpeakLegacy(NEWEST_LEGACY),
     ),
     # no answer
@@ -134,7 +134,7 @@ def test_the_probe_is_repeated_only_once():
         (Silent(), SpeakLegacy(NEWEST_LEGACY)),
         (Exited(), SpeakLegacy(NEWEST_LEGACY, respawn=True)),
         (unsupported({"supported": ["2025-06-18"]}), SpeakLegacy("2025-06-18")),
-        (Refused(-32021), SpeakModern(MODERN)),
+        (ProbeRefused(-32021), SpeakModern(MODERN)),
     ],
 )
 def test_every_other_answer_means_the_same_to_the_second_probe(answer: ProbeAnswer, step: Step):
@@ -162,7 +162,7 @@ def test_giving_up_quotes_only_the_first_of_many_versions():
     [
         Silent(),
         Exited(),
-        Refused(-32601),
+        ProbeRefused(-32601),
         discovered("2025-06-18"),
         unsupported({"supported": ["2025-06-18"]}),
     ],
@@ -177,7 +177,7 @@ def test_an_entry_pinned_to_the_modern_era_never_falls_back(answer: ProbeAnswer)
 
 
 @pytest.mark.parametrize(
-    "answer", [discovered(MODERN), Refused(-32020), unsupported({"supported": [MODERN]})], ids=repr
+    "answer", [discovered(MODERN), ProbeRefused(-32020), unsupported({"supported": [MODERN]})], ids=repr
 )
 def test_a_pin_does_not_change_what_modern_evidence_means(answer: ProbeAnswer):
     pinned = after_probe(answer, tried=MODERN, retried=False, protocol=MODERN)
@@ -202,7 +202,7 @@ JSON = st.recursive(
 
 @given(st.integers(), JSON, st.booleans())
 def test_no_error_can_derail_the_decision(code: int, data: object, retried: bool):
-    step = after_probe(Refused(code, "", data), tried=MODERN, retried=retried)
+    step = after_probe(ProbeRefused(code, "", data), tried=MODERN, retried=retried)
 
     assert isinstance(step, Probe | SpeakModern | SpeakLegacy | GiveUp)
     if isinstance(step, SpeakLegacy):
@@ -253,12 +253,12 @@ def test_which_statuses_tell_the_era(status: int, tells: bool):
 @pytest.mark.requirement("TRN-10")
 @given(st.integers(400, 499), st.booleans())
 def test_a_bare_refusal_means_the_legacy_era_on_the_same_link(status: int, retried: bool):
-    assert after_probe(Rejected(status), tried=MODERN, retried=retried) == SpeakLegacy(NEWEST_LEGACY)
+    assert after_probe(ProbeRejected(status), tried=MODERN, retried=retried) == SpeakLegacy(NEWEST_LEGACY)
 
 
 @pytest.mark.requirement("TRN-10")
 def test_a_bare_refusal_is_the_end_for_an_entry_pinned_to_the_modern_era():
-    step = after_probe(Rejected(404), tried=MODERN, retried=False, protocol=MODERN)
+    step = after_probe(ProbeRejected(404), tried=MODERN, retried=False, protocol=MODERN)
 
     assert isinstance(step, GiveUp)
     assert MODERN in step.cause
@@ -274,13 +274,13 @@ HTTP_TABLE = [
         SpeakLegacy("2025-06-18"),
     ),
     ("-32022, disjoint: no fall back", unsupported({"supported": ["2099-01-01"]}), "give up"),
-    ("-32020", Refused(-32020), SpeakModern(MODERN)),
-    ("-32021", Refused(-32021), SpeakModern(MODERN)),
-    ("400 without a body", Rejected(400), SpeakLegacy(NEWEST_LEGACY)),
-    ("400 with -32000", Refused(-32000, "Mcp-Session-Id required"), SpeakLegacy(NEWEST_LEGACY)),
-    ("-32601", Refused(-32601), SpeakLegacy(NEWEST_LEGACY)),
-    ("-32600", Refused(-32600), SpeakLegacy(NEWEST_LEGACY)),
-    ("-32602", Refused(-32602), SpeakLegacy(NEWEST_LEGACY)),
+    ("-32020", ProbeRefused(-32020), SpeakModern(MODERN)),
+    ("-32021", ProbeRefused(-32021), SpeakModern(MODERN)),
+    ("400 without a body", ProbeRejected(400), SpeakLegacy(NEWEST_LEGACY)),
+    ("400 with -32000", ProbeRefused(-32000, "Mcp-Session-Id required"), SpeakLegacy(NEWEST_LEGACY)),
+    ("-32601", ProbeRefused(-32601), SpeakLegacy(NEWEST_LEGACY)),
+    ("-32600", ProbeRefused(-32600), SpeakLegacy(NEWEST_LEGACY)),
+    ("-32602", ProbeRefused(-32602), SpeakLegacy(NEWEST_LEGACY)),
     ("no answer in time: initialize is worth a try", Silent(), SpeakLegacy(NEWEST_LEGACY)),
 ]
 

@@ -7,7 +7,7 @@ import pytest
 from dragoman.protocol import LEGACY_REVISIONS
 from dragoman.wire.server import legacy, modern
 from dragoman.wire.server.legacy import InitializeParams
-from dragoman.wire.server.modern import Wanted
+from dragoman.wire.server.modern import WantedChanges
 from dragoman.wire.server.service import RequestError, ResourceNotFound
 from tests.unit.wire.server.talk import LEGACY, MODERN, echo, service
 
@@ -81,19 +81,19 @@ def test_instructions_are_given_in_both_eras():
 @pytest.mark.parametrize(
     ("methods", "wanted", "honoured"),
     [
-        (["tools/list"], Wanted(tools_list_changed=True), {"toolsListChanged": True}),
-        (["tools/list"], Wanted(prompts_list_changed=True), {}),
-        (["tools/list"], Wanted(), {}),
-        (["resources/list"], Wanted(resource_subscriptions=["a:b"]), {}),
+        (["tools/list"], WantedChanges(tools_list_changed=True), {"toolsListChanged": True}),
+        (["tools/list"], WantedChanges(prompts_list_changed=True), {}),
+        (["tools/list"], WantedChanges(), {}),
+        (["resources/list"], WantedChanges(resource_subscriptions=["a:b"]), {}),
         (
             ["resources/subscribe"],
-            Wanted(resource_subscriptions=["a:b", "a:c", "a:b"], resources_list_changed=True),
+            WantedChanges(resource_subscriptions=["a:b", "a:c", "a:b"], resources_list_changed=True),
             {"resourceSubscriptions": ["a:b", "a:c"], "resourcesListChanged": True},
         ),
     ],
 )
 def test_the_part_of_a_subscription_that_is_honoured(
-    methods: list[str], wanted: Wanted, honoured: dict[str, Any]
+    methods: list[str], wanted: WantedChanges, honoured: dict[str, Any]
 ):
     assert modern.honoured(service(dict.fromkeys(methods, echo), list_changes=ALL), wanted) == honoured
 

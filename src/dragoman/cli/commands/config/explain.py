@@ -16,7 +16,7 @@ from dragoman.cli.render.document import echo
 from dragoman.config.jsonc import locate
 from dragoman.config.load import Configuration
 from dragoman.config.merge import Candidate, ConfiguredServer
-from dragoman.config.policy import Verdict
+from dragoman.config.policy import PolicyVerdict
 from dragoman.settings import TABLE
 
 
@@ -24,7 +24,7 @@ class Explained(Struct, frozen=True):
     server: ConfiguredServer
     line: int | None
     """Where its entry begins in its file."""
-    verdict: Verdict
+    verdict: PolicyVerdict
     """What policy says, and by which rule."""
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import click
 from msgspec import Struct
 
-from dragoman.access_control import Rules
+from dragoman.access_control import EffectiveRules
 from dragoman.calls.requests import KINDS
 from dragoman.catalog.tools import Tool
 from dragoman.cleaning import one_line
@@ -100,7 +100,7 @@ def evaluate_call(name: str, words: tuple[str, ...], *, run_hooks: bool) -> Eval
     sources = sources_of()
     configuration = load_with_approvals(sources)
     show_problems(configuration)
-    rules = Rules.of(configuration)
+    rules = EffectiveRules.of(configuration)
     fitting = _servers_of(name, configuration)
     hooks = from_parts(configuration.parts, configuration.environ)
     if fitting or hooks.hooks:

@@ -6,11 +6,11 @@ import sys
 
 import click
 
-from dragoman.access_control import Rules
+from dragoman.access_control import EffectiveRules
 from dragoman.cleaning import one_line
 from dragoman.cli import exit_codes
 from dragoman.cli.options import json_option
-from dragoman.cli.render.columns import Row, table, width
+from dragoman.cli.render.columns import TableRow, table, width
 from dragoman.cli.render.document import echo
 from dragoman.cli.render.servers import show_problem
 from dragoman.config.load import load
@@ -26,7 +26,7 @@ MARKS = {"deny": ("✗", "red"), "ask": ("?", "yellow"), "allow": ("✓", "green
 def command(as_json: bool) -> None:
     """Lists the rules of all files, strictest first, and the mode, which decides where no rule applies."""
     configuration = load(Sources.here())
-    rules = Rules.of(configuration)
+    rules = EffectiveRules.of(configuration)
     problems = [*configuration.problems, *rules.problems]
     ranked = sorted(
         rules.book.rules, key=lambda rule: (BEHAVIOURS.index(rule.behaviour), not rule.is_managed)
@@ -39,7 +39,7 @@ def command(as_json: bool) -> None:
         echo({"mode": rules.mode, "rules": found, "problems": problems})
         sys.exit(exit_codes.OK)
     rows = [
-        Row(
+        TableRow(
             one_line(rule.text),
             rule.behaviour,
             f"{rule.scope} ({one_line(rule.source)})",
