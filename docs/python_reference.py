@@ -16,7 +16,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "dragoman.host:HostOptions",
         "dragoman.servers.status:ServerStatus",
         "dragoman.toolbox:Toolbox",
-        "dragoman.toolbox:Found",
+        "dragoman.toolbox:SearchResult",
         "dragoman.agent_servers:AgentServers",
     ),
     "Tools": ("dragoman.catalog.tools:Tool", "dragoman.catalog.tools:BuiltinTool"),
@@ -57,7 +57,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 }
 """By section: module and name; `*` for everything public that the module defines."""
 INTERNAL = frozenset(
-    {"EventBus", "Listening", "LargeBlock", "ServerStatus.of", "Updates.put", "Updates.finish"}
+    {"EventBus", "EventStream", "LargeBlock", "ServerStatus.of", "Updates.put", "Updates.finish"}
 )
 """Not for programs, though their names are public."""
 

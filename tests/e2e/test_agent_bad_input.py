@@ -94,7 +94,9 @@ def test_what_is_no_answer_of_a_model_is_said_in_a_sentence(model: str, other: O
         done = run(*words(provider, model, "-p", "go"))
     assert (done.returncode, done.stdout, len(provider.requests)) == (1, "", 1)
     said = " ".join(done.stderr.split())
-    assert said.startswith(f"error: the provider at {provider.url} did not answer as a model does (")
+    assert said.startswith(
+        f"error: the provider at {provider.url} sent a response that is not a valid model response ("
+    )
     assert "hint: Check the address if it was given with --base-url" in said
 
 

@@ -107,7 +107,7 @@ async def test_t233_a_file_that_cannot_be_used_changes_nothing(tmp_path: Path, c
         async with Client(running.url, "token-of-nobody-0123456") as other:
             assert (await other.modern("tools/list")).status == 401
         assert len(reported) == 1
-        assert reported[0].endswith("; the callers are those of before")
+        assert reported[0].endswith("; the callers before the change stay in effect")
         write(path, {"bob": {"token": BOB}})
         assert (await ada.modern("tools/list")).status == 401
 
@@ -119,4 +119,6 @@ async def test_t233_other_views_are_said_to_hold_from_the_next_start(tmp_path: P
     file = watched(path, reported)
     write(path, BOTH, views={"small": {}})
     await file.identify([f"Bearer {ADA}"])
-    assert reported == [f"{path}: other views and another store hold from the next start on"]
+    assert reported == [
+        f"{path}: only callers and oauth are read again; other changes count from the next start on"
+    ]

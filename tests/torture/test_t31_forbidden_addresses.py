@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.auth.discovery import Wanted, discover
+from dragoman.auth.discovery import discover
+from dragoman.auth.entry import SignInTarget
 from dragoman.auth.errors import AuthProblem, Refused
 from dragoman.auth.http import Answer, NetworkAccess, OAuthHttp
 from dragoman.auth.metadata import PROTECTED_RESOURCE
@@ -97,7 +98,7 @@ def resource_naming(issuer: str) -> dict[str, bytes]:
 
 async def found(http: OAuthHttp, challenge: dict[str, str] | None = None) -> str:
     with pytest.raises(Refused) as caught:
-        await discover(http, Wanted(url=PUBLIC), challenge or {})
+        await discover(http, SignInTarget(url=PUBLIC), challenge or {})
     return caught.value.cause
 
 
@@ -171,7 +172,7 @@ async def test_t31_a_private_authorization_server_can_be_allowed(names: Any):
     async with site(answers.status(404)) as here:
         with pytest.raises(AuthProblem) as caught:
             await discover(
-                Published(resource_naming(here.origin), allow_private=True), Wanted(url=PUBLIC), {}
+                Published(resource_naming(here.origin), allow_private=True), SignInTarget(url=PUBLIC), {}
             )
         assert caught.value.cause == f"its authorization server {here.origin} publishes no metadata"
         assert len(here.asks) == 2

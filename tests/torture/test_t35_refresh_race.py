@@ -18,14 +18,14 @@ pytestmark = pytest.mark.requirement("AUT-3")
 
 PROCESS = """
 import asyncio, sys
-from dragoman.auth.entry import Entry
+from dragoman.auth.entry import OAuthSettings
 from dragoman.auth.http import NetworkAccess
 from dragoman.auth.oauth import OAuthCredentials
 from dragoman.auth.stores.base import Vault
 from dragoman.credentials import Challenge
 
 async def main():
-    credentials = OAuthCredentials(Entry(server="x", url=sys.argv[1]), Vault(), NetworkAccess)
+    credentials = OAuthCredentials(OAuthSettings(server="x", url=sys.argv[1]), Vault(), NetworkAccess)
     headers = await credentials.headers()
     print("ready", flush=True)
     for line in sys.stdin:

@@ -65,7 +65,6 @@ from dragoman.agent.subagents import current_call_id
 from dragoman.agent.transcript import Record
 from dragoman.calls.outcome import CallOutcome, outcome_of_error
 from dragoman.calls.turn import call_in_turn
-from dragoman.cleaning import one_line
 from dragoman.errors import CallError, ModelUnavailable
 from dragoman.hooks.merging import Submitted
 from dragoman.host import Host
@@ -293,8 +292,9 @@ class Conversation:
                 on_event(RetryScheduled(reason=reaction.reason, attempt=attempt, wait_seconds=wait))
                 await asyncio.sleep(wait)
             except Exception as error:  # border: the model library, with whatever the provider has sent
-                cause = f"{type(error).__name__}: {one_line(str(error), 200)}"
-                reason = f"{provider_at(self._model.base_url)} did not answer as a model does ({cause})"
+                # Only its kind: the text of an error may contain the whole address.
+                provider, kind = provider_at(self._model.base_url), type(error).__name__
+                reason = f"{provider} sent a response that is not a valid model response ({kind})"
                 raise ModelUnavailable(reason, hint=NOT_A_MODEL) from error
 
     async def _stream(

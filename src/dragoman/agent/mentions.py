@@ -48,7 +48,7 @@ def mentioned(text: str, servers: Collection[str]) -> list[Mention | FileMention
 
 async def expanded(text: str, host: Host, folder: Path) -> tuple[str, list[str]]:
     """The message with what it mentions, and in words what could not be added."""
-    read_tool = file_tools(Workspace(folder))[0]
+    read_tool = next(tool for tool in file_tools(Workspace(folder)) if tool.name == "Read")
     added: list[str] = []
     problems: list[str] = []
     for mention in mentioned(text, host.servers):
@@ -56,7 +56,7 @@ async def expanded(text: str, host: Host, folder: Path) -> tuple[str, list[str]]
             if isinstance(mention, Mention):
                 found = await host.resources.read(mention.server, mention.uri)
                 added.append(_marked("resource", mention.name, found.text))
-            elif (path := _file(folder, mention.name)) is not None:
+            elif (path := await asyncio.to_thread(_file, folder, mention.name)) is not None:
                 await _check_allowed(host, read_tool, path)
                 content = await asyncio.to_thread(_read, path)
                 added.append(_marked("file", mention.name, content))

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import sys
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -106,7 +107,8 @@ def choose_model(
 
 async def load_model(choice: ModelChoice) -> Model:
     """Raises `ModelUnavailable` or `MissingPackage`."""
-    with _without_collections():
+    is_imported = "pydantic_ai.models" in sys.modules
+    with nullcontext() if is_imported else _without_collections():
         return await asyncio.to_thread(_load, choice)
 
 

@@ -44,7 +44,7 @@ _TRANSIENT: Final = (
 CUT_OFF: Final = "the answer was cut off"
 NOT_A_MODEL: Final = (
     "Check the address if it was given with --base-url (OpenAI-compatible endpoints end with /v1), and that "
-    "the provider before the model's name speaks its format."
+    "the provider in the model's name matches its API format."
 )
 _AWAY: Final = "Check the network, the proxy variables, and the address if it was given with --base-url."
 

@@ -213,12 +213,12 @@ class OAuthCredentials:
             return self._account
 
     async def _read(self) -> Account | None:
-        changes = self._changes
-        self._versions = self._stored_versions()
+        changes, versions = self._changes, self._stored_versions()
         try:
             data = await self.vault.read(self.entry.key)
         except StoreFailed as failed:
             raise AuthProblem(str(failed), STORE_HINT) from None
+        self._versions = versions
         if changes == self._changes:  # otherwise what was read may be older than what was written meanwhile
             self._adopt(None if data is None else decode_account(data))
         return self._account

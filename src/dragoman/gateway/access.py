@@ -75,8 +75,8 @@ class Addresses(Struct, frozen=True):
         return cls(frozenset(hosts), frozenset(origins))
 
     def check(self, hosts: Collection[str], origins: Collection[str]) -> None:
-        """`RequestRefused` for a request that names another host, or comes from another page: one that was made
-        to reach this machine by DNS rebinding, or by a page that a person has open."""
+        """`RequestRefused` for a request that names another host, or comes from another page: one that was
+        made to reach this machine by DNS rebinding, or by a page that a person has open."""
         if len(hosts) != 1 or next(iter(hosts)).lower() not in self.hosts:
             raise RequestRefused(421, "the header Host names another server")
         if any(origin.lower() not in self.origins for origin in origins):

@@ -48,7 +48,7 @@ CALL_SECONDS: Final = 30.0
 
 
 def identity_of(caller: Caller) -> str:
-    """Under which tokens of the caller are stored. No two callers have the same, and no person chooses it."""
+    """The identity under which the caller's tokens are stored: another one for each caller."""
     digest = hashlib.sha256(caller.id.encode("utf-8", "surrogatepass")).hexdigest()
     return f"gateway-caller-{digest}"
 
@@ -97,9 +97,9 @@ class CallerServers:
         self.names: dict[str, dict[str, str]] = {}
         """By view, and by the name that clients use: the qualified name of a tool; see `Gateway`."""
         self.instructions: dict[tuple[object, str], str | None] = {}
-        """By the rights of a token, and by view."""
+        """Instructions of servers, by the caller's rights and by view."""
         self.found: dict[tuple[object, str], FoundTools] = {}
-        """The same, for searching."""
+        """Searchable tools, by the caller's rights and by view."""
         self.names_version = -1
         self.last_used = monotonic()
         self.use_count = 0
@@ -235,7 +235,11 @@ class CallerHosts:
             if self.on_open is not None:
                 own.tasks.append(self.on_open(own))
             self._open[caller] = own
-            await own.open()
+            try:
+                await own.open()
+            except BaseException:
+                self._close_soon(own)
+                raise
         else:
             self._open[caller] = own
         return own

@@ -10,15 +10,19 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
+from msgspec import structs
+
 from dragoman.errors import ConfigError
 from dragoman.gateway.access import Identify, KnownCaller
 from dragoman.gateway.settings import GatewaySettings, read_settings
 
 CHECK_SECONDS: Final = 1.0
-"""How often the file is looked at, when requests come."""
+"""The shortest time between two checks of the file; requests cause them."""
 
 
 class CallersFile:
+    """Identifies callers by the gateway's file, which is read again when it changes."""
+
     def __init__(
         self,
         path: Path,
@@ -28,7 +32,8 @@ class CallersFile:
     ) -> None:
         """`settings`: what the file says now; `identify_of`: who may use the gateway by them."""
         self._path = path
-        self._settings = settings
+        self._fixed = _fixed_part(settings)
+        """What is read at the start only."""
         self._identify_of = identify_of
         self._identify = identify_of(settings)
         self._report = report
@@ -51,11 +56,18 @@ class CallersFile:
         try:
             settings = read_settings(self._path)
         except ConfigError as error:
-            self._report(f"{error}; the callers are those of before")
+            self._report(f"{error}; the callers before the change stay in effect")
             return
-        if (settings.views, settings.store) != (self._settings.views, self._settings.store):
-            self._report(f"{self._path}: other views and another store hold from the next start on")
+        if _fixed_part(settings) != self._fixed:
+            self._report(
+                f"{self._path}: only callers and oauth are read again; "
+                "other changes count from the next start on"
+            )
         self._identify = self._identify_of(settings)
+
+
+def _fixed_part(settings: GatewaySettings) -> GatewaySettings:
+    return structs.replace(settings, callers={}, oauth=None)
 
 
 def _version(path: Path) -> tuple[int, int, int] | None:

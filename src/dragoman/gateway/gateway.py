@@ -157,9 +157,10 @@ class Gateway:
         return self.host.tool(qualified) or (None if own is None else own.tool(qualified))
 
     async def find_tool(self, name: str, view: str, own: CallerServers | None) -> ServerTool | None:
-        """The same; waits for servers of the caller that are being connected."""
+        """Like `tool`, after waiting for servers of the caller that are connecting."""
         tool = self.tool(name, view, own)
-        if tool is None and own is not None:
+        is_own_name = self.views[view].tool_search and name in SEARCH_NAMES
+        if tool is None and own is not None and not is_own_name:
             await own.connected()
             tool = self.tool(name, view, own)
         return tool
@@ -284,12 +285,18 @@ class Gateway:
         sharing = [asyncio.create_task(self.replicas.run())]
         if self._audit is not None:
             sharing.append(asyncio.create_task(self._audit.run()))
+        for task in sharing:
+            task.add_done_callback(self._sharing_ended)
         try:
             await self._report(self.host, self.host.events())
         finally:
             for task in sharing:
                 task.cancel()
             await asyncio.wait(sharing)
+
+    def _sharing_ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.report(f"replicas are not notified any more: unexpected error {type(error).__name__}")
 
     def _own_opened(self, own: CallerServers) -> asyncio.Task[None]:
         return asyncio.create_task(self._report(own.host, own.events, own))

@@ -371,11 +371,13 @@ class Replicas:
             self._forwarded.pop(number, None)
 
     async def _answer_page(self, sender: str, page: Page) -> None:
-        callers = self._gateway.callers
-        if callers is not None:
-            answer = await callers.pages.answer_here(page.asked)
+        callers, message = self._gateway.callers, None
+        try:
+            if callers is not None:
+                message = _encoder.encode(await callers.pages.answer_here(page.asked))
+        finally:  # without an answer the browser at the other replica would wait
             with contextlib.suppress(StoreUnavailable):
-                await self.send(ForwardedOutput(page.number, _encoder.encode(answer)), sender)
+                await self.send(ForwardedOutput(page.number, message), sender)
 
 
 def shared_reads(store: RedisStore) -> SharedReads:

@@ -100,7 +100,7 @@ async def test_one_sign_in_counts_at_every_replica_and_for_all_callers(
         for each in (a, b):
             status = each.host.servers["tracker"]
             assert status.status == "needs-auth"
-            assert "Run `dragoman mcp login tracker --gateway FILE " in str(status.error.hint)  # type: ignore[union-attr]
+            assert "Run `dragoman mcp login --gateway FILE " in str(status.error.hint)  # type: ignore[union-attr]
         await login(gateway_file)
         for client in (first, second):
             await until(lambda client=client: has_tools(client))
@@ -140,7 +140,7 @@ async def test_what_is_stored_is_shown_and_ended_by_the_commands(
             await until(lambda client=client: _is_refused(client))
     code, said = await dragoman("mcp", "whoami", "tracker", *option)
     assert code == 4
-    assert f"Run `dragoman mcp login tracker --gateway {gateway_file}`." in said
+    assert f"Run `dragoman mcp login --gateway {gateway_file} tracker`." in said
 
 
 async def _is_refused(client: Client) -> bool:

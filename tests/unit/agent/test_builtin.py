@@ -375,14 +375,14 @@ def test_a_command_is_not_run_before_the_watchdog_knows_of_it(tmp_path: Path) ->
     program = f"""
 import asyncio, os, signal
 from pathlib import Path
-from dragoman.agent.builtin.shell import Command
+from dragoman.agent.builtin.shell import RunningCommand
 
 class Killed:
     def watch(self, pid):
         print(pid, flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
 
-asyncio.run(Command.start("touch {ran}", Path({str(tmp_path)!r}), "marker", Killed()))
+asyncio.run(RunningCommand.start("touch {ran}", Path({str(tmp_path)!r}), "marker", Killed()))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr

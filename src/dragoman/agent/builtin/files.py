@@ -38,7 +38,7 @@ PROPOSED_LINES: Final = 5000
 
 _decoder: Final = codecs.getincrementaldecoder("utf-8")
 _writing = threading.Lock()
-"""Agents work side by side, and a file is replaced by one of them at a time."""
+"""Held from the check of a file to its replacement: agents run in parallel."""
 
 _PATH_SCHEMA: Final = {
     "type": "string",
@@ -163,12 +163,13 @@ def _nothing(path: Path, size: int, offset: int) -> str:
 
 def _write(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     path, content = workspace.path_in(arguments), str(arguments["content"])
-    is_new = not path.exists()
-    if not is_new:
-        _regular_size(path)
-        workspace.check_read(path)
-    _put(path, content)
-    workspace.note_read(path)
+    with _writing:
+        is_new = not path.exists()
+        if not is_new:
+            _regular_size(path)
+            workspace.check_read(path)
+        _put(path, content)
+        workspace.note_read(path)
     lines = content.count("\n") + (not content.endswith("\n") and content != "")
     return f"{'Created' if is_new else 'Replaced'} {path} ({lines} lines)."
 
@@ -177,11 +178,12 @@ def _edit(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     path = workspace.path_in(arguments)
     if _regular_size(path) > EDIT_LIMIT_BYTES:
         raise FileProblem(f"{path} is too large to be edited. Use a command.")
-    workspace.check_read(path)
-    before = path.read_bytes().decode("utf-8", "surrogateescape")
-    after = _edited(before, arguments)
-    _put(path, after)
-    workspace.note_read(path)
+    with _writing:
+        workspace.check_read(path)
+        before = path.read_bytes().decode("utf-8", "surrogateescape")
+        after = _edited(before, arguments)
+        _put(path, after)
+        workspace.note_read(path)
     return f"Changed {path}:\n{_diff(before, after)}"
 
 
@@ -189,8 +191,7 @@ def _put(path: Path, text: str) -> None:
     """Replaces the file as a whole: should the disk be full, the old content is not lost."""
     before = version_of(path)
     try:
-        with _writing:
-            atomic_write.put_output(path, text.encode("utf-8", "surrogateescape"))
+        atomic_write.put_output(path, text.encode("utf-8", "surrogateescape"))
     except OSError as error:
         after = version_of(path)
         state = (

@@ -83,7 +83,7 @@ class SharedAccounts:
 
     @asynccontextmanager
     async def locked(self, key: str, wait_seconds: float | None = None) -> AsyncGenerator[None]:
-        lock = self._store.locked(_place(key), wait_seconds or WAIT_SECONDS)
+        lock = self._store.locked(_place(key), WAIT_SECONDS if wait_seconds is None else wait_seconds)
         try:
             await lock.__aenter__()
         except StoreUnavailable as error:
