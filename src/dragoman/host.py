@@ -18,7 +18,7 @@ from collections.abc import (
 )
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, Unpack
 from weakref import WeakSet
 
 from msgspec import structs
@@ -58,11 +58,10 @@ from dragoman.content.redact import Redactor
 from dragoman.errors import ConfigError, HostClosed, HostNotOpen, WrongLoop
 from dragoman.events import Event, EventBus
 from dragoman.hooks.active import ActiveHooks
-from dragoman.hooks.declared import Hook
-from dragoman.interaction import LOCAL_CALLER, SIGN_IN_SECONDS, Caller, Interaction, Sampler, SignInScreen
+from dragoman.host_options import HostOptions
+from dragoman.interaction import LOCAL_CALLER, SIGN_IN_SECONDS, Caller, SignInScreen
 from dragoman.live_configuration import ConfigurationSource, ConfiguredParts, LiveConfiguration, limits_of
 from dragoman.names import ServerName, typed
-from dragoman.permissions.classifier import Classifier
 from dragoman.permissions.grants import SessionGrants
 from dragoman.permissions.modes import PermissionMode
 from dragoman.permissions.rules import Behaviour, Rule
@@ -76,65 +75,9 @@ from dragoman.sign_ins import SIGN_IN, SignInTool, SignInTools
 if TYPE_CHECKING:  # aiohttp is loaded when the first remote server is connected
     from dragoman.auth.state import SignInState
     from dragoman.auth.stores.base import AccountStore
-    from dragoman.credentials import Credentials
     from dragoman.toolbox import Toolbox
-    from dragoman.transports.control import ControlChannel
 
 _SIGN_IN_ENDING: Final = f"__{SIGN_IN}"
-
-
-class HostOptions(TypedDict, total=False):
-    """The keyword arguments of `Host` and `Host.configured`."""
-
-    permission_mode: PermissionMode | None
-    """How calls are decided that no rule decides; if not given, `defaultMode` of the files counts."""
-    rules: Mapping[str, Sequence[str]] | None
-    """Permission rules by kind, `{"allow": ["mcp__box"]}`, besides those of files."""
-    hooks: Sequence[Hook]
-    """Hooks of the program, made with `dragoman.hook`, besides those of files."""
-    session_hooks: bool
-    """Whether hooks of `SessionStart` and `SessionEnd` run with the host; by default they do. A program that
-    has conversations runs them for each of them."""
-    interaction: Interaction | None
-    """Answers questions: permission, forms, URLs. Without one, what needs an answer is refused."""
-    sampler: Sampler | None
-    """The program's model, for servers whose entry allows `sampling`."""
-    roots: Sequence[Path | str]
-    """Folders that servers are given as roots besides the working directory."""
-    classifier: Classifier | None
-    """Decides in permission mode `auto`."""
-    audit: bool | None
-    """Whether calls are written to the audit log; if not given, for hosts that read configuration files."""
-    server_logs: bool | None
-    """Whether servers have log files; if not given, for hosts that read configuration files."""
-    settings: Mapping[str, int] | None
-    """Values of settings, before those of files and environment."""
-    extensions: Mapping[str, Mapping[str, Any]] | None
-    """Extensions of the protocol that the program supports, with their settings, declared to every server:
-    `{"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}` of a program that shows
-    pages of MCP Apps. Tasks are declared in any case."""
-    clock: Clock | None
-    """The time; tests give another one."""
-    watch: bool
-    """Whether changes of the configuration files are followed while running."""
-    only: Collection[str] | None
-    """Of all servers, these."""
-    set_aside: Collection[str]
-    """Servers that this host leaves to hosts of single accounts; see `Host.for_account`."""
-    tool_lock: Path | None
-    """A tool lock; tools that are not as it says are left out."""
-    ignore_broken_settings: bool
-    """Settings of the person or the project that cannot be read are left out, and what they forbid does not
-    count; otherwise nothing is started or called. Never the administrator's."""
-    control: ControlChannel | None
-    """Carries the messages of servers that live in an embedding program (type `sdk`)."""
-    bearer: Callable[[str], Credentials] | None
-    """By server: the credentials for an organisation's connectors (type `claudeai-proxy`)."""
-    accounts: AccountStore | None
-    """Where the sign-ins of servers are stored, if not in the secret store of this machine."""
-    bearer_origins: Collection[str]
-    """Origins at which these connectors are connected, besides those named in `connectors` of the
-    settings."""
 
 
 class Host:

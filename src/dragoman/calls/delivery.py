@@ -16,9 +16,10 @@ from dragoman.calls.elicitation import Elicitor
 from dragoman.calls.invoke import Result, invoke
 from dragoman.calls.progress import ProgressRelay
 from dragoman.calls.recovery import Changed, react
+from dragoman.calls.task_following import FollowOptions, MovedToBackground, TaskProgress
 from dragoman.calls.task_steps import takes_task, wait_before_moving, wanted_ttl_ms
 from dragoman.calls.task_store import LONGEST_SECONDS, RunningTask, new_id
-from dragoman.calls.tasks import FollowOptions, MovedToBackground, TaskProgress, TaskRunner
+from dragoman.calls.tasks import TaskRunner
 from dragoman.calls.tool_call import JudgedCall, ToolCall
 from dragoman.calls.url_elicitation import elicit_urls
 from dragoman.catalog.tools import ServerTool

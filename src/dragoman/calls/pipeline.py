@@ -28,7 +28,7 @@ from dragoman.calls.outcome import (
     with_context,
 )
 from dragoman.calls.recovery import Changed
-from dragoman.calls.tasks import MovedToBackground
+from dragoman.calls.task_following import MovedToBackground
 from dragoman.calls.tool_call import JudgedCall, ToolCall
 from dragoman.calls.validate import Checker
 from dragoman.catalog.tools import BuiltinTool, Complete, Run, ServerTool, Tool
