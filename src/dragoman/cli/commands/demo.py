@@ -60,6 +60,8 @@ def _converse(as_json: bool) -> NoReturn:
     if as_json:
         raise click.UsageError("--json does not go with --agent")
     try:
+        import pydantic_ai  # noqa: F401  # pyright: ignore[reportUnusedImport]: the parts import it later
+
         from dragoman.cli.agent.demo import converse
     except ImportError:
         raise MissingPackage("pydantic-ai-slim", "agent") from None
