@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 import signal
 import subprocess
@@ -158,10 +159,17 @@ def test_the_entry_for_a_client_names_address_and_token(home: Path, client: str)
 def test_the_entry_for_a_client_that_starts_the_gateway_has_the_same_options(
     home: Path, words: tuple[str, ...], kept: list[str]
 ):
-    shown = subprocess.run([DRAGOMAN, "serve", *words], capture_output=True, text=True, check=True).stdout
-    assert json.loads(shown) == {
-        "mcpServers": {"dragoman": {"command": "dragoman", "args": ["serve", *kept]}}
-    }
+    """The program is named by its path, unless a client finds it by its name."""
+    folders = os.environ["PATH"]
+    for path, named in ((folders, str(DRAGOMAN)), (f"{DRAGOMAN.parent}:{folders}", "dragoman")):
+        shown = subprocess.run(
+            [DRAGOMAN, "serve", *words],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PATH": path},
+        ).stdout
+        assert json.loads(shown) == {"mcpServers": {"dragoman": {"command": named, "args": ["serve", *kept]}}}
 
 
 async def test_the_steps_of_the_start_are_logged_and_what_happens_later(home: Path):
@@ -181,3 +189,24 @@ async def test_the_steps_of_the_start_are_logged_and_what_happens_later(home: Pa
     assert entries[2]["text"] == f"listening at {served.url}"
     assert entries[4]["tools"] == 5
     assert {each["pid"] for each in entries} == {served.process.pid}
+
+
+async def test_a_store_that_does_not_answer_is_reported_at_the_start(home: Path):
+    file = home / "gateway.json"
+    store = {"redis": "redis://127.0.0.1:1/0", "key": "k" * 40}
+    file.write_text(json.dumps({"callers": {"ci": {"token": "t" * 20}}, "store": store}))
+    file.chmod(0o600)
+    async with Serving("--mcp-config", "demo", "--config", str(file)) as served:
+        assert served.process.stderr is not None
+        async with asyncio.timeout(30):
+            said = (await served.process.stderr.readline()).decode()
+    assert said.startswith("! the gateway's store does not answer (Redis at 127.0.0.1: ConnectionError): ")
+
+
+def test_without_accounts_of_callers_there_is_nothing_to_forget(home: Path):
+    words = [DRAGOMAN, "serve", "--mcp-config", "demo", "--forget-caller", "ada"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.splitlines()[0] == (
+        "error: callers have no accounts of their own, so there is nothing to forget"
+    )

@@ -1,8 +1,11 @@
-"""The entries with which MCP clients use the gateway, as each client writes them. Pure."""
+"""The entries with which MCP clients use the gateway, as each client writes them."""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import sys
 from collections.abc import Sequence
 from typing import Final
 
@@ -19,14 +22,16 @@ def client_entry(client: str, url: str, token: str, words: Sequence[str]) -> str
     the gateway itself; empty: it connects to the URL."""
     header = {"Authorization": f"Bearer {token or 'TOKEN'}"}
     args = ["serve", *words]
+    # A client may not find the program of a virtual environment.
+    command = "dragoman" if shutil.which("dragoman") else os.path.abspath(sys.argv[0])
     if words:
-        entry: dict[str, object] = {"command": "dragoman", "args": args}
+        entry: dict[str, object] = {"command": command, "args": args}
     else:
         entry = {"type": "http", "url": url, "headers": header}
     match client:
         case "codex":
             if words:
-                return f'[mcp_servers.dragoman]\ncommand = "dragoman"\nargs = {json.dumps(args)}'
+                return f'[mcp_servers.dragoman]\ncommand = {json.dumps(command)}\nargs = {json.dumps(args)}'
             headers = f'{{ Authorization = "{header["Authorization"]}" }}'
             return f'[mcp_servers.dragoman]\nurl = "{url}"\nhttp_headers = {headers}'
         case "vscode":

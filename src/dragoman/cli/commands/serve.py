@@ -18,7 +18,7 @@ from dragoman.cli.common import find_server, load_with_servers, run_with_host
 from dragoman.cli.gateway_token import own_token
 from dragoman.cli.options import added_servers_option
 from dragoman.cli.render.servers import counted, show_problem
-from dragoman.errors import ConfigError, SignInFailed
+from dragoman.errors import ConfigError, SignInFailed, StoreUnavailable
 from dragoman.permissions.modes import PermissionMode
 from dragoman.urls import parse_url
 
@@ -208,6 +208,12 @@ def _forget_caller(settings: GatewaySettings, configuration: Configuration, name
     from dragoman.gateway.callers import accounts_in, identity_of
     from dragoman.interaction import Caller
 
+    if not settings.caller_sign_in:
+        raise ConfigError(
+            "callers have no accounts of their own, so there is nothing to forget",
+            hint="Name the gateway's file with --config; its callerSignIn says where they have.",
+        )
+
     async def work() -> None:
         store = _store(settings)
         dependencies = TransportDependencies()
@@ -352,7 +358,16 @@ async def _serve_http(
         gc.freeze()
         _log_ready(gateway, log)
         _say_what_is_served(gateway, where, settings, same_options(where, settings_file))
+        await _check_store(gateway)
         await asyncio.Event().wait()
+
+
+async def _check_store(gateway: Gateway) -> None:
+    """Says if the store does not answer: what needs it is refused meanwhile."""
+    try:
+        await gateway.store.get("is it there", 1.0)
+    except StoreUnavailable as error:
+        gateway.report(f"{error}: sessions, limits and sign-ins need it. {error.hint}")
 
 
 def _identify(gateway: Gateway, settings: GatewaySettings, settings_file: Path | None) -> Identify:
