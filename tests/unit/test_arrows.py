@@ -51,7 +51,7 @@ LAYERS: list[set[str]] = [
     {"catalog", "permissions", "hooks", "content"},
     {"servers"},
     {"calls"},
-    {"host", "live_configuration", "access_control", "agent_servers", "sign_ins", "toolbox"},
+    {"host", "host_options", "live_configuration", "access_control", "agent_servers", "sign_ins", "toolbox"},
     {"agent", "adapters", "demo", "testing"},
     {"tui", "gateway"},
     {"cli", PUBLIC, "public"},  # cli starts the others; `TerminalInteraction` is of cli
