@@ -26,7 +26,7 @@ from tests.torture import test_t231_clients_that_do_not_read as t231
 
 @pytest.mark.requirement("GWY-1")
 async def test_t80_finds_a_build_that_filters_the_list_only(monkeypatch: pytest.MonkeyPatch):
-    def any_tool(self: Gateway, name: str, view: str = "") -> ServerTool | None:
+    def any_tool(self: Gateway, name: str, view: str = "", own: Any = None) -> ServerTool | None:
         every = {self.name_of(tool): tool for tool in self.host.tools(include_denied=True)}
         return every.get(name)
 

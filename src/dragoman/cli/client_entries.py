@@ -31,7 +31,7 @@ def client_entry(client: str, url: str, token: str, words: Sequence[str]) -> str
     match client:
         case "codex":
             if words:
-                return f'[mcp_servers.dragoman]\ncommand = {json.dumps(command)}\nargs = {json.dumps(args)}'
+                return f"[mcp_servers.dragoman]\ncommand = {json.dumps(command)}\nargs = {json.dumps(args)}"
             headers = f'{{ Authorization = "{header["Authorization"]}" }}'
             return f'[mcp_servers.dragoman]\nurl = "{url}"\nhttp_headers = {headers}'
         case "vscode":

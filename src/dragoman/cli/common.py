@@ -153,9 +153,13 @@ def run_with_host(
                     if problem not in host.configuration.problems:  # those are shown before a host is opened
                         show_problem(problem)
                 return await work(host)
+        except asyncio.CancelledError:  # perhaps while the host is being closed, which may take long
+            if reporting is not None:
+                reporting.cancel()
+            raise
         finally:
             if reporting is not None:
-                await reporting  # the last reports come while the host is closed
+                await asyncio.wait([reporting])  # the last reports come while the host is closed
 
     try:
         return asyncio.run(main())

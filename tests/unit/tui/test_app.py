@@ -234,7 +234,7 @@ async def test_a_lasting_yes_that_cannot_be_written_is_said_and_holds_once(desk:
 async def test_a_failure_of_the_provider_is_shown_and_the_conversation_goes_on(desk: Desk):
     async with desk.opened(ValueError("odd"), "fine") as seat:
         await seat.say("one")
-        assert "ValueError: odd" in seat.text
+        assert "(ValueError)" in seat.text
         await seat.say("two")
         assert "fine" in seat.text
 
