@@ -66,6 +66,7 @@ class Reach:
 async def _within(listing: Awaitable[Iterable[T]]) -> Iterable[T]:
     """Nothing if it takes too long: the lists of other servers are not delayed."""
     try:
-        return await asyncio.wait_for(listing, OWN_LIST_SECONDS)
+        async with asyncio.timeout(OWN_LIST_SECONDS):
+            return await listing
     except TimeoutError:
         return ()

@@ -70,4 +70,5 @@ async def _handled(pump: MessagePump, *, after_refresh: bool = False) -> None:
     schedule = pump.call_after_refresh if after_refresh else pump.call_later
     if schedule(done.set):
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(done.wait(), WAIT_SECONDS)
+            async with asyncio.timeout(WAIT_SECONDS):
+                await done.wait()

@@ -69,6 +69,24 @@ def answer(name: str) -> Json:
     return {"action": "accept", "content": {"name": name}}
 
 
+async def test_a_cancelled_command_is_cancelled_at_every_point(redis: RedisServer):
+    store = RedisStore(redis.entry)
+    try:
+        await store.append(b"first")
+        ended_early = 0
+        for turns in range(60):
+            task = asyncio.create_task(store.append(b"entry"))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            was_cancelled = task.cancel()
+            await asyncio.wait([task])
+            assert task.cancelled() == was_cancelled
+            ended_early += was_cancelled
+        assert ended_early > 3
+    finally:
+        await store.close()
+
+
 async def test_a_legacy_session_of_one_replica_is_served_by_another(redis: RedisServer) -> None:
     async with two(redis) as (a, b, _, office_b), Client(a.url) as client, Client(b.url, BOB) as bob:
         await client.initialize(FORMS)

@@ -89,7 +89,8 @@ class LocalGateway:
         while True:
             self._used.clear()
             try:
-                await asyncio.wait_for(self._used.wait(), idle_seconds)
+                async with asyncio.timeout(idle_seconds):
+                    await self._used.wait()
             except TimeoutError:
                 if not self._connected:
                     return

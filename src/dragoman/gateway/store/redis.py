@@ -83,12 +83,13 @@ class RedisStore:
                 entry.redis,
                 max_connections=CONNECTIONS,
                 timeout=ANSWER_SECONDS,
-                socket_timeout=ANSWER_SECONDS,
+                socket_timeout=None,  # see _do
                 socket_connect_timeout=CONNECT_SECONDS,
             )
             self._redis: Any = library.Redis.from_pool(pool)
             self._listening: Any = library.Redis.from_url(  # pyright: ignore[reportUnknownMemberType]
                 entry.redis,
+                socket_timeout=None,
                 socket_connect_timeout=CONNECT_SECONDS,
                 socket_keepalive=True,
                 health_check_interval=PING_SECONDS,
@@ -169,21 +170,24 @@ class RedisStore:
             blocking_timeout=wait_seconds,
             thread_local=False,
         )
-        if not await self._do(lock.acquire):
+        if not await self._do(lock.acquire, wait_seconds + ANSWER_SECONDS):
             raise StoreUnavailable(self.where, "another replica has held a lock for too long")
         extending = asyncio.create_task(self._extend(lock))
         try:
             yield
         finally:
             extending.cancel()
-            with contextlib.suppress(_FAILURE):  # it ends by itself
-                await lock.release()
+            await self._try(lock.release)  # else it ends by itself
 
     async def _extend(self, lock: Any) -> None:
         while True:
             await asyncio.sleep(LOCK_SECONDS / 3)
-            with contextlib.suppress(_FAILURE):
-                await lock.extend(LOCK_SECONDS, replace_ttl=True)
+            await self._try(lambda: lock.extend(LOCK_SECONDS, replace_ttl=True))
+
+    async def _try(self, work: Callable[[], Awaitable[object]]) -> None:
+        with contextlib.suppress(_FAILURE):
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await work()
 
     # Grants: all in one hash, which each replica holds in memory too.
 
@@ -222,10 +226,12 @@ class RedisStore:
         while True:
             try:
                 async with self._listening.pubsub(ignore_subscribe_messages=True) as subscription:
-                    await subscription.subscribe(self._channel(""), self._channel(self.replica))
+                    async with asyncio.timeout(ANSWER_SECONDS):
+                        await subscription.subscribe(self._channel(""), self._channel(self.replica))
                     yield None
                     while True:
-                        got = await subscription.get_message(timeout=PING_SECONDS)
+                        async with asyncio.timeout(PING_SECONDS + ANSWER_SECONDS):
+                            got = await subscription.get_message(timeout=PING_SECONDS)
                         if got is not None and got["type"] == "message":
                             opened = self._seal.opened(got["channel"].decode(), got["data"])
                             if opened is not None:
@@ -269,11 +275,14 @@ class RedisStore:
     def _name(self, key: str) -> str:
         return self._prefix + _digest(key)
 
-    async def _do(self, work: Callable[[], Awaitable[T]]) -> T:
+    async def _do(self, work: Callable[[], Awaitable[T]], seconds: float = ANSWER_SECONDS) -> T:
+        """The time limit is not the library's own: until Python 3.12, `asyncio.wait_for`, which that uses,
+        can lose a cancellation."""
         if monotonic() < self._down_until:
             raise StoreUnavailable(self.where, "it did not answer a moment ago")
         try:
-            return await work()
+            async with asyncio.timeout(seconds):
+                return await work()
         except _FAILURE as error:
             self._down_until = monotonic() + PAUSE_SECONDS
             raise StoreUnavailable(self.where, type(error).__name__) from None
