@@ -246,10 +246,9 @@ class AccessControl:
         return self._context
 
     def listen(self) -> None:
-        """Notifies hooks of what happens to connections. Listeners cost every call a little, so only when
-        wanted."""
+        """Notifies hooks of what happens to connections."""
         if self._hook_task is None:
-            self._events = self._bus.listen()
+            self._events = self._bus.listen(ServerConnected, ServerFailed, ServerStateChanged, ToolsChanged)
             self._hook_task = asyncio.create_task(self._notify_hooks(self._events), name="dragoman hooks")
 
     async def close(self) -> None:

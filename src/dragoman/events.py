@@ -187,41 +187,49 @@ class EventBus:
         """Removes secrets from an event."""
         self.has_listeners = False
         """Asked before an event is made; may stay true for a while after the last one has gone."""
+        self.has_call_listeners = False
+        """The same, before an event about a call is made."""
 
     def publish(self, event: Event) -> None:
-        self.has_listeners = False
-        if self.cover is not None and self._listeners:
+        self._update()
+        listeners = [each for each in self._listeners if isinstance(event, each.kinds)]
+        if self.cover is not None and listeners:
             event = self.cover(event)
-        for listener in self._listeners:
-            self.has_listeners = True
+        for listener in listeners:
             listener.put(event)
 
-    def listen(self) -> EventStream:
-        """Events from this moment on; the iteration ends when the bus is closed."""
-        listener = EventStream(self)
+    def listen(self, *kinds: type[Event]) -> EventStream:
+        """Events of these classes, or all, from this moment on; the iteration ends when the bus is closed."""
+        listener = EventStream(self, kinds or (Event,))
         if self._closed:
             listener.finish()
         else:
             self._listeners.add(listener)
-            self.has_listeners = True
+            self._update()
         return listener
+
+    def _update(self) -> None:
+        self.has_listeners = len(self._listeners) > 0
+        self.has_call_listeners = any(each.takes_calls for each in self._listeners)
 
     def close(self) -> None:
         self._closed = True
         for listener in self._listeners:
             listener.finish()
         self._listeners.clear()
-        self.has_listeners = False
+        self._update()
 
     def forget(self, listener: EventStream) -> None:
         self._listeners.discard(listener)
-        self.has_listeners = len(self._listeners) > 0
+        self._update()
 
 
 class EventStream:
     """Events as they come, until the bus is closed or `aclose` is called."""
 
-    def __init__(self, bus: EventBus) -> None:
+    def __init__(self, bus: EventBus, kinds: tuple[type[Event], ...]) -> None:
+        self.kinds = kinds
+        self.takes_calls = any(issubclass(CallEvent, kind) or issubclass(kind, CallEvent) for kind in kinds)
         self._bus = bus
         self._waiting: deque[Event] = deque()
         self._dropped = 0

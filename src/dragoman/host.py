@@ -497,9 +497,9 @@ class Host:
             if server in (None, name):
                 known.reads.changed()
 
-    def events(self) -> AsyncIterator[Event]:
-        """What happens from now on; ends when the host is closed."""
-        return self._bus.listen()
+    def events(self, *kinds: type[Event]) -> AsyncIterator[Event]:
+        """What happens from now on; ends when the host is closed. `kinds`: only events of these classes."""
+        return self._bus.listen(*kinds)
 
     @property
     def configuration(self) -> Configuration:

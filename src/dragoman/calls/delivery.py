@@ -167,7 +167,7 @@ class Delivery:
 
     def _relay(self, tool: ServerTool, judged: JudgedCall, request: ToolCall) -> ProgressRelay | None:
         """Passes progress on; None if it has no receiver."""
-        if request.on_progress is None and not self._bus.has_listeners:
+        if request.on_progress is None and not self._bus.has_call_listeners:
             return None
         return ProgressRelay(
             tool.server, tool.name, request.on_progress, self._bus, judged.redactor, request.call_id

@@ -92,9 +92,14 @@ def _forwarded_now(raw: Raw) -> tuple[str, Result]:
     return result[0].result_type, result
 
 
-async def _forwarded_or_modern_task(raw: Raw) -> tuple[str, Result | TaskState]:
-    found = _forwarded(raw)
-    kind, result = found if isinstance(found, tuple) else await found
+def _forwarded_or_modern_task(raw: Raw) -> _Found:
+    if is_large(raw):
+        return asyncio.to_thread(_forwarded_or_modern_task_now, raw)
+    return _forwarded_or_modern_task_now(raw)
+
+
+def _forwarded_or_modern_task_now(raw: Raw) -> tuple[str, Result | TaskState]:
+    kind, result = _forwarded_now(raw)
     return (kind, result) if kind != TASK else _modern_task(raw)
 
 

@@ -213,7 +213,7 @@ class Pipeline:
     async def _carry_out(self, judged: JudgedCall, request: ToolCall) -> CallOutcome:
         """Makes the call, and reports its start and its end. A failed connection is an outcome, too."""
         tool, redact = judged.tool, judged.redactor
-        if self._bus.has_listeners and request.perform is None:
+        if self._bus.has_call_listeners and request.perform is None:
             self._bus.publish(CallStarted(server=tool.server, tool=tool.name, call_id=request.call_id))
         started = self._clock.monotonic()
         is_error, error_code = True, "cancelled"
@@ -264,7 +264,7 @@ class Pipeline:
             error_code = "changed"
             raise
         finally:
-            if self._bus.has_listeners and request.perform is None:
+            if self._bus.has_call_listeners and request.perform is None:
                 self._bus.publish(
                     CallFinished(
                         server=tool.server,

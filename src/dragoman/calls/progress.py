@@ -73,7 +73,7 @@ class ProgressRelay:
 
     def _report(self, progress: Progress) -> None:
         self._free_at = max(self._free_at, self._loop.time()) + PAUSE_SECONDS
-        if self._bus.has_listeners:
+        if self._bus.has_call_listeners:
             self._bus.publish(
                 CallProgressed(
                     server=self._server,

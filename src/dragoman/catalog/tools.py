@@ -146,7 +146,7 @@ class Tool:
         """Whether it asks to be shown at once."""
         return self.meta.get("anthropic/alwaysLoad") is True
 
-    @property
+    @cached_property
     def is_for_models(self) -> bool:
         """Whether models may have it. A server keeps a tool for its own user interface (MCP Apps) by leaving
         "model" out of `_meta.ui.visibility`."""

@@ -135,8 +135,10 @@ def run_with_host(
     """
     import asyncio
 
+    from dragoman.events import ConfigurationChanged, HookReported
     from dragoman.host import Host
 
+    reported = (ConfigurationChanged, HookReported)
     options.setdefault("permission_mode", "default")
     options["roots"] = added_folders()
 
@@ -146,7 +148,7 @@ def run_with_host(
             _cancel_on_signals(task)
         host = Host(sources, **options)
         is_shown = shows_reports and (options.get("interaction") is not None or options.get("audit"))
-        reporting = asyncio.create_task(_show_reports(host.events())) if is_shown else None
+        reporting = asyncio.create_task(_show_reports(host.events(*reported))) if is_shown else None
         try:
             async with host:
                 for problem in host.problems:

@@ -19,7 +19,17 @@ from dragoman.catalog.tools import ServerTool
 from dragoman.config.load import Configuration
 from dragoman.connections.factory import AccountOptions, check_takes_accounts
 from dragoman.errors import ConfigError
-from dragoman.events import Event
+from dragoman.events import (
+    ConfigurationChanged,
+    Event,
+    PromptsChanged,
+    ResourcesChanged,
+    ResourceUpdated,
+    ServerLogged,
+    ServerLost,
+    ServerStateChanged,
+    ToolsChanged,
+)
 from dragoman.gateway.exposed import PREFIX
 from dragoman.gateway.settings import Selection
 from dragoman.gateway.sign_in_pages import CallerReturn, SignInPages
@@ -36,6 +46,17 @@ if TYPE_CHECKING:
     from dragoman.gateway.replicas import Replicas
     from dragoman.gateway.tool_search import FoundTools
 
+REPORTED: Final = (
+    ConfigurationChanged,
+    PromptsChanged,
+    ResourcesChanged,
+    ResourceUpdated,
+    ServerLogged,
+    ServerLost,
+    ServerStateChanged,
+    ToolsChanged,
+)
+"""What clients, other replicas or the operator are notified of; see `Gateway`."""
 IDLE_SECONDS: Final = 900.0
 """The host of a caller that makes no request for so long is closed."""
 HOSTS_LIMIT: Final = 500
@@ -93,7 +114,7 @@ class CallerServers:
     def __init__(self, caller: Caller, host: Host) -> None:
         self.caller = caller
         self.host = host
-        self.events: AsyncIterator[Event] = host.events()
+        self.events: AsyncIterator[Event] = host.events(*REPORTED)
         self.names: dict[str, dict[str, str]] = {}
         """By view, and by the name that clients use: the qualified name of a tool; see `Gateway`."""
         self.instructions: dict[tuple[object, str], str | None] = {}

@@ -21,11 +21,12 @@ from dragoman.events import (
     ResourceUpdated,
     ServerEvent,
     ServerLogged,
+    ServerLost,
     ServerStateChanged,
     ToolsChanged,
 )
 from dragoman.gateway.access import KnownCaller
-from dragoman.gateway.callers import HOSTS_LIMIT, NO_PLACE, CallerHosts, CallerServers, offers
+from dragoman.gateway.callers import HOSTS_LIMIT, NO_PLACE, REPORTED, CallerHosts, CallerServers, offers
 from dragoman.gateway.exposed import PREFIX, exposed
 from dragoman.gateway.handlers import ClientHandlers
 from dragoman.gateway.metrics import Metrics
@@ -280,15 +281,16 @@ class Gateway:
 
     async def run(self) -> None:
         """Passes on what servers and other replicas report, until the host is closed."""
+        events = self.host.events(*REPORTED)
         if self.replicas is None:
-            return await self._report(self.host, self.host.events())
+            return await self._report(self.host, events)
         sharing = [asyncio.create_task(self.replicas.run())]
         if self._audit is not None:
             sharing.append(asyncio.create_task(self._audit.run()))
         for task in sharing:
             task.add_done_callback(self._sharing_ended)
         try:
-            await self._report(self.host, self.host.events())
+            await self._report(self.host, events)
         finally:
             for task in sharing:
                 task.cancel()
@@ -318,7 +320,8 @@ class Gateway:
                         connection.list_changed(kind)
 
         async for event in events:
-            self.metrics.note(event)
+            if isinstance(event, ServerLost):
+                self.metrics.lost[event.server] += 1
             if isinstance(event, ResourceUpdated | ResourcesChanged) and self.replicas is not None:
                 self.replicas.resources_reported(host, event.server)
             if isinstance(event, ServerLogged):

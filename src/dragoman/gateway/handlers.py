@@ -10,12 +10,14 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import Callable, Coroutine, Generator, Mapping
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dragoman import tracing
+from dragoman.calls.outcome import CallOutcome
 from dragoman.calls.tool_call import new_call_id
 from dragoman.catalog.prompts import Prompt
 from dragoman.catalog.resources import Resource, ResourceTemplate
@@ -58,7 +60,7 @@ from dragoman.servers.status import ServerStatus
 from dragoman.toolbox import SEARCH, WAIT_SECONDS, is_connecting
 from dragoman.wire.peer import Progress
 from dragoman.wire.server.request import ClientRequest
-from dragoman.wire.server.service import Handler, Json, RequestError, ResourceNotFound, Result
+from dragoman.wire.server.service import Client, Handler, Json, RequestError, ResourceNotFound, Result
 
 if TYPE_CHECKING:
     from dragoman.gateway.gateway import Gateway
@@ -70,9 +72,10 @@ TOO_MANY: Final = -32029
 """The code for a caller that makes too many calls."""
 
 
-class _Call(Struct):
+class _Call(Struct, rename={"meta": "_meta"}):
     name: str
     arguments: dict[str, Any] = {}
+    meta: dict[str, Any] = {}
 
 
 class _Read(Struct):
@@ -205,7 +208,7 @@ class ClientHandlers:
         if self._is_searched and asked.name == SEARCH:
             return await self._search(_converted(SearchArguments, asked.arguments))
         if self._is_searched and asked.name == CALL:
-            asked = _converted(_Call, asked.arguments)
+            asked = structs.replace(_converted(_Call, asked.arguments), meta=asked.meta)
         tool = await self._gateway.find_tool(asked.name, self.view, self.own)
         if tool is None or not self.may_call(tool):
             raise self._unknown_tool(asked.name)
@@ -236,19 +239,8 @@ class ClientHandlers:
     async def _make_call(
         self, asked: _Call, tool: ServerTool, running: RunningRequest, call_id: str
     ) -> Result:
-        def progressed(progress: Progress) -> None:
-            running.request.progress(progress.progress, progress.total, progress.message)
-
         try:
-            outcome = await self._reach.host_of(tool.server).call(
-                tool.name,
-                {**asked.arguments, **self._gateway.fixed_arguments(tool, self.view)},
-                forward=True,
-                on_progress=progressed,
-                meta=_passed_on(running.request),
-                call_id=call_id,
-                caller=self._caller,
-            )
+            outcome = await self._counted_call(asked, tool, running, call_id)
         except DragomanError as error:
             return text_result(str(error) + (f" {error.hint}" if error.hint else ""), is_error=True)
         if isinstance(outcome.error, InputUnavailable) and running.missing:
@@ -263,6 +255,31 @@ class ClientHandlers:
         result = result_of(outcome, running.request.client.era == "modern")
         limit = self._gateway.limits.get(self.view)
         return result if limit is None else await limit.applied(result)
+
+    async def _counted_call(
+        self, asked: _Call, tool: ServerTool, running: RunningRequest, call_id: str
+    ) -> CallOutcome:
+        def progressed(progress: Progress) -> None:
+            running.request.progress(progress.progress, progress.total, progress.message)
+
+        ended, began = "cancelled", monotonic()
+        try:
+            outcome = await self._reach.host_of(tool.server).call(
+                tool.name,
+                {**asked.arguments, **self._gateway.fixed_arguments(tool, self.view)},
+                forward=True,
+                on_progress=progressed if running.request.wants_progress else None,
+                meta=_passed_on(asked.meta, running.request.client),
+                call_id=call_id,
+                caller=self._caller,
+            )
+            ended = outcome.error.code if outcome.error else "tool-error" if outcome.is_error else "ok"
+            return outcome
+        except DragomanError as error:
+            ended = error.code
+            raise
+        finally:
+            self._gateway.metrics.count_call(tool.server, ended, monotonic() - began)
 
     async def _is_signed_in_by_page(self, server: str, running: RunningRequest) -> bool:
         """Sends the page of a sign-in to a client that shows pages; whether the person is done with it."""
@@ -452,16 +469,13 @@ class ClientHandlers:
             )
 
 
-class _Meta(Struct, rename={"meta": "_meta"}):
-    meta: dict[str, Any] = {}
-
-
-def _passed_on(request: ClientRequest) -> Json:
+def _passed_on(meta: Json, client: Client) -> Json:
     """What the server is given of a request's `_meta`: the trace context, and what the client wants."""
-    given = request.decode(_Meta).meta
-    trace = {key: given[key] for key in tracing.KEYS if isinstance(given.get(key), str)}
-    level = {} if request.client.log_level is None else {META_LOG_LEVEL: request.client.log_level}
-    return {**trace, **level, META_CLIENT_CAPABILITIES: request.client.capabilities}
+    passed_on: Json = {key: meta[key] for key in tracing.KEYS if isinstance(meta.get(key), str)}
+    if client.log_level is not None:
+        passed_on[META_LOG_LEVEL] = client.log_level
+    passed_on[META_CLIENT_CAPABILITIES] = client.capabilities
+    return passed_on
 
 
 def _converted(shape: type[T], arguments: Json) -> T:

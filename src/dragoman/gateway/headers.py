@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from typing import Any, Final, Self, cast
+from typing import Any, Final, Self
 
 from msgspec import Raw, Struct
 from multidict import MultiMapping
@@ -33,7 +33,7 @@ class _Params(Struct, rename={"meta": "_meta"}):
     meta: dict[str, Any] | None = None
     name: Any = None
     uri: Any = None
-    arguments: Any = None
+    arguments: Raw = ABSENT
 
 
 class Headers(Struct, frozen=True):
@@ -50,17 +50,17 @@ class Headers(Struct, frozen=True):
         def values(name: str) -> tuple[str, ...]:
             return tuple(headers.getall(name, ()))
 
-        arguments = {name.lower() for name in headers if name.lower().startswith(_PARAMETER)}
+        names = map(str.lower, headers)
         return cls(
             values(VERSION),
             {name: values(name) for name in ("Mcp-Method", "Mcp-Name")},
-            {name: values(name) for name in arguments},
+            {name: values(name) for name in names if name.startswith(_PARAMETER)},
         )
 
 
 def is_modern(headers: Headers, params: Raw) -> bool:
     """Whether the request is of the modern era: its header or its body says so."""
-    return bool(set(headers.version) & set(MODERN_REVISIONS)) or _revision(params) is not None
+    return any(each in MODERN_REVISIONS for each in headers.version) or _revision(params) is not None
 
 
 def check(headers: Headers, method: str, params: Raw) -> None:
@@ -74,7 +74,8 @@ def check(headers: Headers, method: str, params: Raw) -> None:
 
 def check_given(headers: Headers, method: str, params: Raw) -> None:
     """`RequestError` unless headers are right of a message of the legacy era, which needs none."""
-    _check_standard(headers, method, params, are_needed=False)
+    if any(headers.standard.values()):
+        _check_standard(headers, method, params, are_needed=False)
 
 
 def check_batch(headers: Headers) -> None:
@@ -102,13 +103,20 @@ def check_arguments(headers: Headers, params: Raw, tool: ServerTool | None) -> N
     """`RequestError` unless the headers repeat the arguments of a call that its tool wants repeated."""
     if tool is None or not tool.mirrored:
         return
-    given_arguments: Any = _read(params).arguments
-    arguments = cast("dict[str, Any]", given_arguments) if isinstance(given_arguments, dict) else {}
+    arguments = _arguments_in(params)
     wanted = {name.lower(): value for name, value in argument_headers(tool.mirrored, arguments).items()}
     for name in {f"{_PARAMETER}{each.lower()}" for each in tool.mirrored.values()}:
         given = headers.arguments.get(name, ())
         if given or name in wanted:
             _same(name, given, wanted.get(name))
+
+
+def _arguments_in(params: Raw) -> dict[str, Any]:
+    raw = _read(params).arguments
+    try:
+        return {} if raw is ABSENT else decode_as(dict[str, Any], raw)
+    except Unreadable:
+        return {}
 
 
 def _revision(params: Raw) -> str | None:

@@ -15,6 +15,7 @@ from typing import Final
 from aiohttp import web
 from msgspec import UNSET, Struct
 
+from dragoman.deadlines import Deadlines
 from dragoman.errors import StoreUnavailable
 from dragoman.gateway import headers as header_rules
 from dragoman.gateway.access import KnownCaller, RequestRefused
@@ -33,7 +34,14 @@ from dragoman.protocol import (
     PARSE_ERROR,
     UNSUPPORTED_PROTOCOL_VERSION,
 )
-from dragoman.wire.codec import Unreadable, batch_members, decode_as, decode_envelope, encode_error
+from dragoman.wire.codec import (
+    Unreadable,
+    batch_members,
+    decode_as,
+    decode_envelope,
+    encode_error,
+    is_reply,
+)
 from dragoman.wire.messages import Envelope, MessageId
 from dragoman.wire.server.connection import ClientConnection
 from dragoman.wire.server.service import RequestError
@@ -62,6 +70,8 @@ class StreamableHttp:
         self._gateway = gateway
         self._sessions = sessions
         self._view = view
+        self._waiting: Deadlines[int, Outbox] = Deadlines(asyncio.get_running_loop(), _set_late)
+        """Until when a response is not begun."""
 
     async def post(self, request: web.Request, caller: KnownCaller) -> web.StreamResponse:
         check_content(request)
@@ -73,7 +83,7 @@ class StreamableHttp:
         headers = header_rules.Headers.of(request.headers)
         is_request = envelope.method is not UNSET and envelope.id is not UNSET
         if is_request and header_rules.is_modern(headers, envelope.params):
-            return await self._modern(request, caller, message, envelope, headers)
+            return await self._modern(request, caller, message, envelope, headers, is_batch)
         try:
             if is_batch:
                 header_rules.check_batch(headers)
@@ -91,7 +101,8 @@ class StreamableHttp:
         try:
             if not is_request:
                 await self._pass_on(session, envelope, message)
-            response = await _answered_in(session, request, message, _id_of(envelope))
+            single = None if is_batch else envelope
+            response = await self._answered_in(session, request, message, _id_of(envelope), envelope=single)
             with contextlib.suppress(StoreUnavailable):  # it is stored with the next change
                 await self._sessions.save(session)
             return response
@@ -117,6 +128,7 @@ class StreamableHttp:
         message: bytes,
         envelope: Envelope,
         headers: header_rules.Headers,
+        is_batch: bool,
     ) -> web.StreamResponse:
         try:
             header_rules.check(headers, str(envelope.method), envelope.params)
@@ -129,8 +141,8 @@ class StreamableHttp:
             return await self._forwarded(request, caller, message, envelope, holder)
         async with self._gateway.client(caller, _nowhere, self._view) as connection:
             outbox = Outbox()
-            connection.receive(message, outbox.put, outbox.end)
-            return await _answered(request, outbox, has_status=True)
+            connection.receive(message, outbox.put, outbox.end, None if is_batch else envelope)
+            return await self._answered(request, outbox, has_status=True)
 
     def _holder(self, message: bytes) -> str:
         """The other replica that holds the call which a request continues; empty if there is none."""
@@ -152,7 +164,7 @@ class StreamableHttp:
         except StoreUnavailable as error:
             raise RequestRefused(503, str(error), {"Retry-After": "1"}) from None
         try:
-            return await _answered(request, outbox, has_status=True)
+            return await self._answered(request, outbox, has_status=True)
         finally:
             await replicas.forget(holder, outbox)
 
@@ -174,7 +186,7 @@ class StreamableHttp:
         session = await self._sessions.open(caller, self._view)
         try:
             headers = {header_rules.SESSION: session.id}
-            response = await _answered_in(session, request, message, None, headers)
+            response = await self._answered_in(session, request, message, None, headers)
             await self._sessions.save(session)
             return response
         except StoreUnavailable as error:
@@ -224,65 +236,71 @@ class StreamableHttp:
         await self._sessions.end(await self._sessions.find(session_id, caller, self._view))
         return web.Response(status=204)
 
+    async def _answered_in(
+        self,
+        session: LegacySession,
+        request: web.Request,
+        message: bytes,
+        request_id: MessageId,
+        headers: dict[str, str] | None = None,
+        envelope: Envelope | None = None,
+    ) -> web.StreamResponse:
+        """The response to a message in a session. The request goes on if the connection is lost, unless its
+        messages are."""
+        connection = session.connection
+        assert connection is not None
+        outbox = Outbox()
+        if isinstance(request_id, str | int):
+            outbox.on_lost = partial(connection.cancel, request_id)
+        connection.receive(message, session.put_into(outbox), outbox.end, envelope)
+        stream = session.add_stream(outbox) if _is_resumable(connection) else ""
+        response = await self._answered(request, outbox, headers=headers, stream=stream)
+        session.drop_stream(stream)
+        if session.ended.is_set() and not response.prepared and response.status == 202:
+            raise no_session()
+        return response
 
-async def _answered_in(
-    session: LegacySession,
-    request: web.Request,
-    message: bytes,
-    request_id: MessageId,
-    headers: dict[str, str] | None = None,
-) -> web.StreamResponse:
-    """The response to a message in a session. The request goes on if the connection is lost, unless its
-    messages are."""
-    connection = session.connection
-    assert connection is not None
-    outbox = Outbox()
-    if isinstance(request_id, str | int):
-        outbox.on_lost = partial(connection.cancel, request_id)
-    connection.receive(message, session.put_into(outbox), outbox.end)
-    stream = session.add_stream(outbox) if _is_resumable(connection) else ""
-    response = await _answered(request, outbox, headers=headers, stream=stream)
-    session.drop_stream(stream)
-    if session.ended.is_set() and not response.prepared and response.status == 202:
-        raise no_session()
-    return response
+    async def _answered(
+        self,
+        request: web.Request,
+        outbox: Outbox,
+        *,
+        headers: dict[str, str] | None = None,
+        has_status: bool = False,
+        stream: str = "",
+    ) -> web.StreamResponse:
+        """The response. `has_status`: errors have the status that the modern era wants. `stream`: its name,
+        if it can be continued."""
+        self._waiting.set(id(outbox), STREAM_AFTER_SECONDS, outbox)
+        try:
+            first = await outbox.get()
+        finally:
+            self._waiting.clear(id(outbox))
+        if first is None:
+            return web.Response(status=202, headers=headers)
+        if first and is_reply(first):
+            status = _status_of(first) if has_status else 200
+            return await json_response(request, first, headers, status)
+        if first:
+            outbox.rewind(outbox.read_count - 1)
+        async with event_stream(request, stream, headers) as writer:
+            await writer.write_all(outbox)
+        return writer.response
+
+
+def _set_late(_: int, outbox: Outbox) -> None:
+    outbox.set_late()
 
 
 def _is_resumable(connection: ClientConnection) -> bool:
     return connection.session is not None and connection.session.revision >= RESUMABLE_SINCE
 
 
-async def _answered(
-    request: web.Request,
-    outbox: Outbox,
-    *,
-    headers: dict[str, str] | None = None,
-    has_status: bool = False,
-    stream: str = "",
-) -> web.StreamResponse:
-    """The response. `has_status`: errors have the status that the modern era wants. `stream`: its name, if it
-    can be continued."""
-    first: bytes | None = b""
-    try:
-        async with asyncio.timeout(STREAM_AFTER_SECONDS):
-            first = await outbox.get()
-    except TimeoutError:
-        pass
-    if first is None:
-        return web.Response(status=202, headers=headers)
-    if first and _is_reply(first):
-        status = _status_of(first) if has_status else 200
-        return await json_response(request, first, headers, status)
-    if first:
-        outbox.rewind(outbox.read_count - 1)
-    async with event_stream(request, stream, headers) as writer:
-        await writer.write_all(outbox)
-    return writer.response
-
-
 async def read_message(request: web.Request) -> bytes:
     """The body; `Refused` if it is too large, takes too long, or cannot be decoded."""
     try:
+        if request.content.is_eof():  # it is there, as most bodies are
+            return await request.read()
         async with asyncio.timeout(BODY_SECONDS):
             return await request.read()
     except TimeoutError:
@@ -309,10 +327,6 @@ def _first(message: bytes) -> tuple[Envelope, bool]:
 
 def _id_of(envelope: Envelope) -> MessageId:
     return None if envelope.id is UNSET else envelope.id
-
-
-def _is_reply(message: bytes) -> bool:
-    return message.startswith(b"[") or decode_envelope(message).method is UNSET
 
 
 class _State(Struct, rename="camel"):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from itertools import accumulate
 from typing import Final
 
-from dragoman.events import CallFinished, Event, ServerLost
 from dragoman.servers.status import ServerStatus
 
 BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -21,8 +22,11 @@ class Metrics:
     def __init__(self) -> None:
         self._calls: Counter[tuple[str, str]] = Counter()
         self._seconds: defaultdict[str, float] = defaultdict(float)
-        self._buckets: Counter[tuple[str, float]] = Counter()
-        self._lost: Counter[str] = Counter()
+        self._buckets: Counter[tuple[str, int]] = Counter()
+        """By server and place in `BUCKETS`: calls that took longer than the bound before, and not longer
+        than this one."""
+        self.lost: Counter[str] = Counter()
+        """How often a server was lost."""
         self.refused: Counter[int] = Counter()
         """Requests that were refused before they were read, by status."""
         self.disconnected: Counter[str] = Counter()
@@ -32,16 +36,10 @@ class Metrics:
         self.limited = 0
         """Calls of callers that made too many."""
 
-    def note(self, event: Event) -> None:
-        if isinstance(event, CallFinished):
-            outcome = event.error_code or ("tool-error" if event.is_error else "ok")
-            self._calls[event.server, outcome] += 1
-            self._seconds[event.server] += event.duration_seconds
-            for bound in BUCKETS:
-                if event.duration_seconds <= bound:
-                    self._buckets[event.server, bound] += 1
-        elif isinstance(event, ServerLost):
-            self._lost[event.server] += 1
+    def count_call(self, server: str, outcome: str, seconds: float) -> None:
+        self._calls[server, outcome] += 1
+        self._seconds[server] += seconds
+        self._buckets[server, bisect_left(BUCKETS, seconds)] += 1
 
     def text(
         self, servers: Mapping[str, ServerStatus], caches: Mapping[str, CacheCounts], **gauges: int
@@ -57,8 +55,8 @@ class Metrics:
         yield "# TYPE dragoman_call_duration_seconds histogram"
         for server in sorted(self._seconds):
             name, total = _label(server), sum(n for (each, _), n in self._calls.items() if each == server)
-            for bound in BUCKETS:
-                count = self._buckets[server, bound]
+            counts = accumulate(self._buckets[server, place] for place in range(len(BUCKETS)))
+            for bound, count in zip(BUCKETS, counts, strict=True):
                 yield f'dragoman_call_duration_seconds_bucket{{server="{name}",le="{bound:g}"}} {count}'
             yield f'dragoman_call_duration_seconds_bucket{{server="{name}",le="+Inf"}} {total}'
             yield f'dragoman_call_duration_seconds_sum{{server="{name}"}} {self._seconds[server]:.6f}'
@@ -67,7 +65,7 @@ class Metrics:
         for name, view in sorted(servers.items()):
             yield f'dragoman_server_connected{{server="{_label(name)}"}} {int(view.status == "connected")}'
         yield "# TYPE dragoman_server_lost_total counter"
-        for server, count in sorted(self._lost.items()):
+        for server, count in sorted(self.lost.items()):
             yield f'dragoman_server_lost_total{{server="{_label(server)}"}} {count}'
         yield "# TYPE dragoman_requests_refused_total counter"
         for status, count in sorted(self.refused.items()):

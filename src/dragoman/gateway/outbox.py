@@ -44,7 +44,8 @@ class Outbox:
         self._waiting_bytes = 0
         self._read_bytes = 0
         """Of messages that were read and are kept."""
-        self._wake = asyncio.Event()
+        self._waiter: asyncio.Future[None] | None = None
+        self._is_late = False
         self.is_ended = False
         self.is_lost = False
         self.read_count = 0
@@ -76,7 +77,7 @@ class Outbox:
         self._messages.append(message)
         self._waiting_bytes += len(message)
         self._count += 1
-        self._wake.set()
+        self._wake()
 
     def _is_left_out(self, message: bytes) -> bool:
         waiting = self._count - self.read_count
@@ -98,30 +99,44 @@ class Outbox:
         self.is_lost = self.is_ended = True
         self._messages.clear()
         self._waiting_bytes = self._read_bytes = 0
-        self._wake.set()
+        self._wake()
         self.disconnect()
         self.on_lost()
 
     def end(self) -> None:
         """Nothing more will be put."""
         self.is_ended = True
-        self._wake.set()
+        self._wake()
 
     async def get(self) -> bytes | None:
-        """The next message; None at the end. Raises `NotReading` if messages were lost."""
+        """The next message; None at the end, and an empty one after `set_late`. Raises `NotReading` if
+        messages were lost."""
         while self.read_count >= self._count and not self.is_lost:
             if self.is_ended:
                 return None
-            self._wake.clear()
-            await self._wake.wait()
+            if self._is_late:
+                self._is_late = False
+                return b""
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
         if self.is_lost:
             raise NotReading
+        self._is_late = False
         message = self._messages[self.read_count - self._count + len(self._messages)]
         self.read_count += 1
         self._waiting_bytes -= len(message)
         self._read_bytes += len(message)
         self._forget_read(WAITING_BYTES if self._keeps_read else -1)
         return message
+
+    def set_late(self) -> None:
+        """No message has come in time."""
+        self._is_late = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     def _forget_read(self, limit_bytes: int) -> None:
         """Drops those that were read, the oldest first, down to the limit; the newest stays unless the limit

@@ -55,6 +55,8 @@ class Unreadable(Exception):
 
 NOTIFICATION: Final = b'{"jsonrpc":"2.0","method":'
 """How every encoded notification begins, and no other message."""
+_WITH_METHOD: Final = re.compile(rb'\{"jsonrpc":"2\.0",(?:"id":-?[0-9]+,)?"method":')
+"""How every encoded request and notification begins."""
 
 
 def encode_request(request_id: int, method: str, params: Mapping[str, Any] | None) -> bytes:
@@ -67,6 +69,11 @@ def encode_notification(method: str, params: Mapping[str, Any] | None = None) ->
     if params is None:
         return _encode({"jsonrpc": "2.0", "method": method})
     return _encode({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+def is_reply(encoded: bytes) -> bool:
+    """Whether what one of these functions has encoded is a result or an error."""
+    return _WITH_METHOD.match(encoded) is None
 
 
 def encode_result(request_id: object, result: object) -> bytes:

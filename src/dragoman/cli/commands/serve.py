@@ -40,6 +40,8 @@ DEFAULT_ADDRESS: Final = "127.0.0.1:8931"
 DETAIL_LIMIT: Final = 20
 """Servers that are not connected, and views, that are named at the start."""
 WORDS: Final = "dragoman.serve.words"
+GC_THRESHOLDS: Final = (10_000, 50, 100)
+"""Many requests are open at the same time: with Python's own, collections cost a tenth of a call."""
 
 
 class Address(NamedTuple):
@@ -356,6 +358,7 @@ async def _serve_http(
         # What is loaded by now stays: collections that look at it again cost a fifth of the time of a call.
         gc.collect()
         gc.freeze()
+        gc.set_threshold(*GC_THRESHOLDS)
         _log_ready(gateway, log)
         _say_what_is_served(gateway, where, settings, same_options(where, settings_file))
         await _check_store(gateway)

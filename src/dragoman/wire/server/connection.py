@@ -23,7 +23,7 @@ from dragoman.wire.codec import (
     encode_request,
     encode_result,
 )
-from dragoman.wire.messages import ABSENT, MessageId
+from dragoman.wire.messages import ABSENT, Envelope, MessageId
 from dragoman.wire.peer import Peer
 from dragoman.wire.server import incoming, legacy, modern
 from dragoman.wire.server.request import ClientRequest, Send
@@ -94,20 +94,26 @@ class ClientConnection:
     # What the client sends.
 
     def receive(
-        self, message: bytes, send: Send | None = None, done: Callable[[], None] | None = None
+        self,
+        message: bytes,
+        send: Send | None = None,
+        done: Callable[[], None] | None = None,
+        envelope: Envelope | None = None,
     ) -> None:
         """Takes one message. `send`: to where all that concerns it goes, if it has a channel of its own.
-        `done` is called when nothing more will be sent there."""
+        `done` is called when nothing more will be sent there. `envelope`: of the message, if it is decoded
+        already and no batch."""
         send = send or self._send
-        members = batch_members(message) if legacy.accepts_batches(self.session) else []
+        can_be_batch = envelope is None and legacy.accepts_batches(self.session)
+        members = batch_members(message) if can_be_batch else []
         replies = _Replies(send, done, as_batch=bool(members))
         replies.add_pending()  # until all members are taken
         for member in members or [message]:
-            self._take(member, send, replies)
+            found = incoming.read(member) if envelope is None else incoming.checked(envelope, member)
+            self._take(found, member, send, replies)
         replies.put(None)
 
-    def _take(self, message: bytes, send: Send, replies: _Replies) -> None:
-        found = incoming.read(message)
+    def _take(self, found: Envelope | bytes, message: bytes, send: Send, replies: _Replies) -> None:
         if isinstance(found, bytes) and answered_ids(message):
             self._peer.receive(message)  # a reply that cannot be read: what waits for it fails
         elif isinstance(found, bytes):

@@ -44,6 +44,11 @@ def read(message: bytes) -> Envelope | bytes:
             return read(repaired)
         code = INVALID_REQUEST if problem.is_json else PARSE_ERROR
         return encode_error(_id_in(message), code, f"not a JSON-RPC message: {problem.detail}")
+    return checked(envelope, message)
+
+
+def checked(envelope: Envelope, message: bytes) -> Envelope | bytes:
+    """The same for a message whose envelope is decoded already."""
     if envelope.method is UNSET and envelope.result is ABSENT and envelope.error is ABSENT:
         return encode_error(_id_in(message), INVALID_REQUEST, "neither a request nor a reply")
     if envelope.method is not UNSET and envelope.id is not UNSET and not is_request_id(envelope.id):

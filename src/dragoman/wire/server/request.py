@@ -52,6 +52,10 @@ class ClientRequest:
         self._is_finished = False
 
     @property
+    def wants_progress(self) -> bool:
+        return self._progress_token is not None
+
+    @property
     def params(self) -> Json:
         return self.decode(dict[str, Any])
 
