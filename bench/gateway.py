@@ -1,10 +1,13 @@
 """`python -m bench.gateway [--mcp-proxy PROGRAM]`: the gateway beside other proxies.
 
-Each fronts the same minimal stdio server and is called over streamable HTTP by the same bare client, in a
-session of revision 2025-06-18: one call at a time (latency), then 64 at once (calls per second, and CPU of
-the proxy per call). The gateway checks a token, decides by an allow rule and writes the audit log. At the
-end, `--clients` sessions are opened side by side, each calls once, and the memory of one is shown.
+Each fronts the same minimal stdio server and is called over streamable HTTP by the same bare client, in
+sessions of revision 2025-06-18: one call at a time (latency), then 64 at once (calls per second, and CPU of
+the proxy per call). The gateway is `dragoman serve`: it checks a token, decides by an allow rule and writes
+the audit log. `direct` is an HTTP server that answers each call itself, at once: what a proxy takes longer
+than that is the latency that it adds. At the end, `--clients` sessions are opened in parallel, each calls
+once, and the memory of one is shown.
 
+The client sends prepared bytes and looks for the end of each response, so that it is never the slowest part.
 `mcp-proxy` needs another version of the SDK than this environment has: give the program of one that is
 installed elsewhere (`pip install mcp-proxy==0.13.0`).
 """
@@ -18,6 +21,7 @@ import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -27,8 +31,11 @@ import aiohttp
 HERE = Path(__file__).parent
 MINIMAL = [sys.executable, "-S", "-E", str(HERE / "servers" / "minimal.py")]
 REVISION = "2025-06-18"
+TOKEN = "0123456789abcdef"
 HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 TICKS = os.sysconf("SC_CLK_TCK")
+WARM_UP = 300
+"""Calls that are not measured."""
 FASTMCP = """
 import sys
 from fastmcp.client.transports import StdioTransport
@@ -37,34 +44,41 @@ create_proxy(StdioTransport(sys.argv[2], sys.argv[3:])).run(
     transport="http", host="127.0.0.1", port=int(sys.argv[1]), show_banner=False, log_level="ERROR"
 )
 """
-GATEWAY = """
+DIRECT = """
 import asyncio, sys
-from dragoman import Host
-from dragoman.gateway.access import fixed_tokens, with_token
-from dragoman.gateway.app import HttpOptions, serve_http
-from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.questions import ClientQuestions
-from dragoman.gateway.settings import CallerEntry
+from aiohttp import web
+
+BODY = b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"hello"}],"isError":false}}'
+
+async def answer(request):
+    await request.read()
+    headers = {"Mcp-Session-Id": "one"}
+    return web.Response(body=BODY, content_type="application/json", headers=headers)
 
 async def main():
-    questions = ClientQuestions()
-    entry = {"command": sys.argv[2], "args": sys.argv[3:]}
-    rules = {"allow": ["mcp__s"]}
-    async with Host({"s": entry}, interaction=questions, sampler=questions, rules=rules, audit=True) as host:
-        await host.ready()
-        gateway = Gateway(host, questions, plain_names=True)
-        reporting = asyncio.create_task(gateway.run())
-        identify = with_token(fixed_tokens({"bench": CallerEntry(token="0123456789abcdef")}))
-        async with serve_http(gateway, HttpOptions(identify=identify, port=int(sys.argv[1]))):
-            await asyncio.Event().wait()
+    app = web.Application()
+    app.router.add_post("/mcp", answer)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", int(sys.argv[1])).start()
+    await asyncio.Event().wait()
 
 asyncio.run(main())
 """
 
 
-def commands(port: int, mcp_proxy: str | None) -> dict[str, list[str]]:
+def commands(port: int, folder: Path, mcp_proxy: str | None) -> dict[str, list[str]]:
+    server = {"command": MINIMAL[0], "args": MINIMAL[1:]}
+    (folder / ".dragoman").mkdir()
+    settings = {"mcpServers": {"s": server}, "permissions": {"allow": ["mcp__s"]}}
+    (folder / ".dragoman" / "settings.json").write_text(json.dumps(settings))
+    callers = folder / "gateway.json"
+    callers.write_text(json.dumps({"callers": {"bench": {"token": TOKEN}}}))
+    callers.chmod(0o600)
+    serve = ["serve", "--http", f"127.0.0.1:{port}", "--config", str(callers), "--plain-names"]
     found = {
-        "Dragoman": [sys.executable, "-c", GATEWAY, str(port), *MINIMAL],
+        "direct": [sys.executable, "-c", DIRECT, str(port)],
+        "Dragoman": [sys.executable, "-m", "dragoman", *serve],
         "FastMCP": [sys.executable, "-c", FASTMCP, str(port), *MINIMAL],
     }
     if mcp_proxy is not None:
@@ -72,12 +86,68 @@ def commands(port: int, mcp_proxy: str | None) -> dict[str, list[str]]:
     return found
 
 
+class Connection(asyncio.Protocol):
+    """One client's session over one connection, with as little work as possible for each call."""
+
+    def __init__(self, host: str) -> None:
+        self._head = (
+            f"POST /mcp HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {TOKEN}\r\n"
+            + "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
+        ).encode()
+        self._received = b""
+        self._number = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport: Any = transport
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self._response.done():
+            self._response.set_exception(ConnectionError("the connection was closed"))
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        head, found, body = self._received.partition(b"\r\n\r\n")
+        length = re.search(rb"(?i)\ncontent-length: *([0-9]+)", head)
+        is_whole = len(body) >= int(length[1]) if length else body.endswith(b"0\r\n\r\n")
+        if found and is_whole and not self._response.done():
+            self._received = b""
+            self._response.set_result((head, body))
+
+    def _post(self, message: bytes) -> asyncio.Future[tuple[bytes, bytes]]:
+        self._response: asyncio.Future[tuple[bytes, bytes]] = asyncio.get_running_loop().create_future()
+        self._transport.write(b"%bContent-Length: %d\r\n\r\n%b" % (self._head, len(message), message))
+        return self._response
+
+    async def open(self) -> None:
+        about = {"protocolVersion": REVISION, "capabilities": {}, "clientInfo": {"name": "b", "version": "1"}}
+        message = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": about}
+        head, _ = await self._post(json.dumps(message).encode())
+        session = re.search(rb"(?i)\n(mcp-session-id: *[^\r]+\r\n)", head + b"\r\n")
+        self._head += (session[1] if session else b"") + f"MCP-Protocol-Version: {REVISION}\r\n".encode()
+        await self._post(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+
+    async def call(self) -> None:
+        self._number += 1
+        _, body = await self._post(
+            b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo",'
+            b'"arguments":{"text":"hello"}}}' % self._number
+        )
+        assert b'"hello"' in body, body[:500]
+
+
+async def connected(port: int) -> Connection:
+    host, loop = f"127.0.0.1:{port}", asyncio.get_running_loop()
+    _, connection = await loop.create_connection(lambda: Connection(host), "127.0.0.1", port)
+    await connection.open()
+    return connection
+
+
 class Session:
     """One client's session, over bare HTTP."""
 
     def __init__(self, http: aiohttp.ClientSession, url: str) -> None:
         self._http, self._url = http, url
-        self._headers = {**HEADERS, "Authorization": "Bearer 0123456789abcdef"}
+        self._headers = {**HEADERS, "Authorization": f"Bearer {TOKEN}"}
         self._number = 0
 
     async def open(self) -> None:
@@ -124,29 +194,30 @@ async def ready(http: aiohttp.ClientSession, url: str) -> None:
             await asyncio.sleep(0.1)
 
 
-async def measure(url: str, pid: int, seconds: float) -> dict[str, float]:
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=100)) as http:
-        await ready(http, url)
-        session = Session(http, url)
-        await session.open()
-        times: list[float] = []
-        end = time.perf_counter() + seconds / 2
+async def measure(port: int, pid: int, seconds: float) -> dict[str, float]:
+    async with aiohttp.ClientSession() as http:
+        await ready(http, f"http://127.0.0.1:{port}/mcp")
+    connections = [await connected(port) for _ in range(64)]
+    for _ in range(WARM_UP):
+        await connections[0].call()
+    times: list[float] = []
+    end = time.perf_counter() + seconds / 2
+    while time.perf_counter() < end:
+        began = time.perf_counter()
+        await connections[0].call()
+        times.append(time.perf_counter() - began)
+    count = 0
+
+    async def work(connection: Connection) -> None:
+        nonlocal count
         while time.perf_counter() < end:
-            began = time.perf_counter()
-            await session.call()
-            times.append(time.perf_counter() - began)
-        count = 0
+            await connection.call()
+            count += 1
 
-        async def work() -> None:
-            nonlocal count
-            while time.perf_counter() < end:
-                await session.call()
-                count += 1
-
-        used, began = cpu_seconds(pid), time.perf_counter()
-        end = began + seconds
-        await asyncio.gather(*(work() for _ in range(64)))
-        took = time.perf_counter() - began
+    used, began = cpu_seconds(pid), time.perf_counter()
+    end = began + seconds
+    await asyncio.gather(*map(work, connections))
+    took = time.perf_counter() - began
     return {
         "latency_us": statistics.median(times) * 1e6,
         "calls_per_s": count / took,
@@ -173,6 +244,23 @@ def free_port() -> int:
         return listener.getsockname()[1]
 
 
+def run(name: str, mcp_proxy: str | None, seconds: float, clients: int) -> tuple[dict[str, float], str]:
+    """What was measured, and the memory of clients if so many are to be held."""
+    port = free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        command = commands(port, Path(folder), mcp_proxy)[name]
+        environ = {**os.environ, "HOME": folder}
+        quiet = subprocess.DEVNULL
+        process = subprocess.Popen(command, stdout=quiet, stderr=quiet, env=environ, cwd="/")
+        try:
+            sample = asyncio.run(measure(port, process.pid, seconds))
+            url = f"http://127.0.0.1:{port}/mcp"
+            return sample, asyncio.run(hold(url, process.pid, clients)) if clients else ""
+        finally:
+            process.terminate()
+            process.wait()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.gateway")
     parser.add_argument("--seconds", type=float, default=4.0)
@@ -182,31 +270,29 @@ def main() -> None:
     chosen = parser.parse_args()
     samples: dict[str, list[dict[str, float]]] = {}
     held = ""
+    names = ["direct", "Dragoman", "FastMCP", *(["mcp-proxy"] if chosen.mcp_proxy else [])]
     for _ in range(chosen.rounds):
-        for name in commands(0, chosen.mcp_proxy):
-            port = free_port()
-            command = commands(port, chosen.mcp_proxy)[name]
-            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            try:
-                url = f"http://127.0.0.1:{port}/mcp"
-                samples.setdefault(name, []).append(asyncio.run(measure(url, process.pid, chosen.seconds)))
-                if name == "Dragoman" and not held:
-                    held = asyncio.run(hold(url, process.pid, chosen.clients))
-            finally:
-                process.terminate()
-                process.wait()
+        for name in names:
+            clients = chosen.clients if name == "Dragoman" and not held else 0
+            sample, text = run(name, chosen.mcp_proxy, chosen.seconds, clients)
+            samples.setdefault(name, []).append(sample)
+            held = held or text
     shown = {
         name: {key: statistics.median(s[key] for s in each) for key in each[0]}
         for name, each in samples.items()
     }
-    print(f"{'':12}{'calls/s':>10}{'CPU µs/call':>14}{'one at a time, µs':>20}")
+    direct = shown.pop("direct")["latency_us"]
+    print(f"{'':12}{'calls/s':>10}{'CPU µs/call':>14}{'one at a time, µs':>20}{'added, µs':>12}")
+    print(f"{'direct':12}{'':10}{'':14}{direct:20.0f}")
     for name, each in shown.items():
-        print(f"{name:12}{each['calls_per_s']:10.0f}{each['cpu_us']:14.0f}{each['latency_us']:20.0f}")
+        added = each["added_us"] = each["latency_us"] - direct
+        numbers = f"{each['calls_per_s']:10.0f}{each['cpu_us']:14.0f}{each['latency_us']:20.0f}{added:12.0f}"
+        print(f"{name:12}{numbers}")
     own = shown.pop("Dragoman")
     for name, each in shown.items():
         print(
             f"Dragoman ÷ {name}: {own['calls_per_s'] / each['calls_per_s']:.1f} × the calls, "
-            f"{own['latency_us'] / each['latency_us']:.2f} × the latency"
+            f"{own['added_us'] / each['added_us']:.2f} × the added latency"
         )
     print(held)
 

@@ -209,7 +209,10 @@ class ClientHandlers:
             return await self._search(_converted(SearchArguments, asked.arguments))
         if self._is_searched and asked.name == CALL:
             asked = structs.replace(_converted(_Call, asked.arguments), meta=asked.meta)
-        tool = await self._gateway.find_tool(asked.name, self.view, self.own)
+        own = self.own
+        tool = self._gateway.tool(asked.name, self.view, own) or await self._gateway.find_tool(
+            asked.name, self.view, own
+        )
         if tool is None or not self.may_call(tool):
             raise self._unknown_tool(asked.name)
         return await self._run(
@@ -226,7 +229,8 @@ class ClientHandlers:
         return RequestError(INTERNAL_ERROR, f"{text}; {why}. Try again in a minute.", data)
 
     async def _search(self, question: SearchArguments) -> Result:
-        await self._count()
+        if self._known.calls_per_minute is not None:
+            await self._count(self._known.calls_per_minute)
         connecting = [view.name for view in self._usable_servers() if is_connecting(view)]
         if connecting:
             await self._reach.ready(WAIT_SECONDS, connecting)
@@ -435,7 +439,8 @@ class ClientHandlers:
         make: Callable[[RunningRequest, str], Coroutine[Any, Any, Result]],
     ) -> Result:
         """The result of a request in the course of which the server may ask the client something."""
-        await self._count()
+        if self._known.calls_per_minute is not None:
+            await self._count(self._known.calls_per_minute)
         questions = self._gateway.questions
         if questions.is_continued(request):
             return await questions.continue_(request, self._caller)
@@ -451,11 +456,8 @@ class ClientHandlers:
 
         return await questions.run(call_id, running, work())
 
-    async def _count(self) -> None:
+    async def _count(self, limit: int) -> None:
         """`RequestError` if the caller makes too many calls, or if they cannot be counted now."""
-        limit = self._known.calls_per_minute
-        if limit is None:
-            return
         try:
             wait = await self._gateway.store.count_call(self._caller.id, limit)
         except StoreUnavailable as error:
