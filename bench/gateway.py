@@ -3,9 +3,9 @@
 Each fronts the same minimal stdio server and is called over streamable HTTP by the same bare client, in
 sessions of revision 2025-06-18: one call at a time (latency), then 64 at once (calls per second, and CPU of
 the proxy per call). The gateway is `dragoman serve`: it checks a token, decides by an allow rule and writes
-the audit log. `direct` is an HTTP server that answers each call itself, at once: what a proxy takes longer
-than that is the latency that it adds. At the end, `--clients` sessions are opened in parallel, each calls
-once, and the memory of one is shown.
+the audit log. `bridge` is an HTTP server that passes the bytes of each call to the stdio server and back, and
+does nothing else: what a proxy takes longer than that is the latency that it adds. At the end, `--clients`
+sessions are opened in parallel, each calls once, and the memory of one is shown.
 
 The client sends prepared bytes and looks for the end of each response, so that it is never the slowest part.
 `mcp-proxy` needs another version of the SDK than this environment has: give the program of one that is
@@ -44,24 +44,32 @@ create_proxy(StdioTransport(sys.argv[2], sys.argv[3:])).run(
     transport="http", host="127.0.0.1", port=int(sys.argv[1]), show_banner=False, log_level="ERROR"
 )
 """
-DIRECT = """
+BRIDGE = """
 import asyncio, sys
 from aiohttp import web
 
-BODY = b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"hello"}],"isError":false}}'
-
-async def answer(request):
-    await request.read()
-    headers = {"Mcp-Session-Id": "one"}
-    return web.Response(body=BODY, content_type="application/json", headers=headers)
-
 async def main():
+    pipe = asyncio.subprocess.PIPE
+    server = await asyncio.create_subprocess_exec(*sys.argv[2:], stdin=pipe, stdout=pipe)
+    waiting = asyncio.Queue()
+
+    async def answer(request):
+        reply = asyncio.get_running_loop().create_future()
+        body = await request.read()
+        headers = {"Mcp-Session-Id": "one"}
+        if b'"id"' not in body:
+            return web.Response(status=202)
+        waiting.put_nowait(reply)
+        server.stdin.write(body + b"\\n")
+        return web.Response(body=await reply, content_type="application/json", headers=headers)
+
     app = web.Application()
     app.router.add_post("/mcp", answer)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", int(sys.argv[1])).start()
-    await asyncio.Event().wait()
+    async for line in server.stdout:
+        waiting.get_nowait().set_result(line)
 
 asyncio.run(main())
 """
@@ -77,7 +85,7 @@ def commands(port: int, folder: Path, mcp_proxy: str | None) -> dict[str, list[s
     callers.chmod(0o600)
     serve = ["serve", "--http", f"127.0.0.1:{port}", "--config", str(callers), "--plain-names"]
     found = {
-        "direct": [sys.executable, "-c", DIRECT, str(port)],
+        "bridge": [sys.executable, "-c", BRIDGE, str(port), *MINIMAL],
         "Dragoman": [sys.executable, "-m", "dragoman", *serve],
         "FastMCP": [sys.executable, "-c", FASTMCP, str(port), *MINIMAL],
     }
@@ -270,7 +278,7 @@ def main() -> None:
     chosen = parser.parse_args()
     samples: dict[str, list[dict[str, float]]] = {}
     held = ""
-    names = ["direct", "Dragoman", "FastMCP", *(["mcp-proxy"] if chosen.mcp_proxy else [])]
+    names = ["bridge", "Dragoman", "FastMCP", *(["mcp-proxy"] if chosen.mcp_proxy else [])]
     for _ in range(chosen.rounds):
         for name in names:
             clients = chosen.clients if name == "Dragoman" and not held else 0
@@ -281,14 +289,14 @@ def main() -> None:
         name: {key: statistics.median(s[key] for s in each) for key in each[0]}
         for name, each in samples.items()
     }
-    direct = shown.pop("direct")["latency_us"]
+    bridge = shown["bridge"]["latency_us"]
     print(f"{'':12}{'calls/s':>10}{'CPU µs/call':>14}{'one at a time, µs':>20}{'added, µs':>12}")
-    print(f"{'direct':12}{'':10}{'':14}{direct:20.0f}")
     for name, each in shown.items():
-        added = each["added_us"] = each["latency_us"] - direct
+        added = each["added_us"] = each["latency_us"] - bridge
         numbers = f"{each['calls_per_s']:10.0f}{each['cpu_us']:14.0f}{each['latency_us']:20.0f}{added:12.0f}"
         print(f"{name:12}{numbers}")
     own = shown.pop("Dragoman")
+    del shown["bridge"]
     for name, each in shown.items():
         print(
             f"Dragoman ÷ {name}: {own['calls_per_s'] / each['calls_per_s']:.1f} × the calls, "

@@ -328,3 +328,43 @@ def echo_server() -> InMemoryServer:
     )
     server.add_tool("other", lambda *_: "other")
     return server
+
+
+async def test_a_client_that_waits_for_100_continue_is_told_to_send_the_body():
+    async with gateway_of({"office": Office((LEGACY,))}) as running:
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
+        body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+        lines = [
+            "POST /mcp HTTP/1.1",
+            f"Host: 127.0.0.1:{running.port}",
+            f"Authorization: Bearer {ADA}",
+            "Content-Type: application/json",
+            f"Content-Length: {len(body)}",
+            "Expect: 100-continue",
+        ]
+        writer.write("\r\n".join([*lines, "", ""]).encode())
+        async with asyncio.timeout(10):
+            assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+            writer.write(body)
+            assert await reader.readline() == b"HTTP/1.1 400 Bad Request\r\n"  # it names no session
+        writer.close()
+        await writer.wait_closed()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/healthz", 200),
+        ("HEAD", "/readyz", 200),
+        ("POST", "/healthz", 405),
+        ("GET", "/mcp/", 404),
+        ("GET", "/", 404),
+        ("GET", "/sign-in/x", 404),
+        ("PUT", "/mcp", 405),
+    ],
+)
+async def test_every_path_has_its_methods(method: str, path: str, status: int):
+    async with gateway_of({"office": Office((LEGACY,))}) as running, Client(running.url) as client:
+        url = f"http://127.0.0.1:{running.port}{path}"
+        async with client.http.request(method, url, headers=client.headers) as response:
+            assert response.status == status

@@ -7,7 +7,17 @@ import msgspec
 import pytest
 
 from dragoman import events
-from dragoman.events import BACKLOG, Event, EventBus, EventsDropped, ServerLogged
+from dragoman.events import (
+    BACKLOG,
+    CallEvent,
+    CallStarted,
+    Event,
+    EventBus,
+    EventsDropped,
+    PermissionModeChanged,
+    ServerLogged,
+    ServerLost,
+)
 from tests.cpu_time import CpuTimer
 
 
@@ -29,6 +39,39 @@ async def test_every_listener_gets_every_event_from_its_beginning_on():
 
     assert await rest(bus, early) == [said(1), said(2)]
     assert await rest(bus, late) == [said(2)]
+
+
+async def test_a_listener_for_some_kinds_gets_only_these():
+    bus = EventBus()
+    some = bus.listen(ServerLogged, CallStarted)
+    for event in (
+        said(1),
+        CallStarted(server="s", tool="t", call_id="c"),
+        PermissionModeChanged(mode="plan", before="default"),
+    ):
+        bus.publish(event)
+    assert await rest(bus, some) == [said(1), CallStarted(server="s", tool="t", call_id="c")]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "has_calls"),
+    [
+        ((), True),
+        ((Event,), True),
+        ((CallStarted,), True),
+        ((ServerLogged,), False),
+        ((ServerLost, CallEvent), True),
+    ],
+)
+def test_events_about_calls_are_made_for_listeners_that_take_them(
+    kinds: tuple[type[Event], ...], has_calls: bool
+):
+    bus = EventBus()
+    assert (bus.has_listeners, bus.has_call_listeners) == (False, False)
+    listener = bus.listen(*kinds)
+    assert (bus.has_listeners, bus.has_call_listeners) == (True, has_calls)
+    bus.forget(listener)
+    assert (bus.has_listeners, bus.has_call_listeners) == (False, False)
 
 
 async def test_a_waiting_listener_is_woken():

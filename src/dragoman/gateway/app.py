@@ -13,11 +13,14 @@ import logging
 import os
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from functools import partial
 from time import monotonic
 from typing import Final
 from urllib.parse import parse_qsl
 
-from aiohttp import web
+from aiohttp import HttpVersion11, StreamReader, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError
 from msgspec import Struct
 
@@ -51,7 +54,9 @@ _log: Final = logging.getLogger(__name__)
 _UNREADABLE: Final = (HttpProcessingError, web.RequestPayloadError)
 _log.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], _UNREADABLE)))
 
-Answer = Callable[[web.Request, KnownCaller], Awaitable[web.StreamResponse]]
+Page = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+"""Answers a request."""
+Answer = Callable[[web.BaseRequest, KnownCaller], Awaitable[web.StreamResponse]]
 
 
 class HttpOptions(Struct, frozen=True, kw_only=True):
@@ -69,14 +74,15 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
 async def serve_http(gateway: Gateway, options: HttpOptions) -> AsyncGenerator[int]:
     """Serves clients over HTTP for as long as the block lasts; gives the port."""
     server = _HttpServer(gateway, options)
-    runner = web.AppRunner(
-        server.app(),
+    low_level = web.Server(
+        server.handle,
+        request_factory=_made_request,
         handler_cancellation=True,
         access_log=None,
         logger=_log,
         max_line_size=LINE_LIMIT,
-        shutdown_timeout=DRAIN_SECONDS,
     )
+    runner = web.ServerRunner(low_level, shutdown_timeout=DRAIN_SECONDS)
     await runner.setup()
     try:
         site = web.TCPSite(runner, options.host, options.port, reuse_address=True)
@@ -107,6 +113,17 @@ async def _listen(site: web.TCPSite, options: HttpOptions) -> None:
         ) from error
 
 
+def _made_request(
+    message: RawRequestMessage,
+    payload: StreamReader,
+    protocol: web.RequestHandler,
+    writer: AbstractStreamWriter,
+    task: asyncio.Task[None],
+) -> web.BaseRequest:
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=BODY_LIMIT_BYTES)
+
+
 class _HttpServer:
     """The paths of the gateway, its sessions, and the requests that are open."""
 
@@ -116,21 +133,24 @@ class _HttpServer:
         self.addresses = Addresses()
         self.sessions = Sessions(gateway, monotonic)
         self._open: Counter[Caller] = Counter()
-        self._requests: dict[int, tuple[web.Request, KnownCaller, str]] = {}
+        self._requests: dict[int, tuple[web.BaseRequest, KnownCaller, str]] = {}
         """Requests that are open, by identity: with their callers and views."""
         self._is_idle = asyncio.Event()
         self._is_draining = False
+        self._pages = self._all_pages()
 
-    def app(self) -> web.Application:
-        app = web.Application(client_max_size=BODY_LIMIT_BYTES)
+    def _all_pages(self) -> dict[str, Page]:
+        """What is at which path."""
         sse, sockets = HttpWithSse(self._gateway), WebSockets(self._gateway, BODY_LIMIT_BYTES)
         if self._gateway.replicas is not None:
             self._gateway.replicas.on_message.append(sse.take)
-        routes: dict[str, Mapping[str, Answer]] = {
-            "/sse": {"GET": sse.get},
-            "/messages": {"POST": sse.post},
-            "/ws": {"GET": sockets.get},
-            "/metrics": {"GET": self._metrics},
+        pages: dict[str, Page] = {
+            "/sse": self._checked({"GET": sse.get}),
+            "/messages": self._checked({"POST": sse.post}),
+            "/ws": self._checked({"GET": sockets.get}),
+            "/metrics": self._checked({"GET": self._metrics}),
+            "/healthz": _readable(self._healthy),
+            "/readyz": _readable(self._ready),
         }
         for view in self._gateway.views:
             streamable = StreamableHttp(self._gateway, self.sessions, view)
@@ -139,19 +159,22 @@ class _HttpServer:
                 "GET": streamable.get,
                 "DELETE": streamable.delete,
             }
-            path = f"/mcp/{view}" if view else "/mcp"
-            app.router.add_route("*", path, self._checked(methods, view))
-        if self._gateway.callers is not None:
-            app.router.add_get(f"{PAGE}/{{sign_in}}", self._sign_in_page, allow_head=False)
-            app.router.add_post(f"{PAGE}/{{sign_in}}", self._sign_in_page)
-            app.router.add_get(RETURN, self._sign_in_page, allow_head=False)
+            pages[f"/mcp/{view}" if view else "/mcp"] = self._checked(methods, view)
         for path, document in self._options.documents.items():
-            app.router.add_get(path, self._document(document))
-        for path, methods in routes.items():
-            app.router.add_route("*", path, self._checked(methods))
-        app.router.add_get("/healthz", self._healthy, allow_head=True)
-        app.router.add_get("/readyz", self._ready, allow_head=True)
-        return app
+            pages[path] = _readable(partial(_document, document))
+        if self._gateway.callers is not None:
+            pages[RETURN] = self._sign_in_page
+        return pages
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if "Expect" in request.headers:
+            await _continue(request)
+        page = self._pages.get(request.path)
+        if page is None and self._gateway.callers is not None and _sign_in_of(request):
+            page = self._sign_in_page
+        if page is None:
+            raise web.HTTPNotFound
+        return await page(request)
 
     async def drain(self) -> None:
         """Ends streams, and waits for a while until the requests that are open are answered."""
@@ -189,10 +212,8 @@ class _HttpServer:
             if not is_same and id(request) in self._requests:
                 disconnect(request, "its token is not valid any more")
 
-    def _checked(
-        self, methods: Mapping[str, Answer], view: str = ""
-    ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-        async def handle(request: web.Request) -> web.StreamResponse:
+    def _checked(self, methods: Mapping[str, Answer], view: str = "") -> Page:
+        async def handle(request: web.BaseRequest) -> web.StreamResponse:
             try:
                 self.addresses.check(request.headers.getall("Host", []), request.headers.getall("Origin", []))
                 known = await self._options.identify(request.headers.getall("Authorization", []))
@@ -217,7 +238,9 @@ class _HttpServer:
 
         return handle
 
-    async def _counted(self, answer: Answer, request: web.Request, known: KnownCaller) -> web.StreamResponse:
+    async def _counted(
+        self, answer: Answer, request: web.BaseRequest, known: KnownCaller
+    ) -> web.StreamResponse:
         caller = known.caller
         if self._is_draining:
             raise RequestRefused(503, "the gateway is about to end", {"Retry-After": "1"})
@@ -232,9 +255,12 @@ class _HttpServer:
                 del self._open[caller]
                 self._is_idle.set()
 
-    async def _sign_in_page(self, request: web.Request) -> web.Response:
+    async def _sign_in_page(self, request: web.BaseRequest) -> web.Response:
         """A page for a browser, which has no token. It says nothing about servers but their names."""
         assert self._gateway.callers is not None
+        methods = ["GET", "POST"] if _sign_in_of(request) else ["GET"]
+        if request.method not in methods:
+            raise web.HTTPMethodNotAllowed(request.method, methods)
         try:
             origins = request.headers.getall("Origin", []) if request.method == "POST" else []
             self.addresses.check(request.headers.getall("Host", []), origins)
@@ -245,7 +271,7 @@ class _HttpServer:
             answer = NOT_EXPECTED
         return pages.response(answer.body, answer.status, answer.headers)
 
-    async def _metrics(self, request: web.Request, caller: KnownCaller) -> web.StreamResponse:
+    async def _metrics(self, request: web.BaseRequest, caller: KnownCaller) -> web.StreamResponse:
         gateway, resources = self._gateway, self._gateway.host.resources
         text = gateway.metrics.text(
             gateway.host.servers,
@@ -257,18 +283,10 @@ class _HttpServer:
         )
         return web.Response(text=text, headers={"Content-Type": "text/plain; version=0.0.4"})
 
-    def _document(
-        self, document: Mapping[str, object]
-    ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-        async def show(request: web.Request) -> web.StreamResponse:
-            return web.json_response(document)
-
-        return show
-
-    async def _healthy(self, request: web.Request) -> web.Response:
+    async def _healthy(self, request: web.BaseRequest) -> web.Response:
         return web.Response(text="ok\n")
 
-    async def _ready(self, request: web.Request) -> web.Response:
+    async def _ready(self, request: web.BaseRequest) -> web.Response:
         """Ready when every server is connected or has failed, and until the gateway ends."""
         if self._is_draining:
             return web.Response(status=503, text="ending\n")
@@ -277,8 +295,38 @@ class _HttpServer:
         return web.Response(text="ok\n")
 
 
-async def _page_request(request: web.Request) -> PageRequest:
-    sign_in = request.match_info.get("sign_in", "")
+def _readable(answer: Page) -> Page:
+    """A page that can be read, and nothing else."""
+
+    async def read(request: web.BaseRequest) -> web.StreamResponse:
+        if request.method not in ("GET", "HEAD"):
+            raise web.HTTPMethodNotAllowed(request.method, ["GET", "HEAD"])
+        return await answer(request)
+
+    return read
+
+
+async def _document(document: Mapping[str, object], request: web.BaseRequest) -> web.StreamResponse:
+    return web.json_response(document)
+
+
+async def _continue(request: web.BaseRequest) -> None:
+    """The client sends the body once it is told that the request is not refused for its headers."""
+    if request.version == HttpVersion11:
+        if request.headers["Expect"].lower() != "100-continue":
+            raise web.HTTPExpectationFailed
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0  # the response has not begun
+
+
+def _sign_in_of(request: web.BaseRequest) -> str:
+    """The sign-in whose page is asked for; empty if it is no such page."""
+    folder, _, sign_in = request.path.rpartition("/")
+    return sign_in if folder == PAGE else ""
+
+
+async def _page_request(request: web.BaseRequest) -> PageRequest:
+    sign_in = _sign_in_of(request)
     token: str | None = None
     if request.method == "POST":
         if (request.content_length or FORM_LIMIT_BYTES) >= FORM_LIMIT_BYTES:

@@ -73,7 +73,7 @@ class StreamableHttp:
         self._waiting: Deadlines[int, Outbox] = Deadlines(asyncio.get_running_loop(), _set_late)
         """Until when a response is not begun."""
 
-    async def post(self, request: web.Request, caller: KnownCaller) -> web.StreamResponse:
+    async def post(self, request: web.BaseRequest, caller: KnownCaller) -> web.StreamResponse:
         check_content(request)
         message = await read_message(request)
         try:
@@ -123,7 +123,7 @@ class StreamableHttp:
 
     async def _modern(
         self,
-        request: web.Request,
+        request: web.BaseRequest,
         caller: KnownCaller,
         message: bytes,
         envelope: Envelope,
@@ -155,7 +155,7 @@ class StreamableHttp:
         return "" if holder == self._gateway.replicas.name else holder
 
     async def _forwarded(
-        self, request: web.Request, caller: KnownCaller, message: bytes, envelope: Envelope, holder: str
+        self, request: web.BaseRequest, caller: KnownCaller, message: bytes, envelope: Envelope, holder: str
     ) -> web.StreamResponse:
         replicas = self._gateway.replicas
         assert replicas is not None
@@ -181,7 +181,7 @@ class StreamableHttp:
         header_rules.check_arguments(headers, envelope.params, tool)
 
     async def _initialize(
-        self, request: web.Request, caller: KnownCaller, message: bytes
+        self, request: web.BaseRequest, caller: KnownCaller, message: bytes
     ) -> web.StreamResponse:
         session = await self._sessions.open(caller, self._view)
         try:
@@ -196,7 +196,7 @@ class StreamableHttp:
             if session.connection is None or session.connection.session is None:  # it was refused
                 await self._sessions.end(session)
 
-    async def get(self, request: web.Request, caller: KnownCaller) -> web.StreamResponse:
+    async def get(self, request: web.BaseRequest, caller: KnownCaller) -> web.StreamResponse:
         accepts = request.headers.get("Accept", "*/*")
         if "text/event-stream" not in accepts and "*/*" not in accepts:
             raise RequestRefused(406, "a GET is answered with an event stream")
@@ -217,7 +217,7 @@ class StreamableHttp:
                 session.stream = None
 
     async def _continued(
-        self, request: web.Request, session: LegacySession, stream: str, number: int
+        self, request: web.BaseRequest, session: LegacySession, stream: str, number: int
     ) -> web.StreamResponse:
         """The rest of a stream whose connection was lost."""
         outbox = session.find_stream(stream)
@@ -231,7 +231,7 @@ class StreamableHttp:
         session.drop_stream(stream)
         return writer.response
 
-    async def delete(self, request: web.Request, caller: KnownCaller) -> web.StreamResponse:
+    async def delete(self, request: web.BaseRequest, caller: KnownCaller) -> web.StreamResponse:
         session_id = request.headers.get(header_rules.SESSION)
         await self._sessions.end(await self._sessions.find(session_id, caller, self._view))
         return web.Response(status=204)
@@ -239,7 +239,7 @@ class StreamableHttp:
     async def _answered_in(
         self,
         session: LegacySession,
-        request: web.Request,
+        request: web.BaseRequest,
         message: bytes,
         request_id: MessageId,
         headers: dict[str, str] | None = None,
@@ -262,7 +262,7 @@ class StreamableHttp:
 
     async def _answered(
         self,
-        request: web.Request,
+        request: web.BaseRequest,
         outbox: Outbox,
         *,
         headers: dict[str, str] | None = None,
@@ -296,7 +296,7 @@ def _is_resumable(connection: ClientConnection) -> bool:
     return connection.session is not None and connection.session.revision >= RESUMABLE_SINCE
 
 
-async def read_message(request: web.Request) -> bytes:
+async def read_message(request: web.BaseRequest) -> bytes:
     """The body; `Refused` if it is too large, takes too long, or cannot be decoded."""
     try:
         if request.content.is_eof():  # it is there, as most bodies are
@@ -311,7 +311,7 @@ async def read_message(request: web.Request) -> bytes:
         raise RequestRefused(400, "the body does not have the encoding that its headers state") from None
 
 
-def check_content(request: web.Request) -> None:
+def check_content(request: web.BaseRequest) -> None:
     if request.content_type != "application/json":
         raise RequestRefused(415, "the body must be application/json")
     accepts = request.headers.get("Accept", "*/*")

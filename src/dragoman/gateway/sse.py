@@ -23,7 +23,7 @@ class HttpWithSse:
         self._gateway = gateway
         self._connections: dict[str, tuple[KnownCaller, ClientConnection]] = {}
 
-    async def get(self, request: web.Request, caller: KnownCaller) -> web.StreamResponse:
+    async def get(self, request: web.BaseRequest, caller: KnownCaller) -> web.StreamResponse:
         replicas = self._gateway.replicas
         name = "" if replicas is None else f"{replicas.name}."
         key, outbox = name + secrets.token_urlsafe(24), Outbox(keeps_read=False)
@@ -38,7 +38,7 @@ class HttpWithSse:
             finally:
                 del self._connections[key]
 
-    async def post(self, request: web.Request, caller: KnownCaller) -> web.StreamResponse:
+    async def post(self, request: web.BaseRequest, caller: KnownCaller) -> web.StreamResponse:
         check_content(request)
         passed = ToSession(request.query.get("session", ""), caller.key, await read_message(request))
         if not self.take(passed) and not await self._passed_on(passed):

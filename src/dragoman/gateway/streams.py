@@ -35,14 +35,14 @@ DISCONNECTED: Final = web.RequestKey("disconnected", str)
 """Why the client of a request was disconnected."""
 
 
-def disconnect(request: web.Request, reason: str = NOT_READING) -> None:
+def disconnect(request: web.BaseRequest, reason: str = NOT_READING) -> None:
     """Ends the connection at once: a client that does not read takes no further message."""
     request[DISCONNECTED] = reason
     if request.transport is not None:
         request.transport.abort()
 
 
-async def write_pieces(request: web.Request, response: web.StreamResponse, data: bytes) -> None:
+async def write_pieces(request: web.BaseRequest, response: web.StreamResponse, data: bytes) -> None:
     """Writes at the pace of the client; one that reads nothing for a while is disconnected."""
     view = memoryview(data)
     for start in range(0, len(data), PIECE_BYTES):
@@ -55,7 +55,7 @@ async def write_pieces(request: web.Request, response: web.StreamResponse, data:
 
 
 async def json_response(
-    request: web.Request, body: bytes, headers: dict[str, str] | None, status: int
+    request: web.BaseRequest, body: bytes, headers: dict[str, str] | None, status: int
 ) -> web.StreamResponse:
     if len(body) <= PIECE_BYTES:
         return web.Response(body=body, content_type="application/json", headers=headers, status=status)
@@ -71,7 +71,7 @@ async def json_response(
 class EventWriter:
     """Writes messages as events. With a name for the stream each has an id, by which it can be continued."""
 
-    def __init__(self, request: web.Request, response: web.StreamResponse, stream: str = "") -> None:
+    def __init__(self, request: web.BaseRequest, response: web.StreamResponse, stream: str = "") -> None:
         self._request = request
         self.response = response
         self._stream = stream
@@ -113,7 +113,7 @@ class EventWriter:
 
 @contextlib.asynccontextmanager
 async def event_stream(
-    request: web.Request, stream: str = "", headers: dict[str, str] | None = None
+    request: web.BaseRequest, stream: str = "", headers: dict[str, str] | None = None
 ) -> AsyncGenerator[EventWriter]:
     """A response that is an event stream; comments keep proxies from closing it."""
     response = web.StreamResponse(headers={**_HEADERS, **(headers or {})})

@@ -32,7 +32,7 @@ class WebSockets:
         self._gateway = gateway
         self._limit_bytes = limit_bytes
 
-    async def get(self, request: web.Request, caller: KnownCaller) -> web.StreamResponse:
+    async def get(self, request: web.BaseRequest, caller: KnownCaller) -> web.StreamResponse:
         socket = web.WebSocketResponse(
             protocols=(SUBPROTOCOL,), autoping=False, timeout=CLOSE_SECONDS, max_msg_size=self._limit_bytes
         )
@@ -58,7 +58,7 @@ class WebSockets:
 class _Client:
     """What is sent to one client."""
 
-    def __init__(self, request: web.Request, socket: web.WebSocketResponse) -> None:
+    def __init__(self, request: web.BaseRequest, socket: web.WebSocketResponse) -> None:
         self._request = request
         self._socket = socket
         self.outbox = Outbox(keeps_read=False)

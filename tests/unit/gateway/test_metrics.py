@@ -1,18 +1,13 @@
 """The metrics of the gateway."""
 
-from dragoman.events import CallFinished, ServerLost
 from dragoman.gateway.metrics import Metrics
 
 
 def test_calls_are_counted_by_server_and_outcome():
     metrics = Metrics()
-    for duration, is_error, code in ((0.004, False, None), (0.2, True, None), (40.0, True, "timeout")):
-        metrics.note(
-            CallFinished(
-                server='a"b', tool="t", duration_seconds=duration, is_error=is_error, error_code=code
-            )
-        )
-    metrics.note(ServerLost(server="c", reason="gone"))
+    for seconds, outcome in ((0.005, "ok"), (0.2, "tool-error"), (40.0, "timeout")):
+        metrics.count_call('a"b', outcome, seconds)
+    metrics.lost["c"] += 1
     metrics.refused[401] += 2
     metrics.limited = 3
     lines = metrics.text({}, {"memory": {"d": {"hit": 5}}}, clients=4).splitlines()
@@ -23,7 +18,7 @@ def test_calls_are_counted_by_server_and_outcome():
     assert f'dragoman_call_duration_seconds_bucket{{{name},le="0.005"}} 1' in lines
     assert f'dragoman_call_duration_seconds_bucket{{{name},le="0.25"}} 2' in lines
     assert f'dragoman_call_duration_seconds_bucket{{{name},le="+Inf"}} 3' in lines
-    assert f"dragoman_call_duration_seconds_sum{{{name}}} 40.204000" in lines
+    assert f"dragoman_call_duration_seconds_sum{{{name}}} 40.205000" in lines
     assert 'dragoman_server_lost_total{server="c"} 1' in lines
     assert 'dragoman_requests_refused_total{status="401"} 2' in lines
     assert "dragoman_calls_limited_total 3" in lines

@@ -1,5 +1,7 @@
 """Messages that wait for a client."""
 
+import asyncio
+
 import pytest
 
 from dragoman.gateway import outbox as module
@@ -39,6 +41,17 @@ async def test_messages_come_in_order_until_the_end():
     outbox.put(b"2")
     assert await all_of(outbox) == [b"1", b"2"]
     assert await outbox.get() is None
+
+
+async def test_a_reader_for_whom_no_message_came_in_time_gets_an_empty_one_once():
+    outbox = Outbox()
+    reading = asyncio.create_task(outbox.get())
+    await asyncio.sleep(0)
+    outbox.set_late()
+    assert await reading == b""
+    outbox.set_late()
+    outbox.put(b"1")
+    assert await all_of(outbox) == [b"1"]
 
 
 async def test_messages_can_be_read_again_from_a_number():

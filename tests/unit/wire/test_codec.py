@@ -14,6 +14,7 @@ from dragoman.wire.codec import (
     encode_notification,
     encode_request,
     encode_result,
+    is_reply,
 )
 from dragoman.wire.messages import ABSENT, ProgressParams
 
@@ -137,3 +138,20 @@ def test_a_part_is_read_as_the_shape_asked_for():
 @pytest.mark.parametrize(("count", "taken"), [(0, 0), (3, 3), (1000, 1000), (1001, 0)])
 def test_a_batch_of_too_many_messages_is_not_taken_apart(count: int, taken: int):
     assert len(batch_members(b"[" + b",".join([b"{}"] * count) + b"]")) == taken
+
+
+@pytest.mark.parametrize(
+    ("encoded", "expected"),
+    [
+        (encode_result(1, {}), True),
+        (encode_result("x", Raw(b'{"method":1}')), True),
+        (encode_result('","method":"', {}), True),
+        (encode_error(None, -32600, "no"), True),
+        (b"[" + encode_result(1, {}) + b"]", True),
+        (encode_request(1, "ping", None), False),
+        (encode_request(-7, "ping", {}), False),
+        (encode_notification("notifications/progress", {}), False),
+    ],
+)
+def test_a_reply_is_told_from_a_request_and_a_notification(encoded: bytes, expected: bool):
+    assert is_reply(encoded) is expected

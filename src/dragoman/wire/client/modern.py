@@ -6,7 +6,7 @@ Defines the form of requests in this era, and that servers send neither requests
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -61,7 +61,8 @@ class ModernDriver:
                 _encode(params)[:-1],
                 self._encoded_meta,
             )
-        given: Mapping[str, Any] = (params or {}).get("_meta", {})
+        found: object = (params or {}).get("_meta")
+        given: Mapping[str, Any] = cast("Any", found) if isinstance(found, Mapping) else {}
         # What the caller gives (a trace context, a related task, a level) is kept; the protocol's own keys
         # win, but a request may declare fewer capabilities.
         meta = {
