@@ -1,4 +1,4 @@
-"""T280: a local gateway that is stopped while a command waits for it, and output that a terminal cannot show."""
+"""T280: a local gateway that is stopped while a command waits for it; output that a terminal cannot show."""
 
 import contextlib
 import json
