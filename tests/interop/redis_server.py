@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 import socket
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,16 @@ class RedisServer:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
             await self._process.wait()
+
+    @contextlib.contextmanager
+    def stopped(self) -> Iterator[None]:
+        """It answers nothing while the block lasts, and does afterwards what it was told meanwhile."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
 
     async def command(self, *words: str) -> bytes:
         """The beginning of the answer, as it is on the wire."""

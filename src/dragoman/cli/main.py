@@ -45,6 +45,10 @@ GROUPS: Final = frozenset({"agents", "auth", "config", "mcp", "permissions", "ta
 JSON_WANTED: Final = "dragoman.json"
 """The key by which `--json` is noted in the context, so that an error becomes a JSON document, too."""
 
+NO_THREAD: Final = "can't start new thread"
+"""What Python says where the system starts no thread."""
+SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+
 
 class LazyGroup(click.Group):
     """Loads a command's module only when that command runs.
@@ -119,6 +123,10 @@ def main() -> None:
         sys.stdout.flush()
     except OSError as error:
         code = report_system_error(error)
+    except RuntimeError as error:
+        if str(error) != NO_THREAD:
+            raise
+        code = _report_shortage("it starts no more threads")
     sys.exit(code)
 
 
@@ -129,10 +137,18 @@ def report_system_error(error: OSError) -> int:
 
         click.echo(f"error: {one_line(str(error.filename))} cannot be used: {error.strerror}", err=True)
         return 1
+    if error.errno in SHORTAGES:
+        return _report_shortage(f"{error.strerror}")
     # The reader of the output has ended, or the disk is full: nothing more can be written there.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if error.errno != errno.EPIPE:
         click.echo(f"error: the output could not be written: {error.strerror}", err=True)
+    return 1
+
+
+def _report_shortage(what: str) -> int:
+    click.echo(f"error: the operating system refuses what the command needs: {what}", err=True)
+    click.echo("  hint: Raise the limits of this user or container. A call may have run.", err=True)
     return 1
 
 

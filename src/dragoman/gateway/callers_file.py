@@ -54,6 +54,8 @@ class CallersFile:
             return
         self._version = version
         try:
+            if version is not None and not self._path.is_file():  # a pipe or a device may have no end
+                raise ConfigError(f"{self._path} cannot be read: it is not a regular file")
             settings = read_settings(self._path)
         except ConfigError as error:
             self._report(f"{error}; the callers before the change stay in effect")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 from collections import deque
@@ -301,6 +302,8 @@ class StdioTransport(OneLink):
             )
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         hint = "Is it a program for this system, or a script without a #! line?"
+        if isinstance(error, OSError) and error.errno in (errno.EAGAIN, errno.EMFILE, errno.ENFILE):
+            hint = "Raise the limits of this user or container, or start fewer servers."
         return StartFailed(self._server, "start", f"{command!r} cannot be run: {reason}", hint=hint)
 
 

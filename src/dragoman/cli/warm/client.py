@@ -79,9 +79,9 @@ class _Call:
             self._send({"outdated": True})  # it reads them again, for the next call
             raise GatewayUnusable
         self._send({**self._asked, **_terminal()})
-        first = self._receive()
-        if "declined" in first:
+        if "declined" in self._receive():
             raise GatewayUnusable
+        self._send({"confirmed": True})  # from here on this process does not make the call
         self._gateway.settimeout(None)
         try:
             return self._follow()

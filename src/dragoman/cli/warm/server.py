@@ -132,6 +132,8 @@ class LocalGateway:
             send({"declined": True})
             return
         send({"accepted": True})
+        if not await reader.readline():  # the command has waited for too long, and makes the call itself
+            return
         relay = Relay(send)
         calling = asyncio.create_task(self._called(asked, tool, arguments, relay, send))
         answering = asyncio.create_task(_take_answers(reader, relay))

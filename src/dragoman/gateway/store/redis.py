@@ -34,6 +34,8 @@ GRANT_SECONDS: Final = 12 * 3600
 """How long grants last after the newest of them."""
 LOCK_SECONDS: Final = 30.0
 """A lock ends so long after its holder died."""
+TAKEN_SECONDS: Final = 3.0
+"""A lock that was taken by a command whose answer is not waited for any more ends so long after it."""
 LOCK_POLL_SECONDS: Final = 0.05
 BATCH: Final = 500
 """Calls that are counted, or messages of a stream that are read, with one command, at most."""
@@ -163,17 +165,16 @@ class RedisStore:
     @contextlib.asynccontextmanager
     async def locked(self, key: str, wait_seconds: float) -> AsyncGenerator[None]:
         """A lock between replicas. It is extended while it is held, and ends by itself if its holder dies."""
-        lock: Any = self._redis.lock(
-            self._name(f"lock {key}"),
-            timeout=LOCK_SECONDS,
-            sleep=LOCK_POLL_SECONDS,
-            blocking_timeout=wait_seconds,
-            thread_local=False,
-        )
-        if not await self._do(lock.acquire, wait_seconds + ANSWER_SECONDS):
-            raise StoreUnavailable(self.where, "another replica has held a lock for too long")
+        name = self._name(f"lock {key}")
+        lock: Any = self._redis.lock(name, timeout=TAKEN_SECONDS, blocking=False, thread_local=False)
+        deadline = monotonic() + wait_seconds
+        while not await self._do(lock.acquire):
+            if monotonic() > deadline:
+                raise StoreUnavailable(self.where, "another replica has held a lock for too long")
+            await asyncio.sleep(LOCK_POLL_SECONDS)
         extending = asyncio.create_task(self._extend(lock))
         try:
+            await self._do(lambda: lock.extend(LOCK_SECONDS, replace_ttl=True))
             yield
         finally:
             extending.cancel()

@@ -1,0 +1,63 @@
+"""T281: the system gives a command no thread, or no file descriptor: it ends with one clear sentence."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.command import LIMIT_SECONDS
+
+SERVERS = {"demo": {"command": sys.executable, "args": ["-m", "dragoman.demo"]}}
+WITHOUT_THREADS = """
+import sys, threading
+def refuse(*arguments, **options):
+    raise RuntimeError("can't start new thread")
+threading._start_new_thread = refuse
+from dragoman.cli.entry import main
+main()
+"""
+WITHOUT_DESCRIPTORS = """
+import resource, sys
+from dragoman.cli import main
+import asyncio, concurrent.futures.thread, dragoman.host, dragoman.cli.commands.call
+resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv.pop()), 99))
+main.main()
+"""
+
+
+def run(script: str, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", script, *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
+
+
+@pytest.fixture(autouse=True)
+def settings(home: Path) -> None:
+    file = home / ".dragoman" / "settings.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps({"mcpServers": SERVERS}))
+
+
+@pytest.mark.parametrize("words", [("call", "count", "to=1"), ("mcp", "list"), ("tools", "list")], ids=str)
+def test_t281_a_command_without_threads_ends_with_one_error(words: tuple[str, ...]):
+    done = run(WITHOUT_THREADS, *words)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "error: the operating system refuses what the command needs: it starts no more threads\n"
+        "  hint: Raise the limits of this user or container. A call may have run.\n",
+    )
+
+
+def test_t281_a_command_without_descriptors_says_so_and_does_not_blame_the_output():
+    done = run(WITHOUT_DESCRIPTORS, "call", "count", "to=1", "4")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        1,
+        "error: the operating system refuses what the command needs: Too many open files",
+    )
+
+
+def test_t281_a_server_that_cannot_be_started_for_want_of_descriptors_is_not_blamed():
+    done = run(WITHOUT_DESCRIPTORS, "call", "demo", "count", "to=1", "9")
+    assert done.returncode == 4
+    assert "cannot be run: Too many open files\n  hint: Raise the limits" in done.stderr
