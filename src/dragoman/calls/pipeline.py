@@ -61,6 +61,10 @@ ATTEMPT_LIMIT: Final = 3
 _KEEPS_CHANGING: Final = "it, or the entry of its server, changed while permission was being decided"
 
 
+_UNWRITTEN: Final = AuditEntry(tool="", caller="")
+"""Takes what is noted of calls where there is no audit log."""
+
+
 class Pipeline:
     def __init__(
         self,
@@ -85,9 +89,9 @@ class Pipeline:
 
     def call(self, request: ToolCall) -> Coroutine[Any, Any, CallOutcome]:
         """The outcome of the call. Raises only when the connection or the host fails."""
-        entry = AuditEntry(tool=request.name, caller=request.caller.id)
-        audit = self._audit
-        return self._make(request, entry) if audit is None else self._audited(request, entry, audit)
+        if self._audit is None:
+            return self._make(request, _UNWRITTEN)
+        return self._audited(request, AuditEntry(tool=request.name, caller=request.caller.id), self._audit)
 
     async def _audited(self, request: ToolCall, entry: AuditEntry, audit: AuditLog) -> CallOutcome:
         """Like `_make`; the end of the call is written to the audit log in every case."""
@@ -245,10 +249,16 @@ class Pipeline:
                 prepared = self._preparer.prepare_quickly(result, content, redact)
             if prepared is None:
                 prepared = await self._prepared(judged, result, content, request)
-            took = self._clock.monotonic() - started
-            outcome = outcome_of(tool.server, tool.name, result, prepared, took, redact, raw=request.raw)
-            is_error, error_code = outcome.is_error, None
-            return outcome
+            is_error, error_code = result.is_error, None
+            return outcome_of(
+                tool.server,
+                tool.name,
+                result,
+                prepared,
+                self._clock.monotonic() - started,
+                redact,
+                raw=request.raw,
+            )
         except MovedToBackground as moved:
             is_error, error_code = False, None
             message = redact.text(moved.state.message) if redact else moved.state.message
