@@ -210,7 +210,11 @@ def cut(text: str, limit: int | None, beyond: int = 0) -> str:
     end = min(limit, len(text))
     while max(0, limit - 8) < end < len(text) and _belongs_to_previous(text, end):
         end -= 1
-    return f"{text[:end]}… [{len(text) - end + beyond} more characters]"
+    return f"{text[:end]}{CUT} [{len(text) - end + beyond} more characters]"
+
+
+CUT: Final = "…"
+"""Where a text was cut. Whatever cuts text of a server says so: the rest of a secret beside it is found."""
 
 
 def _belongs_to_previous(text: str, place: int) -> bool:

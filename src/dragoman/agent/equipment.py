@@ -73,7 +73,7 @@ async def open_equipment(
     files = file_tools(workspace)
 
     def may_read(path: Path) -> bool:
-        return host.is_unopposed(files[0], {PATH: str(path)})
+        return not workspace.is_private(path) and host.is_unopposed(files[0], {PATH: str(path)})
 
     tools = [*files, *find_tools(workspace, watchdog, may_read), *shell.tools(), *more]
     try:

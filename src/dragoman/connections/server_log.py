@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from dragoman import log_files, paths
-from dragoman.cleaning import one_line
+from dragoman.cleaning import cut, one_line
 from dragoman.log_files import LogThread, stamp
 from dragoman.protocol import LOG_LEVELS
 
@@ -28,6 +28,8 @@ LINES_PER_SECOND: Final = 500
 LINES_WAITING: Final = 2000
 """Of one server; reached only while the disk is slow."""
 TEXT_LIMIT: Final = 4096
+LINE_LIMIT_BYTES: Final = 16 * TEXT_LIMIT
+"""Of a line of stderr; more than `write` keeps of it, so that it is cut there and marked as such."""
 _ENCODER: Final = msgspec.json.Encoder()
 
 Source = Literal["message", "stderr", "connection", "host"]
@@ -127,7 +129,7 @@ class ServerLog:
         self._taken += 1
         # Cut before it waits; a longer text would be cut when it is written.
         now = stamp(int(time.time() * 1000))
-        self._put(self, LogLine(now, level, source, text[: 2 * TEXT_LIMIT], logger[:TEXT_LIMIT]))
+        self._put(self, LogLine(now, level, source, cut(text, 2 * TEXT_LIMIT), cut(logger, TEXT_LIMIT)))
 
     def write_stderr(self, data: bytes) -> None:
         """What the server has written to stderr, in pieces as it came."""
@@ -138,9 +140,9 @@ class ServerLog:
             return
         *lines, rest = (self._unfinished + data).split(b"\n", room)
         self._dropped += rest.count(b"\n")
-        self._unfinished = rest.rpartition(b"\n")[2][: TEXT_LIMIT + 1]
+        self._unfinished = rest.rpartition(b"\n")[2][:LINE_LIMIT_BYTES]
         for line in lines:
-            if line := line[: 4 * TEXT_LIMIT].rstrip():
+            if line := line[:LINE_LIMIT_BYTES].rstrip():
                 self.write("stderr", "info", line.decode("utf-8", "replace"))
 
     def end_stderr(self) -> None:

@@ -20,7 +20,7 @@ from urllib.parse import quote, quote_plus
 import msgspec
 from msgspec import Struct, structs
 
-from dragoman.cleaning import for_model
+from dragoman.cleaning import CUT, for_model
 from dragoman.names import ServerName
 
 HIDDEN: Final = "[secret]"
@@ -75,6 +75,14 @@ class Redactor:
         for spelling in self._texts:
             if spelling in text:
                 text = text.replace(spelling, HIDDEN)
+        return self._without_halves(text) if CUT in text else text
+
+    def _without_halves(self, text: str) -> str:
+        """Without secrets of which one end is missing, because the text was cut there."""
+        for spelling in self._texts:
+            if len(spelling) > SHORTEST and (spelling[:SHORTEST] in text or spelling[-SHORTEST:] in text):
+                spans = [*_beginnings(spelling, text), *_ends(spelling, text)]
+                text = _without([text], 0, _merged(spans))[0]
         return text
 
     def texts(self, texts: Sequence[str]) -> list[str]:
@@ -236,6 +244,22 @@ def _places(spelling: str, text: str) -> Iterator[Span]:
     while at >= 0:
         yield at, at + len(spelling)
         at = text.find(spelling, at + 1)
+
+
+def _beginnings(spelling: str, text: str) -> Iterator[Span]:
+    """Where it begins, and the text is cut before its end."""
+    for at, _ in _places(spelling[:SHORTEST], text):
+        end = text.find(CUT, at, at + len(spelling))
+        if end >= 0 and spelling.startswith(text[at:end]):
+            yield at, end
+
+
+def _ends(spelling: str, text: str) -> Iterator[Span]:
+    """Where it ends, and the text before is cut off."""
+    for _, end in _places(spelling[-SHORTEST:], text):
+        begin = text.rfind(CUT, max(0, end - len(spelling)), end) + 1
+        if begin and spelling.endswith(text[begin:end]):
+            yield begin, end
 
 
 def _merged(spans: list[Span]) -> list[Span]:

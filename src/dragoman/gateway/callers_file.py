@@ -30,14 +30,15 @@ class CallersFile:
         identify_of: Callable[[GatewaySettings], Identify],
         report: Callable[[str], None],
     ) -> None:
-        """`settings`: what the file says now; `identify_of`: who may use the gateway by them."""
+        """`settings`: what the file said at the start; `identify_of`: who may use the gateway by them."""
         self._path = path
         self._fixed = _fixed_part(settings)
         """What is read at the start only."""
         self._identify_of = identify_of
         self._identify = identify_of(settings)
         self._report = report
-        self._version = _version(path)
+        self._version: tuple[int, ...] | None = ()
+        """Of the file as it was read here; the first request reads it: it may have changed meanwhile."""
         self._check_at = 0.0
 
     async def identify(self, authorization: Collection[str]) -> KnownCaller:
@@ -72,7 +73,7 @@ def _fixed_part(settings: GatewaySettings) -> GatewaySettings:
     return structs.replace(settings, callers={}, oauth=None)
 
 
-def _version(path: Path) -> tuple[int, int, int] | None:
+def _version(path: Path) -> tuple[int, ...] | None:
     try:
         status = path.stat()
     except OSError:

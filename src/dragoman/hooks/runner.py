@@ -278,7 +278,7 @@ def _decided(hook: Hook, output: bytes) -> HookAnswer:
             return _read(hook, decode_as(dict[str, Any], repaired)) or HookAnswer(hook=hook.name)
         except Unreadable as error:
             return _unreadable(hook, output, f"its JSON cannot be read: {error.detail}")
-    if any(key in output for key in _ANSWER_KEYS) or _SAYS_NO.search(output):
+    if any(key in output for key in _ANSWER_KEYS) or _RESTRICTS.search(output):
         return _unreadable(hook, output, "it wrote something before its JSON, which must be its only output")
     if hook.event not in _TEXT_IS_CONTEXT or not output:
         return HookAnswer(hook=hook.name)
@@ -290,16 +290,17 @@ _TEXT_IS_CONTEXT: Final = ("SessionStart", "UserPromptSubmit")
 
 
 def _unreadable(hook: Hook, output: bytes, problem: str) -> HookAnswer:
-    """An answer that cannot be decoded; one that contains a deny denies."""
+    """An answer that cannot be decoded; a deny or an ask in it counts."""
     answer = _failure(hook, problem)
-    if answer.behaviour is None and _SAYS_NO.search(output):
-        no = verdicts.blocked(hook.name, "its answer cannot be read in full", is_managed=hook.is_managed)
-        return structs.replace(no, problems=answer.problems)
-    return answer
+    words = {word.lower() for word in _RESTRICTS.findall(output)}
+    if answer.behaviour is not None or not words:
+        return answer
+    behaviour = "ask" if words == {b"ask"} else "deny"
+    return structs.replace(answer, behaviour=behaviour, reason="its answer cannot be read in full")
 
 
-_SAYS_NO: Final = re.compile(
-    rb"""["'](?:permissionDecision|decision|behaviou?r)["']\s*:\s*["'](?:deny|block)["']""", re.IGNORECASE
+_RESTRICTS: Final = re.compile(
+    rb"""["'](?:permissionDecision|decision|behaviou?r)["']\s*:\s*["'](deny|block|ask)["']""", re.IGNORECASE
 )
 _ANSWER_KEYS: Final = (b'"hookSpecificOutput"', b'"decision"', b'"permissionDecision"', b'"continue"')
 

@@ -8,7 +8,7 @@ several answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal, cast, get_args
 
 from msgspec import Struct, structs
@@ -132,9 +132,13 @@ class _Reader:
         if (read := _OF_EVENT.get(self._event)) is not None:
             read(self, found)
         self._top_level(found)
-        if found.get("behaviour") != "deny" and _says_no(self._document):
+        said, behaviour = set(_decisions(self._document)), found.get("behaviour")
+        if behaviour != "deny" and said & {"deny", "block"}:
             self.problems.append("it says no in a way that is not quite right; taken as a no")
             found |= {"behaviour": "deny", "reason": ""}
+        elif behaviour not in ("deny", "ask") and "ask" in said:
+            self.problems.append("it says ask in a way that is not quite right; taken as ask")
+            found |= {"behaviour": "ask", "reason": ""}
         return found
 
     def _top_level(self, found: dict[str, Any]) -> None:
@@ -242,21 +246,20 @@ def _folded(value: object) -> str:
     return str(value).strip().casefold()
 
 
-def _says_no(answer: object, depth: int = 4) -> bool:
-    """Whether there is a no anywhere in an answer, in any letter case, except in what the hook hands on."""
+def _decisions(answer: object, depth: int = 4) -> Iterator[str]:
+    """Every decision anywhere in an answer, in small letters, except in what the hook hands on."""
     if depth == 0:
-        return False
+        return
     if isinstance(answer, list):
-        return any(_says_no(each, depth - 1) for each in cast("list[object]", answer))
+        for each in cast("list[object]", answer):
+            yield from _decisions(each, depth - 1)
     if not isinstance(answer, Mapping):
-        return False
+        return
     for key, value in cast("Mapping[object, object]", answer).items():
-        is_no = isinstance(value, str) and _folded(value) in ("deny", "block")
-        if is_no and _folded(key) in _DECIDING_KEYS:
-            return True
-        if _folded(key) not in _HANDED_ON and _says_no(value, depth - 1):
-            return True
-    return False
+        if isinstance(value, str) and _folded(key) in _DECIDING_KEYS:
+            yield _folded(value)
+        if _folded(key) not in _HANDED_ON:
+            yield from _decisions(value, depth - 1)
 
 
 _DECIDING_KEYS: Final = frozenset({"permissiondecision", "decision", "behavior", "behaviour"})

@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from dragoman.cleaning import visible
+from dragoman.cleaning import CUT, visible
 from dragoman.errors import CommandNotFound, ConnectError, StartFailed
 from dragoman.transports.base import About, Details, OneLink, Sink
 from dragoman.transports.lines import Flood, LineFramer
@@ -146,7 +146,7 @@ class StdioTransport(OneLink):
         if self._search is not None:
             self._search.cancel()
         if self._process is not None and self._process.exit_code is None and self._stderr_at_close is None:
-            self._stderr_at_close = bytes(self._stderr[-STDERR_TAIL_BYTES:])
+            self._stderr_at_close = self._stderr_tail()
         try:
             if self._process is not None:
                 await self._process.end(self._close_input, self._stop_seconds if graceful else 0.0)
@@ -168,7 +168,7 @@ class StdioTransport(OneLink):
     def details(self) -> Details:
         process = self._process
         pid = process.pid if process else None
-        words = self._stderr[-STDERR_TAIL_BYTES:] if self._stderr_at_close is None else self._stderr_at_close
+        words = self._stderr_tail() if self._stderr_at_close is None else self._stderr_at_close
         tail = words.decode("utf-8", "replace")
         return Details(
             pid=pid,
@@ -177,6 +177,10 @@ class StdioTransport(OneLink):
             stderr_tail=visible(tail).strip("\n"),
             left_behind=process.left_behind if process else (),
         )
+
+    def _stderr_tail(self) -> bytes:
+        mark = CUT.encode() if len(self._stderr) > STDERR_TAIL_BYTES else b""
+        return mark + self._stderr[-STDERR_TAIL_BYTES:]
 
     def _flush(self) -> None:
         outbox, self._outbox = self._outbox, []

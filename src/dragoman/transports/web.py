@@ -24,7 +24,7 @@ import aiohttp
 from msgspec import Struct
 from yarl import URL
 
-from dragoman.cleaning import one_line
+from dragoman.cleaning import cut, one_line
 from dragoman.errors import ConfigError
 from dragoman.transports.base import About, TransportFailure
 from dragoman.transports.watched_connection import WatchedConnector
@@ -303,7 +303,7 @@ def _in_words(body: bytes, content_type: str, hide: Iterable[str]) -> str:
     """What an error's body says, if it is text for people."""
     if content_type not in ("text/plain", "application/json", "application/problem+json"):
         return ""
-    text = body[:4000].decode("utf-8", "replace")
+    text = cut(body.decode("utf-8", "replace"), 4000)
     for secret in hide:
         for part in (secret, secret.rpartition(" ")[2]):
             if len(part) >= SECRET_LENGTH:

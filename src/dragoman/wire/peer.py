@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from msgspec import UNSET, Raw, Struct
 
+from dragoman.cleaning import CUT
 from dragoman.errors import DragomanError, MalformedReply, MessageTooLarge, RemoteError
 from dragoman.surrogates import keep_original, replace_lone_surrogates
 from dragoman.wire.attribution import answered_ids, ids_in_ends
@@ -152,7 +153,7 @@ class Peer:
             ids_in_ends(head, tail), lambda: MessageTooLarge(self._server, self._limit_bytes)
         )
         if not found and tail:
-            self._ignore("oversized message", head[:SAMPLE_BYTES])
+            self._ignore("oversized message", _sample(head))
         return found
 
     def _dispatch(self, envelope: Envelope, message: bytes) -> None:
@@ -219,7 +220,7 @@ class Peer:
                 raise Unreadable("it is too large")
             update = decode_as(ProgressParams, params)
         except Unreadable:
-            self._ignore("unreadable progress", bytes(memoryview(params)[:SAMPLE_BYTES]))
+            self._ignore("unreadable progress", _sample(bytes(memoryview(params)[: SAMPLE_BYTES + 1])))
             return
         token = update.progress_token
         meter = self._progress.get(token) if type(token) is int else None
@@ -275,7 +276,7 @@ class Peer:
             waiter.set_exception(error)
 
     def _count_noise(self, data: bytes) -> None:
-        sample = data[:SAMPLE_BYTES]
+        sample = _sample(data)
         line = sample.decode("utf-8", "replace")
         self.noise.append(line)
         if self.first_noise is None:
@@ -294,6 +295,11 @@ class Peer:
             self._listener.faulted(kind, sample.decode("utf-8", "replace"))
 
 
+def _sample(data: bytes) -> bytes:
+    """The beginning of what a server sent, to be shown."""
+    return data if len(data) <= SAMPLE_BYTES else data[:SAMPLE_BYTES] + CUT.encode()
+
+
 class _ProgressReceiver:
     """Lets only growing progress through, as the specification demands of servers."""
 
@@ -310,6 +316,6 @@ class _ProgressReceiver:
         self._last = update.progress
         message = update.message
         if message is not None and len(message) > PROGRESS_MESSAGE_LIMIT:
-            message = message[:PROGRESS_MESSAGE_LIMIT] + "…"
+            message = message[:PROGRESS_MESSAGE_LIMIT] + CUT
         self.callback(Progress(update.progress, update.total, message))
         return True

@@ -101,7 +101,7 @@ def test_an_answer_means_this(event: str, document: dict[str, Any], expected: di
             "updatedMCPToolOutput",
         ),
         ("PermissionRequest", {"hookSpecificOutput": {"decision": "allow"}}, '"decision" must be an object'),
-        ("PermissionRequest", {"hookSpecificOutput": {"decision": {"behavior": "ask"}}}, "behavior"),
+        ("PermissionRequest", {"hookSpecificOutput": {"decision": {"behavior": "perhaps"}}}, "behavior"),
         (
             "PermissionRequest",
             {"hookSpecificOutput": {"decision": {"behavior": "allow", "updatedInput": {}}}},

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from dragoman import paths
 from dragoman.errors import CallError, InvalidArguments
 
 PATH: Final = "file_path"
@@ -22,6 +23,7 @@ class Workspace:
         self.cwd = self.folder
         """Where commands run, and what relative paths are relative to."""
         self._folders = [self.folder, *(each.resolve() for each in extra_folders)]
+        self._private = paths.config_dir().resolve()
         self._read: dict[Path, Version | None] = {}
         """Time of change and size of each file when the model last saw its content."""
 
@@ -38,8 +40,14 @@ class Workspace:
         return any(path.is_relative_to(folder) for folder in self._folders)
 
     def holds(self, arguments: Mapping[str, Any], name: str = PATH) -> bool:
-        """Whether the path among the arguments of a call is inside these folders."""
-        return self.contains(Path(str(arguments.get(name, ""))))
+        """Whether the path among the arguments of a call is inside these folders, and not in Dragoman's own,
+        which contains secrets."""
+        path = Path(str(arguments.get(name, "")))
+        return self.contains(path) and not self.is_private(path)
+
+    def is_private(self, path: Path) -> bool:
+        """Whether it is in Dragoman's own folder: settings, tokens, conversations."""
+        return path.is_relative_to(self._private)
 
     async def with_full_path(
         self, tool: str, arguments: Mapping[str, Any], name: str = PATH

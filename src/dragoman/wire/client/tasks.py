@@ -9,6 +9,7 @@ from typing import Final, Literal, get_args
 
 from msgspec import Raw, Struct
 
+from dragoman.cleaning import cut
 from dragoman.protocol import Era
 from dragoman.wire.codec import Unreadable, decode_as, split_as
 from dragoman.wire.messages import ABSENT
@@ -84,7 +85,7 @@ def _state(raw: Raw, era: Era) -> TaskState:
     return TaskState(
         task_id=wire.task_id,
         status=wire.status,
-        message=(wire.status_message or "")[:2048],
+        message=cut(wire.status_message or "", 2048),
         ttl_seconds=_seconds(wire.ttl_ms if is_modern else wire.ttl),
         poll_seconds=_seconds(wire.poll_interval_ms if is_modern else wire.poll_interval),
         result=wire.result if is_modern else ABSENT,

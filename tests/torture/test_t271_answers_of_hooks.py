@@ -1,0 +1,41 @@
+"""T271: a hook that wants a call to be asked about is heard, however its answer is spoiled."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e import forked
+from tests.servers import ZOO
+from tests.torture.projects import user
+
+pytestmark = pytest.mark.requirement("PRM-5")
+
+ASK = '{"hookSpecificOutput": {"permissionDecision": "ask"}}'
+SPOILED = {
+    "a line before it": f"checking\n{ASK}",
+    "a trailing comma": ASK.replace('"ask"', '"ask",'),
+    "cut off": ASK[:-2],
+    "single quotes": ASK.replace('"', "'"),
+    "another letter case": ASK.replace("ask", "Ask"),
+    "in a list": f"[{ASK}]",
+    "an older field": '{"decision": "ask"}',
+    "an allow besides": f'{ASK[:-1]}, "permissionDecision": "allow"}}',
+}
+
+
+@pytest.mark.parametrize("how", SPOILED)
+def test_t271_an_ask_counts_against_an_allow_rule(home: Path, how: str):
+    (home / "answer").write_text(SPOILED[how])
+    hook = {"type": "command", "command": f"cat {home}/answer"}
+    user(
+        home,
+        {
+            "mcpServers": {"calm": {"command": sys.executable, "args": [str(ZOO / "calm.py")]}},
+            "permissions": {"allow": ["mcp__calm__*"]},
+            "hooks": {"PreToolUse": [{"matcher": "mcp__calm__*", "hooks": [hook]}]},
+        },
+    )
+    ended = forked.run("call", "mcp__calm__echo", "--json")
+    assert (ended.returncode, json.loads(ended.stdout)["error"]["code"]) == (6, "refused")
