@@ -110,9 +110,14 @@ class Delivery:
             limit_seconds = seconds = self._left(deadline)
         check()
         call, attempt = RelatedCall("tools/call", tool.name, request.call_id, request.caller), 1
-        ttl_ms = wanted_ttl_ms(limit_seconds) if _takes_task(tool, session, server) else None
-        relay = self._relay(tool, judged, request)
-        progress = None if relay is None else TaskProgress(relay, outlives_reply=ttl_ms is not None)
+        ttl_ms, relay, progress = None, None, None
+        if tool.task_support is not None and _takes_task(tool.task_support, session, server):
+            ttl_ms = wanted_ttl_ms(limit_seconds)
+        if request.on_progress is not None or self._bus.has_call_listeners:
+            relay = ProgressRelay(
+                tool.server, tool.name, request.on_progress, self._bus, judged.redactor, request.call_id
+            )
+            progress = TaskProgress(relay, outlives_reply=ttl_ms is not None)
         try:
             while request.resumes is None:
                 try:
@@ -164,14 +169,6 @@ class Delivery:
                 relay.stop()
             if progress is not None and ttl_ms is not None:
                 session.forget_progress(progress)
-
-    def _relay(self, tool: ServerTool, judged: JudgedCall, request: ToolCall) -> ProgressRelay | None:
-        """Passes progress on; None if it has no receiver."""
-        if request.on_progress is None and not self._bus.has_call_listeners:
-            return None
-        return ProgressRelay(
-            tool.server, tool.name, request.on_progress, self._bus, judged.redactor, request.call_id
-        )
 
     def _wait_left(self, request: ToolCall, started: float) -> float | None:
         """After how many seconds from now the caller stops waiting; None: it does not."""
@@ -244,11 +241,8 @@ class Delivery:
         return max(0.001, deadline - self._clock.monotonic())
 
 
-def _takes_task(tool: ServerTool, session: Session, server: Server) -> bool:
-    driver = session.driver
-    return tool.task_support is not None and takes_task(
-        tool.task_support, driver.era, driver.revision, server.capabilities
-    )
+def _takes_task(support: str, session: Session, server: Server) -> bool:
+    return takes_task(support, session.driver.era, session.driver.revision, server.capabilities)
 
 
 def _check_after(error: CallError, check: Callable[[], None]) -> None:

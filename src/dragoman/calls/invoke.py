@@ -63,7 +63,7 @@ def invoke(
         session,
         "tools/call",
         params,
-        _reader(era, is_task=task_ttl_ms is not None, forward=forward),
+        _READERS[era, task_ttl_ms is not None, forward],
         name,
         timeout_seconds,
         answerer,
@@ -73,14 +73,6 @@ def invoke(
         reset_timeout_on_progress,
         call,
     )
-
-
-def _reader(era: Era, *, is_task: bool, forward: bool) -> Read[Result | TaskState]:
-    if era == "modern":
-        return _forwarded_or_modern_task if forward else _read_or_modern_task
-    if is_task:
-        return _read_or_legacy_task
-    return _forwarded if forward else _read
 
 
 def _forwarded(raw: Raw) -> tuple[str, Result] | Awaitable[tuple[str, Result]]:
@@ -146,3 +138,16 @@ def _read_small(raw: Raw) -> tuple[str, Result]:
 async def _read_large(raw: Raw) -> tuple[str, Result]:
     result = await read_large(raw)
     return result[0].result_type, result
+
+
+_READERS: Final[Mapping[tuple[Era, bool, bool], Read[Result | TaskState]]] = {
+    ("modern", False, False): _read_or_modern_task,
+    ("modern", False, True): _forwarded_or_modern_task,
+    ("modern", True, False): _read_or_modern_task,
+    ("modern", True, True): _forwarded_or_modern_task,
+    ("legacy", False, False): _read,
+    ("legacy", False, True): _forwarded,
+    ("legacy", True, False): _read_or_legacy_task,
+    ("legacy", True, True): _read_or_legacy_task,
+}
+"""By era, whether a task was asked for, and whether the result is passed on undecoded."""
