@@ -19,7 +19,7 @@ from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS
 from tests.e2e.fake_provider import Cut, FakeProvider, Holds, Other, Status, Step
 from tests.e2e.forked import run
 
-pytestmark = pytest.mark.requirement("AGT-2")
+pytestmark = [pytest.mark.slow, pytest.mark.requirement("AGT-2")]
 
 ANTHROPIC, CHAT, RESPONSES = "anthropic:claude-sonnet-5", "openai-chat:gpt-5.5", "openai:gpt-5.5"
 WORKSHOP = Path(__file__).parents[1] / "integration/workshop.py"

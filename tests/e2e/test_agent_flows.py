@@ -14,6 +14,8 @@ from tests.e2e.command import Terminal
 from tests.e2e.fake_provider import FakeProvider, Part
 from tests.e2e.forked import run
 
+pytestmark = pytest.mark.slow
+
 ANTHROPIC, CHAT, RESPONSES = "anthropic:claude-sonnet-5", "openai-chat:gpt-5.5", "openai:gpt-5.5"
 MODELS = pytest.mark.parametrize("model", [ANTHROPIC, CHAT, RESPONSES])
 

@@ -18,7 +18,7 @@ from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS, is_alive
 from tests.e2e.fake_provider import FakeProvider
 from tests.e2e.forked import run
 
-pytestmark = pytest.mark.requirement("AGT-1")
+pytestmark = [pytest.mark.slow, pytest.mark.requirement("AGT-1")]
 
 ANTHROPIC, OPENAI = "anthropic:claude-sonnet-5", "openai-chat:gpt-5.5"
 RESPONSES = "openai:gpt-5.5"

@@ -14,7 +14,7 @@ from tests.e2e.test_serve import OPEN, Serving
 from tests.gateway import ADA, BOB, Client
 from tests.integration.waiting import until
 
-pytestmark = pytest.mark.requirement("GWY-3")
+pytestmark = [pytest.mark.slow, pytest.mark.requirement("GWY-3")]
 CALLERS = {"ada": {"token": ADA}, "bob": {"token": BOB}}
 
 

@@ -26,7 +26,7 @@ from tests.e2e.forked import run
 from tests.e2e.person import Person
 from tests.e2e.sign_in_site import SECRET, SignInSite
 
-pytestmark = pytest.mark.requirement("CLI-1")
+pytestmark = [pytest.mark.slow, pytest.mark.requirement("CLI-1")]
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from tests.e2e.command import LIMIT_SECONDS
 from tests.e2e.fake_provider import FakeProvider
 from tests.e2e.forked import Terminal
 
-pytestmark = pytest.mark.requirement("AGT-1")
+pytestmark = [pytest.mark.slow, pytest.mark.requirement("AGT-1")]
 
 READY = "Enter sends"
 """What is on the screen when keys count."""

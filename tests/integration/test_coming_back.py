@@ -20,6 +20,8 @@ from tests.integration.workshop import our_server, workshop
 from tests.servers import zoo
 from tests.servers.web import answers, http_sse, streamable, websocket
 
+pytestmark = pytest.mark.slow
+
 QUICK = {"DRAGOMAN_RECONNECT_WAIT_MS": 20, "DRAGOMAN_RECONNECT_LONGEST_WAIT_MS": 80}
 
 

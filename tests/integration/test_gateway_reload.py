@@ -19,7 +19,7 @@ from tests.integration.waiting import until
 
 DEMO = {"command": sys.executable, "args": ["-m", "dragoman.demo"]}
 CHANGED = "notifications/tools/list_changed"
-pytestmark = pytest.mark.requirement("GWY-1", "GWY-2")
+pytestmark = [pytest.mark.slow, pytest.mark.requirement("GWY-1", "GWY-2")]
 
 
 def write(**settings: Any) -> None:

@@ -13,7 +13,7 @@ import pytest
 from tests.gateway import BOB, Client, Json, gateway_of
 from tests.integration.waiting import until
 
-pytestmark = pytest.mark.requirement("CAL-8", "GWY-2")
+pytestmark = [pytest.mark.slow, pytest.mark.requirement("CAL-8", "GWY-2")]
 FORMS = {"elicitation": {"form": {}}}
 SERVER = Path(__file__).parents[1] / "servers" / "keeps_tasks.py"
 server_eras = pytest.mark.parametrize("server_era", ["legacy", "modern"])

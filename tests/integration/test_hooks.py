@@ -29,6 +29,8 @@ from tests.integration.watched import WatchedServer
 from tests.unit.fakes import tool
 from tests.unit.transports.sinks import open_files, other_tasks, site
 
+pytestmark = pytest.mark.slow
+
 TOOL = tool(server="gh", name="list")
 PYTHON = shlex.quote(sys.executable)
 

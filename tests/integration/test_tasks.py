@@ -19,7 +19,7 @@ from dragoman.wire.server.request import ClientRequest
 from dragoman.wire.server.service import Service
 from tests.integration.waiting import until
 
-pytestmark = pytest.mark.requirement("CAL-8")
+pytestmark = [pytest.mark.slow, pytest.mark.requirement("CAL-8")]
 
 SERVER = Path(__file__).parents[1] / "servers" / "keeps_tasks.py"
 LIMIT = 30.0

@@ -25,6 +25,8 @@ from dragoman.tui import question_area
 from dragoman.tui.permission_question import PermissionView, answers_to, folder_rules, question_text
 from tests.unit.tui.desk import Desk, Seat, desk
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["desk"]
 
 QUESTION = PermissionQuestion(

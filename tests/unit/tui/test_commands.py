@@ -11,7 +11,7 @@ from tests.unit.tui.desk import Desk, desk
 
 __all__ = ["desk"]
 
-pytestmark = pytest.mark.requirement("AGT-4")
+pytestmark = [pytest.mark.slow, pytest.mark.requirement("AGT-4")]
 
 
 @pytest.mark.parametrize(

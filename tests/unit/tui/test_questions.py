@@ -24,7 +24,7 @@ from dragoman.tui.questions import INTERRUPTED, QuestionApp
 from dragoman.tui.sampling_review import SamplingView
 from dragoman.tui.url_question import UrlView
 
-pytestmark = pytest.mark.requirement("ASK-1")
+pytestmark = [pytest.mark.slow, pytest.mark.requirement("ASK-1")]
 
 FIELDS: dict[str, Any] = {
     "title": {"type": "string", "title": "Title", "minLength": 3},
