@@ -170,11 +170,11 @@ def test_one_that_was_killed_is_no_hindrance(settings: Path) -> None:
 @pytest.mark.slow
 def test_a_gateway_that_is_lost_during_a_call_is_a_named_error(settings: Path) -> None:
     with local_gateway() as process, Terminal("call", "burn") as terminal:
-        while b"mcp__works__burn" not in terminal._output:  # pyright: ignore[reportPrivateUsage]
-            assert terminal._take(time.monotonic() + LIMIT_SECONDS)  # pyright: ignore[reportPrivateUsage]
+        terminal.wait_for("mcp__works__burn")
         process.send_signal(signal.SIGKILL)
         process.wait()
-        output = terminal.finish(answering=b"y")
+        terminal.answer(b"y")
+        output = terminal.finish()
         assert "the local gateway ended during the call, which may have run" in output
         assert terminal.process.returncode == exit_codes.NOT_CONNECTED
 
