@@ -62,6 +62,28 @@ _STATUSES: Final = {
 """Of errors in the modern era."""
 
 
+class _Posted(Struct, frozen=True):
+    """The body of a POST."""
+
+    message: bytes
+    envelope: Envelope
+    """Of the message, or of the first one of a batch."""
+    is_batch: bool
+
+    @classmethod
+    def of(cls, message: bytes) -> _Posted:
+        members = batch_members(message)
+        return cls(message, decode_envelope(members[0] if members else message), bool(members))
+
+    @property
+    def single(self) -> Envelope | None:
+        return None if self.is_batch else self.envelope
+
+    @property
+    def id(self) -> MessageId:
+        return None if self.envelope.id is UNSET else self.envelope.id
+
+
 class StreamableHttp:
     """Handles `/mcp`, or `/mcp/VIEW`. The caller of each request is known by then."""
 
@@ -75,17 +97,16 @@ class StreamableHttp:
 
     async def post(self, request: web.BaseRequest, caller: KnownCaller) -> web.StreamResponse:
         check_content(request)
-        message = await read_message(request)
         try:
-            envelope, is_batch = _first(message)
+            posted = _Posted.of(await read_message(request))
         except Unreadable as problem:
             return _error(400, INVALID_REQUEST if problem.is_json else PARSE_ERROR, problem.detail)
-        headers = header_rules.Headers.of(request.headers)
+        headers, envelope = header_rules.Headers.of(request.headers), posted.envelope
         is_request = envelope.method is not UNSET and envelope.id is not UNSET
         if is_request and header_rules.is_modern(headers, envelope.params):
-            return await self._modern(request, caller, message, envelope, headers, is_batch)
+            return await self._modern(request, caller, posted, headers)
         try:
-            if is_batch:
+            if posted.is_batch:
                 header_rules.check_batch(headers)
             elif envelope.method is not UNSET:
                 header_rules.check_given(headers, envelope.method, envelope.params)
@@ -95,28 +116,27 @@ class StreamableHttp:
             raise RequestRefused(400, "the header MCP-Protocol-Version names an unknown revision")
         session_id = request.headers.get(header_rules.SESSION)
         if envelope.method == "initialize" and session_id is None:
-            return await self._initialize(request, caller, message)
+            return await self._initialize(request, caller, posted)
         session = await self._sessions.find(session_id, caller, self._view)
         session.open_requests += 1
         try:
             if not is_request:
-                await self._pass_on(session, envelope, message)
-            single = None if is_batch else envelope
-            response = await self._answered_in(session, request, message, _id_of(envelope), envelope=single)
+                await self._pass_on(session, posted)
+            response = await self._answered_in(session, request, posted)
             with contextlib.suppress(StoreUnavailable):  # it is stored with the next change
                 await self._sessions.save(session)
             return response
         finally:
             session.open_requests -= 1
 
-    async def _pass_on(self, session: LegacySession, envelope: Envelope, message: bytes) -> None:
+    async def _pass_on(self, session: LegacySession, posted: _Posted) -> None:
         """Passes a client's answer or cancellation to the replica where the call is, if it is not here."""
-        is_reply, connection = envelope.method is UNSET, session.connection
-        if is_reply and connection is not None and connection.is_waiting_for(_id_of(envelope)):
+        is_reply, connection = posted.envelope.method is UNSET, session.connection
+        if is_reply and connection is not None and connection.is_waiting_for(posted.id):
             return
-        if is_reply or envelope.method == "notifications/cancelled":
+        if is_reply or posted.envelope.method == "notifications/cancelled":
             try:
-                await self._sessions.pass_on(session, message)
+                await self._sessions.pass_on(session, posted.message)
             except StoreUnavailable as error:
                 if is_reply:
                     raise RequestRefused(503, str(error), {"Retry-After": "1"}) from None
@@ -125,23 +145,22 @@ class StreamableHttp:
         self,
         request: web.BaseRequest,
         caller: KnownCaller,
-        message: bytes,
-        envelope: Envelope,
+        posted: _Posted,
         headers: header_rules.Headers,
-        is_batch: bool,
     ) -> web.StreamResponse:
+        envelope = posted.envelope
         try:
             header_rules.check(headers, str(envelope.method), envelope.params)
             if envelope.method == "tools/call":
                 await self._check_arguments(headers, envelope, caller)
         except RequestError as error:
-            return _error(400, error.code_in("modern"), error.message, _id_of(envelope), error.data)
-        holder = self._holder(message)
+            return _error(400, error.code_in("modern"), error.message, posted.id, error.data)
+        holder = self._holder(posted.message)
         if holder:
-            return await self._forwarded(request, caller, message, envelope, holder)
+            return await self._forwarded(request, caller, posted, holder)
         async with self._gateway.client(caller, _nowhere, self._view) as connection:
             outbox = Outbox()
-            connection.receive(message, outbox.put, outbox.end, None if is_batch else envelope)
+            connection.receive(posted.message, outbox.put, outbox.end, posted.single)
             return await self._answered(request, outbox, has_status=True)
 
     def _holder(self, message: bytes) -> str:
@@ -155,12 +174,12 @@ class StreamableHttp:
         return "" if holder == self._gateway.replicas.name else holder
 
     async def _forwarded(
-        self, request: web.BaseRequest, caller: KnownCaller, message: bytes, envelope: Envelope, holder: str
+        self, request: web.BaseRequest, caller: KnownCaller, posted: _Posted, holder: str
     ) -> web.StreamResponse:
         replicas = self._gateway.replicas
         assert replicas is not None
         try:
-            outbox = await replicas.forward(holder, caller, self._view, message, _id_of(envelope))
+            outbox = await replicas.forward(holder, caller, self._view, posted.message, posted.id)
         except StoreUnavailable as error:
             raise RequestRefused(503, str(error), {"Retry-After": "1"}) from None
         try:
@@ -181,12 +200,12 @@ class StreamableHttp:
         header_rules.check_arguments(headers, envelope.params, tool)
 
     async def _initialize(
-        self, request: web.BaseRequest, caller: KnownCaller, message: bytes
+        self, request: web.BaseRequest, caller: KnownCaller, posted: _Posted
     ) -> web.StreamResponse:
         session = await self._sessions.open(caller, self._view)
         try:
             headers = {header_rules.SESSION: session.id}
-            response = await self._answered_in(session, request, message, None, headers)
+            response = await self._answered_in(session, request, posted, headers)
             await self._sessions.save(session)
             return response
         except StoreUnavailable as error:
@@ -240,19 +259,17 @@ class StreamableHttp:
         self,
         session: LegacySession,
         request: web.BaseRequest,
-        message: bytes,
-        request_id: MessageId,
+        posted: _Posted,
         headers: dict[str, str] | None = None,
-        envelope: Envelope | None = None,
     ) -> web.StreamResponse:
         """The response to a message in a session. The request goes on if the connection is lost, unless its
         messages are."""
         connection = session.connection
         assert connection is not None
         outbox = Outbox()
-        if isinstance(request_id, str | int):
-            outbox.on_lost = partial(connection.cancel, request_id)
-        connection.receive(message, session.put_into(outbox), outbox.end, envelope)
+        if isinstance(posted.id, str | int):
+            outbox.on_lost = partial(connection.cancel, posted.id)
+        connection.receive(posted.message, session.put_into(outbox), outbox.end, posted.single)
         stream = session.add_stream(outbox) if _is_resumable(connection) else ""
         response = await self._answered(request, outbox, headers=headers, stream=stream)
         session.drop_stream(stream)
@@ -317,16 +334,6 @@ def check_content(request: web.BaseRequest) -> None:
     accepts = request.headers.get("Accept", "*/*")
     if not any(kind in accepts for kind in ("application/json", "text/event-stream", "*/*", "application/*")):
         raise RequestRefused(406, "replies are application/json or text/event-stream")
-
-
-def _first(message: bytes) -> tuple[Envelope, bool]:
-    """The message, or the first one of a batch; and whether it is a batch."""
-    members = batch_members(message)
-    return decode_envelope(members[0] if members else message), bool(members)
-
-
-def _id_of(envelope: Envelope) -> MessageId:
-    return None if envelope.id is UNSET else envelope.id
 
 
 class _State(Struct, rename="camel"):
