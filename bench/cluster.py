@@ -29,6 +29,7 @@ from bench.gateway import MINIMAL, Session, cpu_seconds, free_port, memory_bytes
 REPLICA = """
 import asyncio, gc, sys
 from dragoman import Host
+from dragoman.cli.commands.serve import GC_THRESHOLDS
 from dragoman.gateway.access import fixed_tokens, with_token
 from dragoman.gateway.app import HttpOptions, serve_http
 from dragoman.gateway.gateway import Gateway
@@ -46,7 +47,8 @@ async def main():
     async with Host({"s": entry}, interaction=questions, sampler=questions, rules=rules, audit=True) as host:
         await host.ready()
         gc.collect()
-        gc.freeze()  # as `dragoman serve` does
+        gc.freeze()
+        gc.set_threshold(*GC_THRESHOLDS)  # as `dragoman serve` does
         gateway = Gateway(host, questions, plain_names=True, store=store)
         reporting = asyncio.create_task(gateway.run())
         caller = CallerEntry(token="0123456789abcdef", calls_per_minute=limit or None)
