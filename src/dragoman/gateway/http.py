@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from aiohttp import web
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Raw, Struct
 
 from dragoman.deadlines import Deadlines
 from dragoman.errors import StoreUnavailable
@@ -77,7 +77,7 @@ class StreamableHttp:
         check_content(request)
         message = await read_message(request)
         try:
-            envelope, is_batch = _first(message)
+            envelope, is_batch = first_in(message)
         except Unreadable as problem:
             return _error(400, INVALID_REQUEST if problem.is_json else PARSE_ERROR, problem.detail)
         headers = header_rules.Headers.of(request.headers)
@@ -85,10 +85,7 @@ class StreamableHttp:
         if is_request and header_rules.is_modern(headers, envelope.params):
             return await self._modern(request, caller, message, envelope, headers, is_batch)
         try:
-            if is_batch:
-                header_rules.check_batch(headers)
-            elif envelope.method is not UNSET:
-                header_rules.check_given(headers, envelope.method, envelope.params)
+            await check_given(self._gateway, self._view, caller, headers, None if is_batch else envelope)
         except RequestError as error:
             return _error(400, error.code_in("legacy"), error.message)
         if any(version not in LEGACY_REVISIONS for version in headers.version):
@@ -133,7 +130,7 @@ class StreamableHttp:
         try:
             header_rules.check(headers, str(envelope.method), envelope.params)
             if envelope.method == "tools/call":
-                await self._check_arguments(headers, envelope, caller)
+                await _check_arguments(self._gateway, self._view, caller, headers, envelope.params)
         except RequestError as error:
             return _error(400, error.code_in("modern"), error.message, _id_of(envelope), error.data)
         holder = self._holder(message)
@@ -167,18 +164,6 @@ class StreamableHttp:
             return await self._answered(request, outbox, has_status=True)
         finally:
             await replicas.forget(holder, outbox)
-
-    async def _check_arguments(
-        self, headers: header_rules.Headers, envelope: Envelope, caller: KnownCaller
-    ) -> None:
-        """`RequestError` as of `check_arguments`, also for a tool of the caller's own servers."""
-        gateway, name = self._gateway, header_rules.name_in(envelope.params)
-        own: CallerServers | None = None
-        async with contextlib.AsyncExitStack() as stack:
-            if gateway.callers is not None:
-                own = await stack.enter_async_context(gateway.callers.serving(caller))
-            tool = await gateway.find_tool(name, self._view, own)
-        header_rules.check_arguments(headers, envelope.params, tool)
 
     async def _initialize(
         self, request: web.BaseRequest, caller: KnownCaller, message: bytes
@@ -319,7 +304,35 @@ def check_content(request: web.BaseRequest) -> None:
         raise RequestRefused(406, "replies are application/json or text/event-stream")
 
 
-def _first(message: bytes) -> tuple[Envelope, bool]:
+async def check_given(
+    gateway: Gateway,
+    view: str,
+    caller: KnownCaller,
+    headers: header_rules.Headers,
+    envelope: Envelope | None,
+) -> None:
+    """`RequestError` unless the headers are right of a message of the legacy era. None: it is a batch."""
+    if envelope is None:
+        header_rules.check_batch(headers)
+    elif envelope.method is not UNSET:
+        header_rules.check_given(headers, envelope.method, envelope.params)
+        if envelope.method == "tools/call" and headers.arguments:
+            await _check_arguments(gateway, view, caller, headers, envelope.params)
+
+
+async def _check_arguments(
+    gateway: Gateway, view: str, caller: KnownCaller, headers: header_rules.Headers, params: Raw
+) -> None:
+    """`RequestError` as of `check_arguments`, also for a tool of the caller's own servers."""
+    own: CallerServers | None = None
+    async with contextlib.AsyncExitStack() as stack:
+        if gateway.callers is not None:
+            own = await stack.enter_async_context(gateway.callers.serving(caller))
+        tool = await gateway.find_tool(header_rules.name_in(params), view, own)
+    header_rules.check_arguments(headers, params, tool)
+
+
+def first_in(message: bytes) -> tuple[Envelope, bool]:
     """The message, or the first one of a batch; and whether it is a batch."""
     members = batch_members(message)
     return decode_envelope(members[0] if members else message), bool(members)
