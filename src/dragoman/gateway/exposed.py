@@ -44,14 +44,16 @@ def exposed(things: Iterable[N], *, plain: bool, taken: Collection[str] = ()) ->
 
 
 def exposed_uris(things: Iterable[L], uri_of: Callable[[L], str]) -> dict[str, L]:
-    """Resources or templates by the URI that clients use: their own, or one that names the server as well."""
+    """Resources or templates by the URI that clients use: their own, or one that names the server as well.
+    One that a server has given the form of the latter is named so again: it could be another server's."""
     things = list(things)
     counts = Counter(map(uri_of, things))
     return {_uri(thing.server, uri_of(thing), counts): thing for thing in things}
 
 
 def _uri(server: str, uri: str, counts: Mapping[str, int]) -> str:
-    return uri if counts[uri] == 1 else with_server(server, uri)
+    is_own = counts[uri] == 1 and not uri.startswith(_SERVER_URI)
+    return uri if is_own else with_server(server, uri)
 
 
 def with_server(server: str, uri: str) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
 from typing import Any, Final, Self
 
 from msgspec import Raw, Struct
@@ -40,10 +39,15 @@ class Headers(Struct, frozen=True):
     """Those that repeat something of the body; each may be there several times."""
 
     version: tuple[str, ...] = ()
-    standard: Mapping[str, tuple[str, ...]] = {}
+    standard: dict[str, tuple[str, ...]] = {}
     """`Mcp-Method` and `Mcp-Name`."""
-    arguments: Mapping[str, tuple[str, ...]] = {}
+    arguments: dict[str, tuple[str, ...]] = {}
     """`Mcp-Param-…` by their names in small letters."""
+
+    @property
+    def repeat_nothing(self) -> bool:
+        """Whether there is none that repeats something of a call."""
+        return not self.arguments and not any(self.standard.values())
 
     @classmethod
     def of(cls, headers: MultiMapping[str]) -> Self:
@@ -74,13 +78,12 @@ def check(headers: Headers, method: str, params: Raw) -> None:
 
 def check_given(headers: Headers, method: str, params: Raw) -> None:
     """`RequestError` unless headers are right of a message of the legacy era, which needs none."""
-    if any(headers.standard.values()):
-        _check_standard(headers, method, params, are_needed=False)
+    _check_standard(headers, method, params, are_needed=False)
 
 
 def check_batch(headers: Headers) -> None:
     """`RequestError` for a header that stands for one message only."""
-    for name, given in headers.standard.items():
+    for name, given in (headers.standard | headers.arguments).items():
         if given:
             _same(name, given, None)
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from aiohttp import web
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Raw, Struct
 
 from dragoman.deadlines import Deadlines
 from dragoman.errors import StoreUnavailable
@@ -62,7 +62,7 @@ _STATUSES: Final = {
 """Of errors in the modern era."""
 
 
-class _Posted(Struct, frozen=True):
+class Posted(Struct, frozen=True):
     """The body of a POST."""
 
     message: bytes
@@ -71,7 +71,7 @@ class _Posted(Struct, frozen=True):
     is_batch: bool
 
     @classmethod
-    def of(cls, message: bytes) -> _Posted:
+    def of(cls, message: bytes) -> Posted:
         members = batch_members(message)
         return cls(message, decode_envelope(members[0] if members else message), bool(members))
 
@@ -98,7 +98,7 @@ class StreamableHttp:
     async def post(self, request: web.BaseRequest, caller: KnownCaller) -> web.StreamResponse:
         check_content(request)
         try:
-            posted = _Posted.of(await read_message(request))
+            posted = Posted.of(await read_message(request))
         except Unreadable as problem:
             return _error(400, INVALID_REQUEST if problem.is_json else PARSE_ERROR, problem.detail)
         headers, envelope = header_rules.Headers.of(request.headers), posted.envelope
@@ -106,10 +106,8 @@ class StreamableHttp:
         if is_request and header_rules.is_modern(headers, envelope.params):
             return await self._modern(request, caller, posted, headers)
         try:
-            if posted.is_batch:
-                header_rules.check_batch(headers)
-            elif envelope.method is not UNSET:
-                header_rules.check_given(headers, envelope.method, envelope.params)
+            if not headers.repeat_nothing:
+                await check_given(self._gateway, self._view, caller, headers, posted.single)
         except RequestError as error:
             return _error(400, error.code_in("legacy"), error.message)
         if any(version not in LEGACY_REVISIONS for version in headers.version):
@@ -129,7 +127,7 @@ class StreamableHttp:
         finally:
             session.open_requests -= 1
 
-    async def _pass_on(self, session: LegacySession, posted: _Posted) -> None:
+    async def _pass_on(self, session: LegacySession, posted: Posted) -> None:
         """Passes a client's answer or cancellation to the replica where the call is, if it is not here."""
         is_reply, connection = posted.envelope.method is UNSET, session.connection
         if is_reply and connection is not None and connection.is_waiting_for(posted.id):
@@ -145,14 +143,14 @@ class StreamableHttp:
         self,
         request: web.BaseRequest,
         caller: KnownCaller,
-        posted: _Posted,
+        posted: Posted,
         headers: header_rules.Headers,
     ) -> web.StreamResponse:
         envelope = posted.envelope
         try:
             header_rules.check(headers, str(envelope.method), envelope.params)
             if envelope.method == "tools/call":
-                await self._check_arguments(headers, envelope, caller)
+                await _check_arguments(self._gateway, self._view, caller, headers, envelope.params)
         except RequestError as error:
             return _error(400, error.code_in("modern"), error.message, posted.id, error.data)
         holder = self._holder(posted.message)
@@ -174,7 +172,7 @@ class StreamableHttp:
         return "" if holder == self._gateway.replicas.name else holder
 
     async def _forwarded(
-        self, request: web.BaseRequest, caller: KnownCaller, posted: _Posted, holder: str
+        self, request: web.BaseRequest, caller: KnownCaller, posted: Posted, holder: str
     ) -> web.StreamResponse:
         replicas = self._gateway.replicas
         assert replicas is not None
@@ -187,20 +185,8 @@ class StreamableHttp:
         finally:
             await replicas.forget(holder, outbox)
 
-    async def _check_arguments(
-        self, headers: header_rules.Headers, envelope: Envelope, caller: KnownCaller
-    ) -> None:
-        """`RequestError` as of `check_arguments`, also for a tool of the caller's own servers."""
-        gateway, name = self._gateway, header_rules.name_in(envelope.params)
-        own: CallerServers | None = None
-        async with contextlib.AsyncExitStack() as stack:
-            if gateway.callers is not None:
-                own = await stack.enter_async_context(gateway.callers.serving(caller))
-            tool = await gateway.find_tool(name, self._view, own)
-        header_rules.check_arguments(headers, envelope.params, tool)
-
     async def _initialize(
-        self, request: web.BaseRequest, caller: KnownCaller, posted: _Posted
+        self, request: web.BaseRequest, caller: KnownCaller, posted: Posted
     ) -> web.StreamResponse:
         session = await self._sessions.open(caller, self._view)
         try:
@@ -259,7 +245,7 @@ class StreamableHttp:
         self,
         session: LegacySession,
         request: web.BaseRequest,
-        posted: _Posted,
+        posted: Posted,
         headers: dict[str, str] | None = None,
     ) -> web.StreamResponse:
         """The response to a message in a session. The request goes on if the connection is lost, unless its
@@ -334,6 +320,34 @@ def check_content(request: web.BaseRequest) -> None:
     accepts = request.headers.get("Accept", "*/*")
     if not any(kind in accepts for kind in ("application/json", "text/event-stream", "*/*", "application/*")):
         raise RequestRefused(406, "replies are application/json or text/event-stream")
+
+
+async def check_given(
+    gateway: Gateway,
+    view: str,
+    caller: KnownCaller,
+    headers: header_rules.Headers,
+    envelope: Envelope | None,
+) -> None:
+    """`RequestError` unless the headers are right of a message of the legacy era. None: it is a batch."""
+    if envelope is None:
+        header_rules.check_batch(headers)
+    elif envelope.method is not UNSET:
+        header_rules.check_given(headers, envelope.method, envelope.params)
+        if envelope.method == "tools/call" and headers.arguments:
+            await _check_arguments(gateway, view, caller, headers, envelope.params)
+
+
+async def _check_arguments(
+    gateway: Gateway, view: str, caller: KnownCaller, headers: header_rules.Headers, params: Raw
+) -> None:
+    """`RequestError` as of `check_arguments`, also for a tool of the caller's own servers."""
+    own: CallerServers | None = None
+    async with contextlib.AsyncExitStack() as stack:
+        if gateway.callers is not None:
+            own = await stack.enter_async_context(gateway.callers.serving(caller))
+        tool = await gateway.find_tool(header_rules.name_in(params), view, own)
+    header_rules.check_arguments(headers, params, tool)
 
 
 class _State(Struct, rename="camel"):

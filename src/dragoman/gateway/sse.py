@@ -9,11 +9,14 @@ from aiohttp import web
 from dragoman.errors import StoreUnavailable
 from dragoman.gateway.access import KnownCaller, RequestRefused
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.http import check_content, read_message
+from dragoman.gateway.headers import Headers
+from dragoman.gateway.http import Posted, check_content, check_given, read_message
 from dragoman.gateway.outbox import Outbox
 from dragoman.gateway.replicas import ToSession
 from dragoman.gateway.streams import event_stream
+from dragoman.wire.codec import Unreadable
 from dragoman.wire.server.connection import ClientConnection
+from dragoman.wire.server.service import RequestError
 
 
 class HttpWithSse:
@@ -40,10 +43,21 @@ class HttpWithSse:
 
     async def post(self, request: web.BaseRequest, caller: KnownCaller) -> web.StreamResponse:
         check_content(request)
-        passed = ToSession(request.query.get("session", ""), caller.key, await read_message(request))
+        message = await read_message(request)
+        await self._check_headers(request, caller, message)
+        passed = ToSession(request.query.get("session", ""), caller.key, message)
         if not self.take(passed) and not await self._passed_on(passed):
             raise RequestRefused(404, "there is no such session; open /sse first")
         return web.Response(status=202, text="Accepted")
+
+    async def _check_headers(self, request: web.BaseRequest, caller: KnownCaller, message: bytes) -> None:
+        headers = Headers.of(request.headers)
+        if headers.repeat_nothing:
+            return
+        try:
+            await check_given(self._gateway, "", caller, headers, Posted.of(message).single)
+        except (RequestError, Unreadable) as error:
+            raise RequestRefused(400, str(error)) from None
 
     def take(self, passed: ToSession) -> bool:
         """Takes a message of a client whose stream is here; False if there is none."""

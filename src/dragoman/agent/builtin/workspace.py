@@ -14,6 +14,8 @@ from dragoman import paths
 from dragoman.errors import CallError, InvalidArguments
 
 PATH: Final = "file_path"
+PROCESSES: Final = Path("/proc")
+"""Where systems show the environment of processes, which has the keys that commands are not given."""
 Version = tuple[int, int]
 
 
@@ -40,14 +42,13 @@ class Workspace:
         return any(path.is_relative_to(folder) for folder in self._folders)
 
     def holds(self, arguments: Mapping[str, Any], name: str = PATH) -> bool:
-        """Whether the path among the arguments of a call is inside these folders, and not in Dragoman's own,
-        which contains secrets."""
+        """Whether the path among the arguments of a call is inside these folders, and not private."""
         path = Path(str(arguments.get(name, "")))
         return self.contains(path) and not self.is_private(path)
 
     def is_private(self, path: Path) -> bool:
-        """Whether it is in Dragoman's own folder: settings, tokens, conversations."""
-        return path.is_relative_to(self._private)
+        """Whether it is in Dragoman's own folder (settings, tokens, conversations) or about processes."""
+        return path.is_relative_to(self._private) or path.is_relative_to(PROCESSES)
 
     async def with_full_path(
         self, tool: str, arguments: Mapping[str, Any], name: str = PATH
