@@ -30,7 +30,6 @@ from dragoman.errors import ConfigError
 from dragoman.gateway.access import Addresses, Identify, KnownCaller, RequestRefused
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.http import StreamableHttp, read_message
-from dragoman.gateway.outbox import NotReading
 from dragoman.gateway.sessions import Sessions
 from dragoman.gateway.sign_in_pages import NOT_EXPECTED, PAGE, RETURN, TOKEN, PageRequest
 from dragoman.gateway.sse import HttpWithSse
@@ -228,7 +227,7 @@ class _HttpServer:
                     del self._requests[id(request)]
                     if DISCONNECTED in request:
                         self._gateway.disconnected(caller.caller, request[DISCONNECTED])
-            except NotReading:
+            except ConnectionError:
                 return web.Response(status=408)  # it is not sent: the connection has ended
             except RequestRefused as refused:
                 self._gateway.metrics.refused[refused.status] += 1

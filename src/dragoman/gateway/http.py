@@ -34,6 +34,7 @@ from dragoman.protocol import (
     PARSE_ERROR,
     UNSUPPORTED_PROTOCOL_VERSION,
 )
+from dragoman.surrogates import replace_lone_surrogates
 from dragoman.wire.codec import (
     Unreadable,
     batch_members,
@@ -77,7 +78,7 @@ class StreamableHttp:
         check_content(request)
         message = await read_message(request)
         try:
-            envelope, is_batch = _first(message)
+            message, envelope, is_batch = _first(message)
         except Unreadable as problem:
             return _error(400, INVALID_REQUEST if problem.is_json else PARSE_ERROR, problem.detail)
         headers = header_rules.Headers.of(request.headers)
@@ -319,10 +320,17 @@ def check_content(request: web.BaseRequest) -> None:
         raise RequestRefused(406, "replies are application/json or text/event-stream")
 
 
-def _first(message: bytes) -> tuple[Envelope, bool]:
-    """The message, or the first one of a batch; and whether it is a batch."""
+def _first(message: bytes) -> tuple[bytes, Envelope, bool]:
+    """The message without lone surrogates, its envelope or that of the first one of a batch, and whether it
+    is a batch."""
     members = batch_members(message)
-    return decode_envelope(members[0] if members else message), bool(members)
+    try:
+        return message, decode_envelope(members[0] if members else message), bool(members)
+    except Unreadable:
+        repaired = replace_lone_surrogates(message)
+        if repaired is None:
+            raise
+        return _first(repaired)
 
 
 def _id_of(envelope: Envelope) -> MessageId:
