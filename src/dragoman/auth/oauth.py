@@ -250,16 +250,15 @@ class OAuthCredentials:
         """Stores what is not stored yet once the store answers; other processes would use the refresh token
         that was used up. A sign-in or sign-out of another process counts. The lock is not needed for that,
         and Redis keeps one that could not be released."""
-        while self._unsaved is not None:
+        while (account := self._unsaved) is not None:
             await asyncio.sleep(STORE_SECONDS)
-            changes = self._changes
             with contextlib.suppress(AuthProblem, StoreFailed):
                 data = await self.vault.read(self.entry.key)
                 stored = None if data is None else decode_account(data)
-                if changes != self._changes or self._unsaved is None:
+                if self._unsaved is not account:
                     continue
                 if self._replaced is None if stored is None else stored.tokens in (None, self._replaced):
-                    await self.save(self._unsaved)
+                    await self.save(account)
                 else:
                     self._unsaved = None
                     self._adopt(stored)
