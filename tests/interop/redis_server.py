@@ -17,7 +17,7 @@ KEY = "a-key-of-thirty-two-characters-or-more"
 
 
 class RedisServer:
-    def __init__(self, command: str, folder: Path, port: int) -> None:
+    def __init__(self, command: str, folder: Path, port: int, options: tuple[str, ...] = ()) -> None:
         self._words = [
             command,
             "--port",
@@ -28,6 +28,7 @@ class RedisServer:
             "",
             "--dir",
             str(folder),
+            *options,
         ]
         self.port = port
         self._process: asyncio.subprocess.Process | None = None
@@ -94,11 +95,15 @@ class RedisServer:
 
 
 @contextlib.asynccontextmanager
-async def running_redis(part: Callable[..., dict[str, Any]], folder: Path) -> AsyncIterator[RedisServer]:
+async def running_redis(
+    part: Callable[..., dict[str, Any]], folder: Path, *options: str
+) -> AsyncIterator[RedisServer]:
+    """`options`: more words of its command line."""
     with socket.socket() as keeper:  # bound and never listening, it keeps the port ours
         keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         keeper.bind(("127.0.0.1", 0))
-        server = RedisServer(part("redis-server")["command"], folder, keeper.getsockname()[1])
+        command, port = part("redis-server")["command"], keeper.getsockname()[1]
+        server = RedisServer(command, folder, port, options)
         await server.start()
         try:
             yield server

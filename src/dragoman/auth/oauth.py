@@ -39,6 +39,8 @@ RETRY_SECONDS: Final = 30.0
 """The pause after a refresh that failed because the authorization server could not be reached."""
 SIGN_IN_POLL_SECONDS: Final = 1.0
 """How often a server that waits for a sign-in looks for one that another process has made."""
+STORE_SECONDS: Final = 0.5
+"""How often it is tried to store what could not be stored."""
 CLOSE_SECONDS: Final = 10.0
 """How long closing waits for a refresh."""
 STORE_HINT: Final = "Unlock or repair the secret store; see docs/concepts/secrets.md."
@@ -74,6 +76,9 @@ class OAuthCredentials:
         """Whether the server has answered a message of this process, with or without a token."""
         self._unsaved: Account | None = None
         """Newer than what is stored, because the store failed; used until it can be stored."""
+        self._replaced: Tokens | None = None
+        """Those that were stored then."""
+        self._storing: asyncio.Task[None] | None = None
         self._renewed_after_401: str | None = None
         """The token that was obtained because the one before was refused, until the server accepts it."""
         self._dpop: DpopKey | None = None
@@ -229,7 +234,11 @@ class OAuthCredentials:
             await self.vault.write(self.entry.key, encode_account(account))
             self._unsaved = None
         except StoreFailed as failed:
+            if self._unsaved is None:
+                self._replaced = None if self._account is None else self._account.tokens
             self._unsaved = account
+            if self._storing is None or self._storing.done():
+                self._storing = asyncio.create_task(self._store_later())
             raise AuthProblem(str(failed), STORE_HINT) from None
         finally:
             self._changes += 1
@@ -237,8 +246,26 @@ class OAuthCredentials:
             self._adopt(account)
         self.needs_auth.forget()
 
+    async def _store_later(self) -> None:
+        """Stores what is not stored yet once the store answers; other processes would use the refresh token
+        that was used up. A sign-in or sign-out of another process counts. The lock is not needed for that,
+        and Redis keeps one that could not be released."""
+        while (account := self._unsaved) is not None:
+            await asyncio.sleep(STORE_SECONDS)
+            with contextlib.suppress(AuthProblem, StoreFailed):
+                data = await self.vault.read(self.entry.key)
+                stored = None if data is None else decode_account(data)
+                if self._unsaved is not account:
+                    continue
+                if self._replaced is None if stored is None else stored.tokens in (None, self._replaced):
+                    await self.save(account)
+                else:
+                    self._unsaved = None
+                    self._adopt(stored)
+
     async def forget(self) -> None:
         """Call with the lock held."""
+        self._unsaved = None
         try:
             await self.vault.remove(self.entry.key)
         except StoreFailed as failed:
@@ -293,6 +320,8 @@ class OAuthCredentials:
             if self._has_lock:
                 await asyncio.wait([self._renewing], timeout=CLOSE_SECONDS)
             self._renewing.cancel()
+        if self._storing is not None:
+            self._storing.cancel()
 
     # Tokens.
 

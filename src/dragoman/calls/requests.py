@@ -9,7 +9,7 @@ program's own request needs no allow rule: it is made unless a rule or a hook de
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -61,6 +61,10 @@ def _kind(
     )
 
 
+LIST_SECONDS: Final = 5.0
+"""How long a list of all servers waits for each of them."""
+LATE_SECONDS: Final = 0.05
+"""The same for one that has not answered in time before, until it has answered."""
 _TEXT: Final = {"type": "string"}
 
 LIST_RESOURCES: Final = _kind("list_mcp_resources", "List resources or resource templates")
@@ -169,13 +173,15 @@ class Requests:
     ) -> Listed[L]:
         """One server's list, or those of all servers that have one.
 
-        Only if one server is named, its absence or a refusal is an error. Without a name, a server that rules
-        deny is not shown, and no question is asked about one to which an ask rule applies.
+        Only if one server is named, its absence or a refusal is an error, and its list is waited for as long
+        as any result. Without a name, a server that rules deny is not shown, and no question is asked about
+        one to which an ask rule applies.
         """
 
         async def perform(given: Mapping[str, Any]) -> Listed[L]:
             asked = sender.known(given["server"])
-            return await sender.list_of(reader_of(asked), asked, fresh=fresh)
+            listing = sender.list_of(reader_of(asked), asked, fresh=fresh)
+            return await (_in_time(reader_of(asked), asked, listing) if server is None else listing)
 
         def one(name: str) -> Awaitable[Listed[L]]:
             return self.make(kind, {"server": name}, perform, LISTED)
@@ -223,6 +229,20 @@ class Requests:
             return Listed()
         except DragomanError as error:
             return Listed(problems=(f"{server.name}: {error}",))
+
+
+async def _in_time(
+    reader: ListReader[L], server: Server, listing: Coroutine[Any, Any, Listed[L]]
+) -> Listed[L]:
+    """What is known of the list if it takes long: one server does not delay the lists of all the others."""
+    try:
+        async with asyncio.timeout(LATE_SECONDS if reader.is_late else LIST_SECONDS):
+            return await listing
+    except TimeoutError:
+        reader.is_late = True
+        known = () if reader.known is None else reader.known.items
+        why = f"its {reader.kind.what} were not received within {LIST_SECONDS:g} s"
+        return Listed(tuple(known), (f"{server.name}: {why}; name the server to wait longer",))
 
 
 def _apply_hook_changes(

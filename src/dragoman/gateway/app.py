@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from functools import partial
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from aiohttp import HttpVersion11, StreamReader, web
@@ -30,7 +30,6 @@ from dragoman.errors import ConfigError
 from dragoman.gateway.access import Addresses, Identify, KnownCaller, RequestRefused
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.http import StreamableHttp, read_message
-from dragoman.gateway.outbox import NotReading
 from dragoman.gateway.sessions import Sessions
 from dragoman.gateway.sign_in_pages import NOT_EXPECTED, PAGE, RETURN, TOKEN, PageRequest
 from dragoman.gateway.sse import HttpWithSse
@@ -46,7 +45,9 @@ FORM_LIMIT_BYTES: Final = 4096
 """Of the form of a page."""
 DRAIN_SECONDS: Final = 10.0
 """How long requests that are being answered may take when the gateway ends."""
-
+END_SECONDS: Final = 0.5
+"""How long those that have taken longer may take to end."""
+REPORT_SECONDS: Final = 60.0
 LINE_LIMIT: Final = 16 * 1024
 """Of a line of a request: browsers return from a sign-in with a long URL."""
 _log: Final = logging.getLogger(__name__)
@@ -82,7 +83,7 @@ async def serve_http(gateway: Gateway, options: HttpOptions) -> AsyncGenerator[i
         logger=_log,
         max_line_size=LINE_LIMIT,
     )
-    runner = web.ServerRunner(low_level, shutdown_timeout=DRAIN_SECONDS)
+    runner = web.ServerRunner(low_level, shutdown_timeout=END_SECONDS)
     await runner.setup()
     try:
         site = web.TCPSite(runner, options.host, options.port, reuse_address=True)
@@ -92,9 +93,13 @@ async def serve_http(gateway: Gateway, options: HttpOptions) -> AsyncGenerator[i
             gateway.callers.pages.url = f"http://127.0.0.1:{port}"
         server.addresses = Addresses.of(options.host, port, options.more_hosts)
         cleaning = asyncio.create_task(server.clean())
+        loop = asyncio.get_running_loop()
+        before = loop.get_exception_handler()
+        loop.set_exception_handler(_LoopErrors(gateway.report))
         try:
             yield port
         finally:
+            loop.set_exception_handler(before)
             cleaning.cancel()
             await site.stop()
             await server.drain()
@@ -111,6 +116,23 @@ async def _listen(site: web.TCPSite, options: HttpOptions) -> None:
             f"the gateway cannot listen on {options.host}:{options.port}: {one_line(cause)}",
             hint="Is another gateway running there? Choose another address with --http HOST:PORT.",
         ) from error
+
+
+class _LoopErrors:
+    """Takes the errors of the event loop. A connection that cannot be accepted is reported once a minute:
+    asyncio tries again all the time, with a traceback for each attempt."""
+
+    def __init__(self, report: Callable[[str], None]) -> None:
+        self._report = report
+        self._reported_until = 0.0
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if "socket" not in context or not isinstance(error, OSError):
+            loop.default_exception_handler(context)
+        elif monotonic() >= self._reported_until:
+            self._reported_until = monotonic() + REPORT_SECONDS
+            self._report(f"no further connections can be accepted: {error.strerror}. Raise `ulimit -n`.")
 
 
 def _made_request(
@@ -228,7 +250,7 @@ class _HttpServer:
                     del self._requests[id(request)]
                     if DISCONNECTED in request:
                         self._gateway.disconnected(caller.caller, request[DISCONNECTED])
-            except NotReading:
+            except ConnectionError:
                 return web.Response(status=408)  # it is not sent: the connection has ended
             except RequestRefused as refused:
                 self._gateway.metrics.refused[refused.status] += 1

@@ -34,6 +34,7 @@ from dragoman.protocol import (
     PARSE_ERROR,
     UNSUPPORTED_PROTOCOL_VERSION,
 )
+from dragoman.surrogates import replace_lone_surrogates
 from dragoman.wire.codec import (
     Unreadable,
     batch_members,
@@ -72,8 +73,15 @@ class Posted(Struct, frozen=True):
 
     @classmethod
     def of(cls, message: bytes) -> Posted:
+        """Without lone surrogates; `Unreadable` if it is no message."""
         members = batch_members(message)
-        return cls(message, decode_envelope(members[0] if members else message), bool(members))
+        try:
+            return cls(message, decode_envelope(members[0] if members else message), bool(members))
+        except Unreadable:
+            repaired = replace_lone_surrogates(message)
+            if repaired is None:
+                raise
+            return cls.of(repaired)
 
     @property
     def single(self) -> Envelope | None:

@@ -13,6 +13,7 @@ import hashlib
 import itertools
 import secrets
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -181,8 +182,13 @@ class Sessions:
         task = self._lookups.get(key)
         if task is None:
             task = self._lookups[key] = asyncio.create_task(self._look_up(session_id, caller, view))
-            task.add_done_callback(lambda _: self._lookups.pop(key, None))
+            task.add_done_callback(partial(self._looked_up, key))
         return await asyncio.shield(task)
+
+    def _looked_up(self, key: str, task: asyncio.Task[LegacySession]) -> None:
+        self._lookups.pop(key, None)
+        if not task.cancelled():
+            task.exception()  # the client may be gone; asyncio would log it otherwise
 
     async def _look_up(self, session_id: str, caller: KnownCaller, view: str) -> LegacySession:
         """While the store does not answer, a session that is known here is served as it is known."""

@@ -91,6 +91,8 @@ class ListReader(Generic[T]):
         """When it was last decided whether to read again in the background."""
         self._reading: _Reading[T] | None = None
         self._numbers = count(1)
+        self.is_late = False
+        """Whether a list of all servers was made without it, and no reading has succeeded since."""
         self._newest = 0
         """The number of the reading whose result counts; one that began before comes too late."""
 
@@ -167,7 +169,7 @@ class ListReader(Generic[T]):
             return listing
         before = self.known
         if listing.is_whole:
-            self._newest = number
+            self._newest, self.is_late = number, False
         elif before is not None and before.items:
             problems = (*listing.problems, "what was known before is shown")
             listing = Listing(before.items, problems, is_whole=False)
