@@ -41,7 +41,6 @@ SIGN_IN_POLL_SECONDS: Final = 1.0
 """How often a server that waits for a sign-in looks for one that another process has made."""
 CLOSE_SECONDS: Final = 10.0
 """How long closing waits for a refresh."""
-STORE_HINT: Final = "Unlock or repair the secret store; see docs/concepts/secrets.md."
 TERMINAL_ERRORS: Final = frozenset({"invalid_grant"})
 """After which the tokens are of no use. After others, such as a wrong client secret, they may be again."""
 
@@ -217,7 +216,7 @@ class OAuthCredentials:
         try:
             data = await self.vault.read(self.entry.key)
         except StoreFailed as failed:
-            raise AuthProblem(str(failed), STORE_HINT) from None
+            raise AuthProblem(str(failed), failed.hint) from None
         self._versions = versions
         if changes == self._changes:  # otherwise what was read may be older than what was written meanwhile
             self._adopt(None if data is None else decode_account(data))
@@ -230,7 +229,7 @@ class OAuthCredentials:
             self._unsaved = None
         except StoreFailed as failed:
             self._unsaved = account
-            raise AuthProblem(str(failed), STORE_HINT) from None
+            raise AuthProblem(str(failed), failed.hint) from None
         finally:
             self._changes += 1
             self._versions = self._stored_versions()
@@ -242,7 +241,7 @@ class OAuthCredentials:
         try:
             await self.vault.remove(self.entry.key)
         except StoreFailed as failed:
-            raise AuthProblem(str(failed)) from None
+            raise AuthProblem(str(failed), failed.hint) from None
         finally:
             self._changes += 1
             self._account = None

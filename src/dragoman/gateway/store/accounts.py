@@ -23,6 +23,10 @@ ACCOUNT_SECONDS: Final = 90 * 24 * 3600.0
 WRITE_SECONDS: Final = 10.0
 """How long a write is tried: a refresh token that was used is lost if the new one is not stored."""
 PAUSE_SECONDS: Final = 0.5
+HINT: Final = (
+    "The accounts of a gateway are in its store, which must answer. "
+    "Start it, or correct `store` in the gateway's file."
+)
 
 
 class SharedAccounts:
@@ -49,7 +53,7 @@ class SharedAccounts:
         try:
             return await self._store.get(_place(key), ACCOUNT_SECONDS)
         except StoreUnavailable as error:
-            raise StoreFailed(str(error)) from None
+            raise StoreFailed(str(error), HINT) from None
 
     async def write(self, key: str, secret: bytes) -> None:
         await self._change(key, lambda: self._store.put(_place(key), secret, ACCOUNT_SECONDS))
@@ -65,7 +69,7 @@ class SharedAccounts:
                 break
             except StoreUnavailable as error:
                 if monotonic() > deadline:
-                    raise StoreFailed(str(error)) from None
+                    raise StoreFailed(str(error), HINT) from None
                 await asyncio.sleep(PAUSE_SECONDS)
         self.changed(key)
         with suppress(StoreUnavailable):  # they read everything again when they are connected again
