@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.cli.commands.serve import Address, same_options
-from tests.e2e.command import DRAGOMAN
+from tests.e2e.command import DRAGOMAN, run
 from tests.gateway import Client
 
 pytestmark = pytest.mark.requirement("GWY-1")
@@ -209,4 +209,29 @@ def test_without_accounts_of_callers_there_is_nothing_to_forget(home: Path):
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.splitlines()[0] == (
         "error: callers have no accounts of their own, so there is nothing to forget"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        (("--stdio", "--http", "127.0.0.1:9000"), "--stdio and --http exclude each other"),
+        (("--idle", "5"), "--idle is for --local only"),
+        (("--stdio", "--idle", "5"), "--idle is for --local only"),
+    ],
+)
+def test_options_that_would_have_no_effect_are_a_usage_error(home: Path, words: tuple[str, ...], cause: str):
+    done = run("serve", "--mcp-config", "demo", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1] == f"Error: {cause}"
+
+
+def test_without_servers_the_hint_names_only_what_the_command_takes(home: Path):
+    done = run("serve")
+    assert (done.returncode, done.stderr.splitlines()) == (
+        3,
+        [
+            "error: no servers are configured",
+            "  hint: Add one with `dragoman mcp add`, or try --mcp-config demo.",
+        ],
     )

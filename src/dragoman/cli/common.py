@@ -96,9 +96,12 @@ def check_readable(configuration: Configuration) -> None:
 def no_servers(configuration: Configuration) -> ConfigError:
     if configuration.is_exclusive:
         return ConfigError("no servers are configured", hint=f"{EXCLUSIVE[0].upper()}{EXCLUSIVE[1:]}.")
+    context = click.get_current_context(silent=True)
+    takes_command = context is None or any(each.name == "stdio" for each in context.command.params)
+    given = " give a URL or --stdio COMMAND," if takes_command else ""
     return ConfigError(
         "no servers are configured",
-        hint="Add one with `dragoman mcp add`, give a URL or --stdio COMMAND, or try --mcp-config demo.",
+        hint=f"Add one with `dragoman mcp add`,{given} or try --mcp-config demo.",
     )
 
 

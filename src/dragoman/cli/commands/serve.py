@@ -124,6 +124,7 @@ def command(
     if local:
         _serve_local(idle_minutes * 60)
         return
+    _check_combination(over_stdio)
     where = _address(address)
     if print_config is not None:
         token = "" if settings_file or over_stdio else own_token()
@@ -301,13 +302,27 @@ def _store(settings: GatewaySettings) -> GatewayStore:
     return RedisStore(settings.store)
 
 
-def _serve_local(idle_seconds: float) -> None:
-    """Serves what `dragoman call` without options would use: no option may change it."""
+def _given_options() -> set[str]:
+    """The names of the parameters that are on the command line."""
     context = click.get_current_context()
     given = click.core.ParameterSource.COMMANDLINE
-    for name in (each.name or "" for each in context.command.params):
-        if name not in ("local", "idle_minutes") and context.get_parameter_source(name) is given:
-            raise click.UsageError("--local serves the configuration of this folder, and takes --idle only")
+    names = {each.name or "" for each in context.command.params}
+    return {name for name in names if context.get_parameter_source(name) is given}
+
+
+def _check_combination(over_stdio: bool) -> None:
+    """`UsageError` for an option that would have no effect."""
+    given = _given_options()
+    if "idle_minutes" in given:
+        raise click.UsageError("--idle is for --local only")
+    if over_stdio and "address" in given:
+        raise click.UsageError("--stdio and --http exclude each other")
+
+
+def _serve_local(idle_seconds: float) -> None:
+    """Serves what `dragoman call` without options would use: no option may change it."""
+    if _given_options() - {"local", "idle_minutes"}:
+        raise click.UsageError("--local serves the configuration of this folder, and takes --idle only")
     from dragoman.cli.warm.questions import CallingTerminals
     from dragoman.cli.warm.server import LocalGateway, files_of, listening
 
