@@ -9,7 +9,8 @@ import pytest
 
 from dragoman.catalog.tokens import estimate
 from dragoman.errors import ConfigError
-from dragoman.gateway.settings import CallerEntry, View, read_settings, searched
+from dragoman.gateway.settings import CallerEntry, View, searched
+from dragoman.gateway.settings_file import read_settings
 from dragoman.testing import InMemoryServer
 from dragoman.testing.server import ToolContext
 from tests.data.catalogue import make

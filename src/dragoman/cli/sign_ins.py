@@ -53,7 +53,7 @@ def gateway_accounts(settings_file: Path | None, server: str) -> SharedAccounts 
     if settings_file is None:
         return None
     from dragoman.gateway.callers import accounts_in
-    from dragoman.gateway.settings import read_settings
+    from dragoman.gateway.settings_file import read_settings
     from dragoman.gateway.store.redis import RedisStore
 
     settings = read_settings(settings_file)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import ConfigError
-from dragoman.gateway.settings import CallerEntry, Selection, read_settings
+from dragoman.gateway.settings import CallerEntry, Selection
+from dragoman.gateway.settings_file import read_settings
 from dragoman.gateway.sign_in_pages import PageRequest, SignInPages, is_replica
 
 URL = "https://tools.example.com"

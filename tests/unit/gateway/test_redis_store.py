@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import ConfigError, MissingPackage, StoreUnavailable
-from dragoman.gateway.settings import StoreEntry, read_settings
+from dragoman.gateway.settings import StoreEntry
+from dragoman.gateway.settings_file import read_settings
 from dragoman.gateway.store.redis import RedisStore, Seal
 
 KEY = "a-key-of-thirty-two-characters-or-more"

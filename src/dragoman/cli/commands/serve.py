@@ -278,7 +278,8 @@ def _log_ready(gateway: Gateway, log: GatewayLog) -> None:
 def _settings(settings_file: Path | None, where: Address, over_stdio: bool) -> GatewaySettings:
     """Those of the file. Without one, a generated token is needed, and only this machine is served."""
     from dragoman.gateway.access import is_loopback
-    from dragoman.gateway.settings import CallerEntry, GatewaySettings, read_settings
+    from dragoman.gateway.settings import CallerEntry, GatewaySettings
+    from dragoman.gateway.settings_file import read_settings
 
     if settings_file is not None:
         return read_settings(settings_file)
