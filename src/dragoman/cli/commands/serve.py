@@ -376,9 +376,18 @@ async def _serve_http(
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         _log_ready(gateway, log)
+        _report_unknown_servers(gateway, settings)
         _say_what_is_served(gateway, where, settings, same_options(where, settings_file))
         await _check_store(gateway)
         await asyncio.Event().wait()
+
+
+def _report_unknown_servers(gateway: Gateway, settings: GatewaySettings) -> None:
+    from dragoman.gateway.settings_file import unknown_servers
+
+    configuration = gateway.host.configuration
+    for problem in unknown_servers(settings, {*configuration.servers, *configuration.set_aside}):
+        gateway.report(one_line(problem, 300))
 
 
 async def _check_store(gateway: Gateway) -> None:
@@ -458,7 +467,8 @@ def _say_what_is_served(gateway: Gateway, where: Address, settings: GatewaySetti
         *details[:DETAIL_LIMIT],
         *([f"  each caller signs in by itself: {', '.join(own)}"] if own else []),
         f"Callers: {', '.join(callers)}. Each request needs a token.",
-        f"Connect a client: dragoman serve {again}--print-config claude-code (or codex, cursor, vscode).",
+        "Connect a client (claude-code, codex, cursor or vscode):",
+        f"  dragoman serve {again}--print-config claude-code",
         "Calls, and why they were allowed or denied: dragoman logs --audit. Stop: Ctrl-C.",
     ]
     for line in lines:
