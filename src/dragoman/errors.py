@@ -30,6 +30,7 @@
     │   ├── MalformedReply        it answered something that cannot be read
     │   └── MessageTooLarge       it answered more than the limit
     ├── ModelUnavailable          no model can be used, or its provider failed
+    │   └── ModelNotConfigured    none is chosen, or it cannot be loaded    (a `ConfigError`, too)
     ├── StoreUnavailable          the store of a gateway does not answer
     ├── HostNotOpen               the host was used before it was opened
     ├── HostClosed                the host was closed first
@@ -88,8 +89,10 @@ class MissingPackage(ConfigError, ImportError):
     def __init__(self, package: str, extra: str) -> None:
         self.package = package
         self.extra = extra
-        command = f"pip install '.[{extra}]'"
-        super().__init__(f"{package} is not installed; in a clone: {command}", hint=f"In a clone: {command}")
+        super().__init__(
+            f"{package}, a package of the extra {extra!r}, is not installed",
+            hint=f"In a clone: pip install '.[{extra}]'",
+        )
 
 
 class ConfigFileError(ConfigError):
@@ -140,6 +143,12 @@ class ModelUnavailable(DragomanError):
     code = "model-unavailable"
     is_too_long = False
     """Whether the conversation is longer than the model can read."""
+
+
+class ModelNotConfigured(ModelUnavailable, ConfigError):
+    """No model is chosen, or the chosen one cannot be loaded here: no key, no package, no such name."""
+
+    code = "model-not-configured"
 
 
 class StoreUnavailable(DragomanError):

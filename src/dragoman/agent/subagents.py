@@ -24,7 +24,7 @@ from dragoman.agent.models import Load, ModelChoice
 from dragoman.agent.prompt import system_prompt
 from dragoman.agent.transcript import Record, Transcript
 from dragoman.catalog.tools import BuiltinTool
-from dragoman.errors import ConfigError, MissingPackage, ModelUnavailable
+from dragoman.errors import ConfigError, ModelUnavailable
 from dragoman.host import Host
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Subagents:
         agent = self._agents[str(arguments["agent"])]
         try:
             return await self._answer(agent, str(arguments["prompt"]))
-        except (ConfigError, ModelUnavailable, MissingPackage) as error:
+        except (ConfigError, ModelUnavailable) as error:
             raise FileProblem(f"the agent {agent.name} cannot work: {error}") from None
 
     async def _answer(self, agent: AgentDefinition, prompt: str) -> str:
