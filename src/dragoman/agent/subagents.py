@@ -26,6 +26,7 @@ from dragoman.agent.transcript import Record, Transcript
 from dragoman.catalog.tools import BuiltinTool
 from dragoman.errors import ConfigError, ModelUnavailable
 from dragoman.host import Host
+from dragoman.interaction import calls_of_agent
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -125,7 +126,8 @@ class Subagents:
                 )
 
             try:
-                reply = await conversation.run(prompt, on_event)
+                with calls_of_agent(agent_id):
+                    reply = await conversation.run(prompt, on_event)
             finally:
                 self.on_usage(conversation.usage)
         if reply.stopped_by == "max-turns":
