@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Generator, Mapping
 from functools import partial
 from time import monotonic
 from typing import Any, Final, get_args
@@ -319,29 +319,35 @@ class Gateway:
                     for kind in kinds:
                         connection.list_changed(kind)
 
-        async for event in events:
-            if isinstance(event, ServerLost):
-                self.metrics.lost[event.server] += 1
-            if isinstance(event, ResourceUpdated | ResourcesChanged) and self.replicas is not None:
-                self.replicas.resources_reported(host, event.server)
-            if isinstance(event, ServerLogged):
-                self._logged(host, event)
-            kinds = _KINDS.get(type(event), ())
-            if isinstance(event, ConfigurationChanged):
-                kinds = get_args(ListKind) if event.rules_changed else ()
-                for problem in event.problems if own is None else ():  # those of the shared host are the same
-                    self.report(problem)
-            if kinds:
-                if own is None:
-                    self._is_current = False
-                    self._tell_replicas(event)
-                else:
-                    own.lists_changed()
-                if not changed:
+        try:
+            async for event in events:
+                kinds = self._noted(host, event, own)
+                if kinds and not changed:
                     timer = loop.call_later(PAUSE_SECONDS, report)
                 changed.update(kinds)
-        if timer is not None:
-            timer.cancel()
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _noted(self, host: Host, event: Event, own: CallerServers | None) -> Collection[ListKind]:
+        """Passes on an event of a host; the lists that may be others after it."""
+        if isinstance(event, ServerLost):
+            self.metrics.lost[event.server] += 1
+        if isinstance(event, ResourceUpdated | ResourcesChanged) and self.replicas is not None:
+            self.replicas.resources_reported(host, event.server)
+        if isinstance(event, ServerLogged):
+            self._logged(host, event)
+        kinds = _KINDS.get(type(event), ())
+        if isinstance(event, ConfigurationChanged):
+            kinds = get_args(ListKind) if event.rules_changed else ()
+            for problem in event.problems if own is None else ():  # those of the shared host are the same
+                self.report(problem)
+        if kinds and own is None:
+            self._is_current = False
+            self._tell_replicas(event)
+        elif kinds and own is not None:
+            own.lists_changed()
+        return kinds
 
     def _tell_replicas(self, event: Event) -> None:
         if self.replicas is None or not isinstance(event, ServerEvent):
