@@ -193,10 +193,14 @@ class _HttpServer:
     async def clean(self) -> None:
         while True:
             await asyncio.sleep(CLEANING_SECONDS)
-            await self.sessions.end_idle()
-            if self._gateway.callers is not None:
-                self._gateway.callers.close_idle()
-            await self._check_streams()
+            try:
+                await self.sessions.end_idle()
+                if self._gateway.callers is not None:
+                    self._gateway.callers.close_idle()
+                await self._check_streams()
+            except Exception as error:  # border: the next round is not affected
+                kind = type(error).__name__
+                self._gateway.report(f"sessions that are not used were not ended: unexpected error {kind}")
 
     async def _check_streams(self) -> None:
         """Disconnects the streams of callers whose token is not valid any more, or gives other rights now.

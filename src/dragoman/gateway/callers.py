@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from dragoman.catalog.naming import prefix
 from dragoman.catalog.tools import ServerTool
+from dragoman.cleaning import one_line
 from dragoman.config.load import Configuration
 from dragoman.connections.factory import AccountOptions, check_takes_accounts
 from dragoman.errors import ConfigError
@@ -202,6 +203,8 @@ class CallerHosts:
         self._closing: set[asyncio.Task[None]] = set()
         self.on_open: Callable[[CallerServers], asyncio.Task[None]] | None = None
         """Called before the servers are connected; the task ends before they are closed."""
+        self.report: Callable[[str], None] = _ignore
+        """Called with what the operator of the gateway should know."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -283,9 +286,16 @@ class CallerHosts:
 
     def _close_soon(self, own: CallerServers) -> None:
         self._open.pop(own.caller, None)
-        task = asyncio.create_task(own.close())
+        task = asyncio.create_task(self._closed(own))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
+
+    async def _closed(self, own: CallerServers) -> None:
+        try:
+            await own.close()
+        except Exception as error:  # border: the servers of one caller concern no other
+            caller, kind = one_line(own.caller.id, 200), type(error).__name__
+            self.report(f"the servers of {caller} could not be closed: unexpected error {kind}")
 
     def close_idle(self) -> None:
         limit = monotonic() - IDLE_SECONDS
@@ -297,6 +307,9 @@ class CallerHosts:
         for own in list(self._open.values()):
             self._close_soon(own)
         await asyncio.gather(*self._closing, return_exceptions=True)
+
+
+def _ignore(text: str) -> None: ...
 
 
 def _advice(server: str) -> str:

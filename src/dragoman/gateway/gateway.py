@@ -101,6 +101,7 @@ class Gateway:
         self.callers = callers
         if callers is not None:
             callers.on_open = self._own_opened
+            callers.report = lambda problem: self.report(problem)
             if self.replicas is not None:
                 callers.share_with(self.replicas)
         self._reported_until = 0.0

@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from dragoman.events import Event, ToolsChanged
+from dragoman.gateway import app
 from dragoman.gateway import gateway as module
+from dragoman.gateway.access import with_token
+from dragoman.gateway.app import HttpOptions, _HttpServer  # pyright: ignore[reportPrivateUsage]
 from dragoman.testing import InMemoryServer
 from tests.gateway import gateway_of
 
@@ -42,3 +45,27 @@ async def test_clients_are_not_notified_of_lists_once_the_reports_have_ended(
         reporting.cancel()
         await asyncio.wait([reporting])
     assert [timer.cancelled() for timer in timers] == [True]
+
+
+async def test_the_cleaning_goes_on_after_a_failure(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(app, "CLEANING_SECONDS", 0.0)
+    reported, cleaned = list[str](), asyncio.Event()
+    async with gateway_of({"desk": InMemoryServer("desk")}) as running:
+        running.gateway.report = reported.append
+        server = _HttpServer(running.gateway, HttpOptions(identify=with_token()))
+        failures = iter([ValueError("secret")])
+
+        async def end_idle() -> None:
+            for failure in failures:
+                raise failure
+            cleaned.set()
+
+        monkeypatch.setattr(server.sessions, "end_idle", end_idle)
+        cleaning = asyncio.create_task(server.clean())
+        async with asyncio.timeout(5):
+            await asyncio.wait(
+                [cleaning, waiting := asyncio.create_task(cleaned.wait())], return_when="FIRST_COMPLETED"
+            )
+        assert waiting.done()
+        cleaning.cancel()
+    assert reported == ["sessions that are not used were not ended: unexpected error ValueError"]
