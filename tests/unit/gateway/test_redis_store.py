@@ -1,13 +1,16 @@
 """The store in Redis, as far as it needs no Redis; `tests/interop/python/test_replicas.py` has the rest."""
 
+import asyncio
 import sys
 from pathlib import Path
 
 import pytest
+from redis.exceptions import LockNotOwnedError
 
 from dragoman.errors import ConfigError, MissingPackage, StoreUnavailable
 from dragoman.gateway.settings import StoreEntry
 from dragoman.gateway.settings_file import read_settings
+from dragoman.gateway.store import redis as module
 from dragoman.gateway.store.redis import RedisStore, Seal
 
 KEY = "a-key-of-thirty-two-characters-or-more"
@@ -57,3 +60,19 @@ def test_the_key_of_a_store_cannot_be_short(tmp_path: Path):
     )
     with pytest.raises(ConfigError, match="the key of the store has fewer than 32 characters"):
         read_settings(file)
+
+
+async def test_a_lock_is_extended_after_failures_and_no_more_once_it_is_lost(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "LOCK_SECONDS", 0.0)
+    answers: list[Exception | None] = [None, ConnectionError(), TimeoutError(), LockNotOwnedError("lost")]
+
+    class Lock:
+        async def extend(self, seconds: float, replace_ttl: bool) -> None:
+            if (answer := answers.pop(0)) is not None:
+                raise answer
+
+    store = RedisStore(StoreEntry(redis="redis://127.0.0.1:1/0", key=KEY))
+    async with asyncio.timeout(5):
+        await store._extend(Lock())  # pyright: ignore[reportPrivateUsage]
+    assert answers == []
+    await store.close()
