@@ -23,6 +23,8 @@ ACCOUNT_SECONDS: Final = 90 * 24 * 3600.0
 WRITE_SECONDS: Final = 10.0
 """How long a write is tried: a refresh token that was used is lost if the new one is not stored."""
 PAUSE_SECONDS: Final = 0.5
+VERSIONS_LIMIT: Final = 10_000
+"""Accounts whose changes are counted; with one more, all are read again before their next use."""
 HINT: Final = (
     "The accounts of a gateway are in its store, which must answer. "
     "Start it, or correct `store` in the gateway's file."
@@ -83,6 +85,9 @@ class SharedAccounts:
             self._versions[key] += 1
 
     def version(self, key: str) -> tuple[int, int] | None:
+        if key not in self._versions and len(self._versions) >= VERSIONS_LIMIT:
+            self._versions.clear()
+            self._missed += 1
         return self._missed, self._versions.setdefault(key, 0)
 
     @asynccontextmanager
