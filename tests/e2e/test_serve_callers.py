@@ -91,7 +91,7 @@ def test_a_gateway_for_other_machines_needs_an_address_for_browsers(home: Path, 
     assert "publicUrl" in found.stderr
     for url, problem in (
         ("http://tools.example.com", "publicUrl must begin with https://"),
-        ("https://tools.example.com/?a=b", "publicUrl has no query, fragment or user"),
+        ("https://tools.example.com/?a=b", "publicUrl has a query or a fragment"),
         ("tools.example.com", "publicUrl: "),
     ):
         found = run(*words, "--config", settings(home, publicUrl=url))

@@ -200,7 +200,7 @@ def unknown_servers(settings: GatewaySettings, configured: Collection[str]) -> l
 
 def _rights(settings: GatewaySettings) -> list[tuple[str, Rights]]:
     """Those of callers and scopes, each with a name for messages."""
-    scopes = {} if settings.oauth is None else settings.oauth.scopes
+    scopes: Mapping[str, Rights] = {} if settings.oauth is None else settings.oauth.scopes
     return [
         *((f"caller {name!r}", each) for name, each in settings.callers.items()),
         *((f"scope {name!r}", each) for name, each in scopes.items()),
