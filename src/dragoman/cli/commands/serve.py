@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 
     from dragoman.auth.oauth import OAuthCredentials
     from dragoman.config.load import Configuration
+    from dragoman.config.scopes import Sources
     from dragoman.gateway.access import Identify
     from dragoman.gateway.app import HttpOptions
     from dragoman.gateway.gateway import Gateway
     from dragoman.gateway.log import GatewayLog
+    from dragoman.gateway.questions import ClientQuestions
     from dragoman.gateway.settings import GatewaySettings
     from dragoman.gateway.store.base import GatewayStore
     from dragoman.host import Host
@@ -127,13 +129,8 @@ def command(
     _check_combination(over_stdio)
     where = _address(address)
     if print_config is not None:
-        token = "" if settings_file or over_stdio else own_token()
-        words = without_print_config(click.get_current_context().meta[WORDS]) if over_stdio else []
-        click.echo(client_entry(print_config, where.url, token, words))
+        _print_entry(print_config, where, over_stdio, has_own_callers=settings_file is not None)
         return
-    from dragoman.gateway.callers import accounts_in
-    from dragoman.gateway.questions import ClientQuestions
-
     settings = _settings(settings_file, where, over_stdio)
     tracing.configure()
     loaded = load_with_servers()
@@ -143,51 +140,88 @@ def command(
     if forget_caller is not None:
         _forget_caller(settings, loaded.configuration, forget_caller)
         return
-    questions = ClientQuestions()
-    store = None if over_stdio else _store(settings)
+    wanted = Wanted(over_stdio, where, public_host, settings_file, settings, plain_names, tool_search)
+    _serve(wanted, loaded.sources, only=list(servers) or loaded.only, mode=permission_mode, own=own)
+
+
+class Wanted(NamedTuple):
+    """What the command line and the gateway's file say about the gateway itself."""
+
+    over_stdio: bool
+    where: Address
+    public_hosts: tuple[str, ...]
+    settings_file: Path | None
+    settings: GatewaySettings
+    has_plain_names: bool
+    has_tool_search: bool
+
+
+def _print_entry(client: str, where: Address, over_stdio: bool, *, has_own_callers: bool) -> None:
+    token = "" if has_own_callers or over_stdio else own_token()
+    words = without_print_config(click.get_current_context().meta[WORDS]) if over_stdio else []
+    click.echo(client_entry(client, where.url, token, words))
+
+
+def _serve(
+    wanted: Wanted,
+    sources: Sources,
+    *,
+    only: list[str] | None,
+    mode: PermissionMode | None,
+    own: Collection[str],
+) -> None:
+    """Serves until the end. `own`: the servers at which each caller has an account of its own."""
+    from dragoman.gateway.callers import accounts_in
+    from dragoman.gateway.questions import ClientQuestions
+
+    questions, store = ClientQuestions(), _store(wanted)
 
     async def work(host: Host) -> None:
-        from dragoman.gateway.callers import CallerHosts
-        from dragoman.gateway.gateway import Gateway
-        from dragoman.gateway.settings import limited, searched
-        from dragoman.gateway.sign_in_pages import SignInPages
-
-        views = limited(settings.views, settings.result_tokens)
-        views = searched(views) if tool_search else views
-        gateway = Gateway(
-            host,
-            questions,
-            plain_names=plain_names,
-            views=views,
-            store=store,
-            callers=CallerHosts(host, SignInPages(settings.public_url)) if own else None,
-        )
+        gateway = _gateway(host, questions, store, wanted, has_accounts=bool(own))
         log = _opened_log(gateway)
         reporting = asyncio.create_task(gateway.run())
         try:
-            if over_stdio:
+            if wanted.over_stdio:
                 await _serve_stdio(gateway, log)
             else:
-                identify = _identify(gateway, settings, settings_file)
-                options = _http_options(settings, where, public_host, identify)
-                await _serve_http(gateway, settings, options, settings_file, log)
+                await _serve_http(gateway, wanted, log)
         finally:
             log.write("end", "the gateway ends")
             reporting.cancel()
             await asyncio.wait([reporting])
-            await gateway.store.close()
             await asyncio.to_thread(log.close)
 
     run_with_host(
-        loaded.sources,
+        sources,
         work,
-        only=list(servers) or loaded.only,
+        at_end=store.close,
+        only=only,
         watch=True,
         interaction=questions,
         sampler=questions,
-        permission_mode=permission_mode,
+        permission_mode=mode,
         set_aside=own,
         accounts=accounts_in(store),
+    )
+
+
+def _gateway(
+    host: Host, questions: ClientQuestions, store: GatewayStore, wanted: Wanted, *, has_accounts: bool
+) -> Gateway:
+    from dragoman.gateway.callers import CallerHosts
+    from dragoman.gateway.gateway import Gateway
+    from dragoman.gateway.settings import limited, searched
+    from dragoman.gateway.sign_in_pages import SignInPages
+
+    settings = wanted.settings
+    views = limited(settings.views, settings.result_tokens)
+    return Gateway(
+        host,
+        questions,
+        plain_names=wanted.has_plain_names,
+        views=searched(views) if wanted.has_tool_search else views,
+        store=store,
+        callers=CallerHosts(host, SignInPages(settings.public_url)) if has_accounts else None,
     )
 
 
@@ -218,7 +252,7 @@ def _forget_caller(settings: GatewaySettings, configuration: Configuration, name
         )
 
     async def work() -> None:
-        store = _store(settings)
+        store = _store_of(settings)
         dependencies = TransportDependencies()
         dependencies.account = AccountOptions(identity_of(Caller(name)))
         dependencies.accounts = accounts_in(store)
@@ -293,7 +327,13 @@ def _settings(settings_file: Path | None, where: Address, over_stdio: bool) -> G
     )
 
 
-def _store(settings: GatewaySettings) -> GatewayStore:
+def _store(wanted: Wanted) -> GatewayStore:
+    from dragoman.gateway.store.sqlite import SqliteStore
+
+    return SqliteStore() if wanted.over_stdio else _store_of(wanted.settings)
+
+
+def _store_of(settings: GatewaySettings) -> GatewayStore:
     if settings.store is None:
         from dragoman.gateway.store.sqlite import FILE, SqliteStore
 
@@ -357,15 +397,12 @@ async def _serve_stdio(gateway: Gateway, log: GatewayLog) -> None:
     await serve_stdio(gateway, stream)
 
 
-async def _serve_http(
-    gateway: Gateway,
-    settings: GatewaySettings,
-    options: HttpOptions,
-    settings_file: Path | None,
-    log: GatewayLog,
-) -> None:
+async def _serve_http(gateway: Gateway, wanted: Wanted, log: GatewayLog) -> None:
     from dragoman.gateway.app import serve_http
 
+    settings = wanted.settings
+    identify = _identify(gateway, settings, wanted.settings_file)
+    options = _http_options(settings, wanted.where, wanted.public_hosts, identify)
     async with serve_http(gateway, options) as port:
         where = Address(options.host, port)
         log.write("transport", f"listening at {where.url}")
@@ -377,7 +414,7 @@ async def _serve_http(
         gc.set_threshold(*GC_THRESHOLDS)
         _log_ready(gateway, log)
         _report_unknown_servers(gateway, settings)
-        _say_what_is_served(gateway, where, settings, same_options(where, settings_file))
+        _say_what_is_served(gateway, where, settings, same_options(where, wanted.settings_file))
         await _check_store(gateway)
         await asyncio.Event().wait()
 
