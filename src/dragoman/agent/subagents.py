@@ -2,7 +2,7 @@
 
 The agent has a context of its own, its own tools and servers, and perhaps another model. Only its last answer
 is given back; what was said is kept in a file beside the conversation's. Several agents that are given work
-in one turn work side by side. Their calls are checked like all others, and they cannot give work to agents
+in one turn work in parallel. Their calls are checked like all others, and they cannot give work to agents
 in turn.
 """
 
@@ -75,7 +75,7 @@ class Subagents:
                 description=(
                     "Gives work to an agent, which has a context and tools of its own and knows nothing of "
                     "this conversation: say everything that it needs to know. Its last answer is the "
-                    f"result. Several calls in one response run side by side. Agents:\n{described}"
+                    f"result. Several calls in one response run in parallel. Agents:\n{described}"
                 ),
                 input_schema=object_schema(
                     {

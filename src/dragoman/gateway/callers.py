@@ -62,7 +62,7 @@ IDLE_SECONDS: Final = 900.0
 """The host of a caller that makes no request for so long is closed."""
 HOSTS_LIMIT: Final = 500
 """Hosts of callers that are open; one more closes the one that was not used for the longest time."""
-NO_PLACE: Final = "too many callers use servers with accounts of their own"
+HOSTS_LIMIT_REACHED: Final = "too many callers use servers with accounts of their own"
 FIRST_LIST_SECONDS: Final = 1.0
 """How long the first list of a caller waits for its servers; later changes are notified."""
 CALL_SECONDS: Final = 30.0
@@ -233,7 +233,7 @@ class CallerHosts:
             yield own
 
     def missing(self, known: KnownCaller) -> list[str]:
-        """The servers of a caller for which there is no place now."""
+        """The servers of a caller whose host cannot be opened now: the limit of hosts is reached."""
         return [] if known.caller in self._open else self._servers_of(known)
 
     def _servers_of(self, known: KnownCaller) -> list[str]:

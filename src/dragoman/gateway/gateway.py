@@ -26,7 +26,14 @@ from dragoman.events import (
     ToolsChanged,
 )
 from dragoman.gateway.access import KnownCaller
-from dragoman.gateway.callers import HOSTS_LIMIT, NO_PLACE, REPORTED, CallerHosts, CallerServers, offers
+from dragoman.gateway.callers import (
+    HOSTS_LIMIT,
+    HOSTS_LIMIT_REACHED,
+    REPORTED,
+    CallerHosts,
+    CallerServers,
+    offers,
+)
 from dragoman.gateway.exposed import PREFIX, exposed
 from dragoman.gateway.handlers import ClientHandlers
 from dragoman.gateway.metrics import Metrics
@@ -105,7 +112,7 @@ class Gateway:
             if self.replicas is not None:
                 callers.share_with(self.replicas)
         self._reported_until = 0.0
-        """Until when it is not reported again that there is no place for a caller's servers."""
+        """Until when a refused host of a caller is not reported again."""
         self._connections: dict[ClientConnection, KnownCaller] = {}
         self._running: dict[tuple[Host, str], list[RunningRequest]] = {}
         """By server, the requests of clients that it is answering."""
@@ -370,13 +377,15 @@ class Gateway:
         self.metrics.disconnected[reason] += 1
         self.report(f"a client of {one_line(caller.id, 200)} was disconnected: {reason}")
 
-    def has_no_place(self, caller: Caller, servers: list[str]) -> None:
+    def caller_host_refused(self, caller: Caller, servers: list[str]) -> None:
         """A request is answered without the caller's own servers. It is reported once a minute."""
-        self.metrics.without_place += 1
+        self.metrics.caller_hosts_refused += 1
         if monotonic() >= self._reported_until:
             self._reported_until = monotonic() + REPORT_SECONDS
             names = ", ".join(servers)
-            self.report(f"{one_line(caller.id, 200)} is served without {names}: {NO_PLACE} ({HOSTS_LIMIT})")
+            self.report(
+                f"{one_line(caller.id, 200)} is served without {names}: {HOSTS_LIMIT_REACHED} ({HOSTS_LIMIT})"
+            )
 
     async def close(self) -> None:
         """Ends subscriptions with their results, and calls that wait for answers."""

@@ -31,7 +31,7 @@ from dragoman.errors import (
     UnknownTool,
 )
 from dragoman.gateway.access import KnownCaller
-from dragoman.gateway.callers import NO_PLACE, CallerHosts, CallerServers, SignInOffer, offers
+from dragoman.gateway.callers import HOSTS_LIMIT_REACHED, CallerHosts, CallerServers, SignInOffer, offers
 from dragoman.gateway.exposed import exposed, exposed_uris, server_in
 from dragoman.gateway.questions import PAGE_SECONDS, RunningRequest
 from dragoman.gateway.reach import Reach
@@ -142,7 +142,7 @@ class ClientHandlers:
         async def handle(request: ClientRequest) -> Result:
             async with callers.serving(self._known) as own:
                 if own is None and (missing := callers.missing(self._known)):
-                    self._gateway.has_no_place(self._caller, missing)
+                    self._gateway.caller_host_refused(self._caller, missing)
                 if own is not None and request.method.endswith("/list"):
                     await own.first_settled()
                 return await handler(request)
@@ -224,7 +224,7 @@ class ClientHandlers:
         missing = [] if callers is None else callers.missing(self._known)
         if not missing:
             return RequestError(INVALID_PARAMS, text)
-        why = f"the tools of {', '.join(missing)} cannot be used now: {NO_PLACE}"
+        why = f"the tools of {', '.join(missing)} cannot be used now: {HOSTS_LIMIT_REACHED}"
         data = {"code": "too-many-callers", "retryAfter": RETRY_SECONDS}
         return RequestError(INTERNAL_ERROR, f"{text}; {why}. Try again in a minute.", data)
 

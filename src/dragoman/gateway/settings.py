@@ -119,7 +119,7 @@ class GatewaySettings(Struct, frozen=True, rename="camel", forbid_unknown_fields
     public_url: str = ""
     """How browsers reach the gateway, without a path of its own: `https://tools.example.com`."""
     caller_sign_in: tuple[str, ...] = ()
-    """Servers to which each caller signs in by itself."""
+    """Servers to which each caller signs in with an account of its own."""
     callers: Mapping[str, CallerEntry] = {}
     oauth: OAuthEntry | None = None
     views: Mapping[str, View] = {}

@@ -133,7 +133,7 @@ async def test_the_end_of_its_work_is_an_event_of_its_own():
 TWO_TASKS = [Calls("Task", {"agent": "helper", "prompt": prompt}, prompt) for prompt in ("Look.", "Listen.")]
 
 
-async def test_agents_that_are_given_work_in_one_turn_work_side_by_side():
+async def test_agents_that_are_given_work_in_one_turn_work_in_parallel():
     meet = [Calls("mcp__one__meet")]
     desk = Desk(main=ScriptedModel(TWO_TASKS, meet, meet, "Met.", "Met.", "Both have met."))
     assert await desk.ask(agent("servers: [one]")) == "Both have met."
@@ -144,7 +144,7 @@ async def test_agents_that_are_given_work_in_one_turn_work_side_by_side():
     ]
 
 
-async def test_questions_of_agents_that_work_side_by_side_come_one_at_a_time():
+async def test_questions_of_agents_that_work_in_parallel_come_one_at_a_time():
     class Person:
         def __init__(self) -> None:
             self.open, self.most, self.agents = 0, 0, list[str]()

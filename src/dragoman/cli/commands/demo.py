@@ -165,7 +165,7 @@ async def _introduce(host: Host) -> bool:
         connected = view.status == "connected"
         about = f"{counted(view.tool_count, 'tool')} over MCP {view.protocol_version}, {places[name]}"
         click.echo(f"  {_mark(connected)} {_bold(f'{name:<5}')}  {about if connected else view.reason}")
-    click.echo(_dim(f"    connected side by side in {spent * 1000:.0f} ms\n"))
+    click.echo(_dim(f"    connected in parallel in {spent * 1000:.0f} ms\n"))
     return all(view.status == "connected" for view in views.values())
 
 

@@ -226,7 +226,8 @@ def _gateway(
 
 
 def _own_servers(settings: GatewaySettings, where: Address, configuration: Configuration) -> Collection[str]:
-    """The servers to which each caller signs in by itself; `ConfigError` if one of them cannot be."""
+    """The servers to which each caller signs in with an account of its own; `ConfigError` for one that
+    takes no such sign-in."""
     from dragoman.gateway.access import is_loopback
     from dragoman.gateway.callers import check_names
 
@@ -502,7 +503,7 @@ def _say_what_is_served(gateway: Gateway, where: Address, settings: GatewaySetti
     lines = [
         f"Serving {counted(tools, 'tool')} of {counted(connected, 'server')} at {where.url}",
         *details[:DETAIL_LIMIT],
-        *([f"  each caller signs in by itself: {', '.join(own)}"] if own else []),
+        *([f"  each caller signs in with an account of its own: {', '.join(own)}"] if own else []),
         f"Callers: {', '.join(callers)}. Each request needs a token.",
         "Connect a client (claude-code, codex, cursor or vscode):",
         f"  dragoman serve {again}--print-config claude-code",

@@ -53,15 +53,15 @@ class SharedAccounts:
 
     async def read(self, key: str) -> bytes | None:
         try:
-            return await self._store.get(_place(key), ACCOUNT_SECONDS)
+            return await self._store.get(_store_key(key), ACCOUNT_SECONDS)
         except StoreUnavailable as error:
             raise StoreFailed(str(error), HINT) from None
 
     async def write(self, key: str, secret: bytes) -> None:
-        await self._change(key, lambda: self._store.put(_place(key), secret, ACCOUNT_SECONDS))
+        await self._change(key, lambda: self._store.put(_store_key(key), secret, ACCOUNT_SECONDS))
 
     async def remove(self, key: str) -> None:
-        await self._change(key, lambda: self._store.delete(_place(key)))
+        await self._change(key, lambda: self._store.delete(_store_key(key)))
 
     async def _change(self, key: str, change: Callable[[], Awaitable[None]]) -> None:
         deadline = monotonic() + WRITE_SECONDS
@@ -92,7 +92,7 @@ class SharedAccounts:
 
     @asynccontextmanager
     async def locked(self, key: str, wait_seconds: float | None = None) -> AsyncGenerator[None]:
-        lock = self._store.locked(_place(key), WAIT_SECONDS if wait_seconds is None else wait_seconds)
+        lock = self._store.locked(_store_key(key), WAIT_SECONDS if wait_seconds is None else wait_seconds)
         try:
             await lock.__aenter__()
         except StoreUnavailable as error:
@@ -109,5 +109,5 @@ class SharedAccounts:
         return f"encrypted in {self._store.where}"
 
 
-def _place(key: str) -> str:
+def _store_key(key: str) -> str:
     return f"account {key}"
