@@ -251,7 +251,7 @@ class StreamableHttp:
         assert connection is not None
         outbox = Outbox()
         if isinstance(request_id, str | int):
-            outbox.on_lost = partial(connection.cancel, request_id)
+            outbox.on_overflow = partial(connection.cancel, request_id)
         connection.receive(message, session.put_into(outbox), outbox.end, envelope)
         stream = session.add_stream(outbox) if _is_resumable(connection) else ""
         response = await self._answered(request, outbox, headers=headers, stream=stream)
