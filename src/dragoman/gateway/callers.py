@@ -37,6 +37,7 @@ from dragoman.gateway.sign_in_pages import CallerReturn, SignInPages
 from dragoman.gateway.store.accounts import SharedAccounts
 from dragoman.gateway.store.base import GatewayStore
 from dragoman.gateway.store.redis import RedisStore
+from dragoman.gateway.view_cache import ViewCache
 from dragoman.host import Host
 from dragoman.interaction import Caller
 from dragoman.names import ServerName
@@ -45,7 +46,6 @@ from dragoman.sign_ins import SignInTool
 if TYPE_CHECKING:
     from dragoman.gateway.access import KnownCaller
     from dragoman.gateway.replicas import Replicas
-    from dragoman.gateway.tool_search import FoundTools
 
 REPORTED: Final = (
     ConfigurationChanged,
@@ -116,24 +116,13 @@ class CallerServers:
         self.caller = caller
         self.host = host
         self.events: AsyncIterator[Event] = host.events(*REPORTED)
-        self.names: dict[str, dict[str, str]] = {}
-        """By view, and by the name that clients use: the qualified name of a tool; see `Gateway`."""
-        self.instructions: dict[tuple[object, str], str | None] = {}
-        """Instructions of servers, by the caller's rights and by view."""
-        self.found: dict[tuple[object, str], FoundTools] = {}
-        """Searchable tools, by the caller's rights and by view."""
-        self.names_version = -1
+        self.cache = ViewCache()
         self.last_used = monotonic()
         self.use_count = 0
         self.tasks: list[asyncio.Task[None]] = []
         self._offers: dict[str, SignInOffer] = {}
         self._settled = asyncio.Event()
         self._opened_at = asyncio.get_running_loop().time()
-
-    def lists_changed(self) -> None:
-        self.names.clear()
-        self.instructions.clear()
-        self.found.clear()
 
     async def open(self) -> None:
         await self.host.__aenter__()

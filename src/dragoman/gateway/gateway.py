@@ -47,6 +47,7 @@ from dragoman.gateway.store.base import GatewayStore
 from dragoman.gateway.store.redis import RedisStore
 from dragoman.gateway.store.sqlite import SqliteStore
 from dragoman.gateway.tool_search import FoundTools
+from dragoman.gateway.view_cache import ViewCache
 from dragoman.host import Host
 from dragoman.interaction import Caller
 from dragoman.version import VERSION
@@ -116,16 +117,9 @@ class Gateway:
         self._connections: dict[ClientConnection, KnownCaller] = {}
         self._running: dict[tuple[Host, str], list[RunningRequest]] = {}
         """By server, the requests of clients that it is answering."""
-        self._names: dict[str, dict[str, str]] = {}
-        """By view, and by the name that clients use: the qualified name of a tool."""
-        self._instructions: dict[tuple[object, str], str | None] = {}
-        """By the rights of a caller, and by view."""
-        self._found: dict[tuple[object, str], FoundTools] = {}
-        """The same, for searching."""
+        self._cache = ViewCache()
         self._is_current = False
-        """Whether names and instructions are those of now."""
-        self._version = 0
-        """How often they were dropped."""
+        """Whether it is that of now."""
 
     def view(self, name: str) -> View:
         return self.views[name]
@@ -151,13 +145,13 @@ class Gateway:
         # A name that the view gives is never another tool's.
         kept = {n: tool for n, tool in offered.items() if n not in chosen.rename and n not in renamed}
         found = {**renamed, **kept}
-        self._names_for(own)[view] = {name: tool.name for name, tool in found.items()}
+        self._cache_for(own).names[view] = {name: tool.name for name, tool in found.items()}
         return found
 
     def tool(self, name: str, view: str = "", own: CallerServers | None = None) -> ServerTool | None:
         """The tool that clients of the view call so; None if `tools` does not have it."""
         self._update()
-        names = self._names_for(own)
+        names = self._cache_for(own).names
         if view not in names:
             self.tools(view, own)
         qualified = names[view].get(name)
@@ -174,28 +168,25 @@ class Gateway:
             tool = self.tool(name, view, own)
         return tool
 
-    def _names_for(self, own: CallerServers | None) -> dict[str, dict[str, str]]:
+    def _cache_for(self, own: CallerServers | None) -> ViewCache:
         if own is None:
-            return self._names
-        if own.names_version != self._version:
-            own.names_version = self._version
-            own.lists_changed()
-        return own.names
+            return self._cache
+        if own.cache.version != self._cache.version:
+            own.cache.version = self._cache.version
+            own.cache.clear()
+        return own.cache
 
     def _update(self) -> None:
         if not self._is_current:
             self._is_current = True
-            self._version += 1
-            self._names.clear()
-            self._instructions.clear()
-            self._found.clear()
+            self._cache.version += 1
+            self._cache.clear()
 
     def instructions(self, handlers: ClientHandlers) -> str | None:
         """Those of the servers of which the client may use something."""
         self._update()
         own, key = handlers.own, (handlers.rights, handlers.view)
-        self._names_for(own)
-        known = self._instructions if own is None else own.instructions
+        known = self._cache_for(own).instructions
         if key not in known:
             tools = self.tools(handlers.view, own).values()
             servers = {tool.server for tool in tools if handlers.may_call(tool)}
@@ -211,7 +202,7 @@ class Gateway:
     def found_tools(self, handlers: ClientHandlers, tools: Mapping[str, ServerTool]) -> FoundTools:
         """These tools, which are all that the client may use, for searching."""
         own, key, view = handlers.own, (handlers.rights, handlers.view), handlers.view
-        known = self._found if own is None else own.found
+        known = self._cache_for(own).found
         found = known.get(key)
         if found is None or not found.are_of(tools):
             fixed = partial(self.fixed_arguments, view=view)
@@ -354,7 +345,7 @@ class Gateway:
             self._is_current = False
             self._tell_replicas(event)
         elif kinds and own is not None:
-            own.lists_changed()
+            own.cache.clear()
         return kinds
 
     def _tell_replicas(self, event: Event) -> None:
