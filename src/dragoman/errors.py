@@ -4,6 +4,7 @@
     ├── ConfigError               what a person wrote cannot be used
     │   ├── ConfigFileError       … in a file, with line and column
     │   ├── MissingPackage        an optional package is not installed      (an `ImportError`, too)
+    │   ├── ModelNotConfigured    no model is chosen, or it cannot be loaded
     │   ├── NotFound              there is no server or rule of the name that a person gave
     │   └── PolicyRefused         an administrator's policy, or the person's own, does not admit a server
     ├── ConnectError              a server could not be reached: server, phase, cause, hint
@@ -29,8 +30,7 @@
     │   ├── UrlNotOpened          the person did not open a URL that it requires (an outcome)
     │   ├── MalformedReply        it answered something that cannot be read
     │   └── MessageTooLarge       it answered more than the limit
-    ├── ModelUnavailable          no model can be used, or its provider failed
-    │   └── ModelNotConfigured    none is chosen, or it cannot be loaded    (a `ConfigError`, too)
+    ├── ModelUnavailable          the provider of a model failed
     ├── StoreUnavailable          the store of a gateway does not answer
     ├── HostNotOpen               the host was used before it was opened
     ├── HostClosed                the host was closed first
@@ -117,6 +117,12 @@ class ConfigFileError(ConfigError):
         super().__init__(f"{one_line(file)}{place}: {self.reason}", hint=hint)
 
 
+class ModelNotConfigured(ConfigError):
+    """No model is chosen, or the chosen one cannot be loaded here: no key, no package, no such name."""
+
+    code = "model-not-configured"
+
+
 class NotFound(ConfigError):
     """There is no server or rule of the name that a person gave."""
 
@@ -138,17 +144,11 @@ class PolicyRefused(ConfigError):
 
 
 class ModelUnavailable(DragomanError):
-    """No model is chosen or can be loaded, or its provider does not answer."""
+    """The provider of a model does not answer, or answers with an error."""
 
     code = "model-unavailable"
     is_too_long = False
     """Whether the conversation is longer than the model can read."""
-
-
-class ModelNotConfigured(ModelUnavailable, ConfigError):
-    """No model is chosen, or the chosen one cannot be loaded here: no key, no package, no such name."""
-
-    code = "model-not-configured"
 
 
 class StoreUnavailable(DragomanError):
