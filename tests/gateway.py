@@ -55,8 +55,8 @@ async def gateway_of(
     documents: Mapping[str, Mapping[str, object]] | None = None,
     **options: Any,
 ) -> AsyncIterator[Running]:
-    """A gateway in front of these servers. `own`: those to which each caller signs in by itself. `options`:
-    of the host."""
+    """A gateway in front of these servers. `own`: those to which each caller signs in with an account of
+    its own. `options`: of the host."""
     questions = ClientQuestions()
     options.setdefault("permission_mode", "bypassPermissions")
     options.setdefault("accounts", accounts_in(store))

@@ -4,6 +4,7 @@
     ├── ConfigError               what a person wrote cannot be used
     │   ├── ConfigFileError       … in a file, with line and column
     │   ├── MissingPackage        an optional package is not installed      (an `ImportError`, too)
+    │   ├── ModelNotConfigured    no model is chosen, or it cannot be loaded
     │   ├── NotFound              there is no server or rule of the name that a person gave
     │   └── PolicyRefused         an administrator's policy, or the person's own, does not admit a server
     ├── ConnectError              a server could not be reached: server, phase, cause, hint
@@ -29,7 +30,7 @@
     │   ├── UrlNotOpened          the person did not open a URL that it requires (an outcome)
     │   ├── MalformedReply        it answered something that cannot be read
     │   └── MessageTooLarge       it answered more than the limit
-    ├── ModelUnavailable          no model can be used, or its provider failed
+    ├── ModelUnavailable          the provider of a model failed
     ├── StoreUnavailable          the store of a gateway does not answer
     ├── HostNotOpen               the host was used before it was opened
     ├── HostClosed                the host was closed first
@@ -88,8 +89,10 @@ class MissingPackage(ConfigError, ImportError):
     def __init__(self, package: str, extra: str) -> None:
         self.package = package
         self.extra = extra
-        command = f"pip install '.[{extra}]'"
-        super().__init__(f"{package} is not installed; in a clone: {command}", hint=f"In a clone: {command}")
+        super().__init__(
+            f"{package}, a package of the extra {extra!r}, is not installed",
+            hint=f"In a clone: pip install '.[{extra}]'",
+        )
 
 
 class ConfigFileError(ConfigError):
@@ -114,6 +117,12 @@ class ConfigFileError(ConfigError):
         super().__init__(f"{one_line(file)}{place}: {self.reason}", hint=hint)
 
 
+class ModelNotConfigured(ConfigError):
+    """No model is chosen, or the chosen one cannot be loaded here: no key, no package, no such name."""
+
+    code = "model-not-configured"
+
+
 class NotFound(ConfigError):
     """There is no server or rule of the name that a person gave."""
 
@@ -135,7 +144,7 @@ class PolicyRefused(ConfigError):
 
 
 class ModelUnavailable(DragomanError):
-    """No model is chosen or can be loaded, or its provider does not answer."""
+    """The provider of a model does not answer, or answers with an error."""
 
     code = "model-unavailable"
     is_too_long = False

@@ -595,7 +595,7 @@ class Host:
         *,
         on_progress: Sequence[OnProgress | None] = (),
     ) -> list[CallOutcome]:
-        """The calls of one turn: those that only read side by side, the others in order.
+        """The calls of one turn: those that only read in parallel, the others in order.
 
         Each has its outcome, in the order of the calls; unlike `call`, nothing of one call is raised.
         `on_progress`: a callback for each call, or None, in the order of the calls.

@@ -73,6 +73,8 @@ class PermissionQuestion(Struct, frozen=True, kw_only=True):
     """The party that makes the call."""
     call_id: str = ""
     """As in events and hooks."""
+    agent: str = ""
+    """The agent that makes the call, if the conversation has given it work; agents may work in parallel."""
 
 
 class PermissionAnswer(Struct, frozen=True):
@@ -328,6 +330,24 @@ def conversation_for_classifier(turns: Turns) -> Generator[None]:
         yield
     finally:
         _conversation.reset(token)
+
+
+_agent: ContextVar[str] = ContextVar("dragoman agent", default="")
+
+
+@contextmanager
+def calls_of_agent(name: str) -> Generator[None]:
+    """Calls that are made inside are those of an agent: questions about them name it."""
+    token = _agent.set(name)
+    try:
+        yield
+    finally:
+        _agent.reset(token)
+
+
+def current_agent() -> str:
+    """The agent that makes the call which is made now; empty if it is the conversation itself."""
+    return _agent.get()
 
 
 def current_conversation() -> Turns | None:

@@ -1,4 +1,5 @@
-"""Types for names, the characters that models take, and what a prohibition of a server by its name means.
+"""Types for names, the characters that models take, what a prohibition of a server by its name means, and
+nouns with a number.
 
 Distinguishes the name that a server gives a tool (`WireToolName`) from the name that a model uses
 (`QualifiedName`), so that confusing them is a type error. `catalog/naming.py` converts one to the other.
@@ -141,3 +142,8 @@ class ProhibitedNames:
     def get(self, name: str) -> str | None:
         """Who switches this server off."""
         return next((self._sources[each] for each in self.meaning(name)), None)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things in words: `1 tool`, `2 tools`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

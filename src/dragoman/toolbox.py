@@ -341,6 +341,7 @@ def remarks(found: SearchResult) -> list[str]:
     if found.connecting:
         remarks.append(f"Still connecting, search again later: {enumerated(found.connecting)}.")
     if found.failed:
-        named = [f"{name} ({one_line(reason, 100)})" for name, reason in found.failed.items()]
+        failed = found.failed.items()  # a reason may begin with the name of the server
+        named = [f"{name} ({one_line(reason.removeprefix(f'{name}: '), 100)})" for name, reason in failed]
         remarks.append(f"Not available: {enumerated(named)}.")
     return remarks

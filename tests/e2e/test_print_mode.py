@@ -147,13 +147,16 @@ def test_without_a_key_it_says_what_to_set_and_what_works_all_the_same(
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     monkeypatch.delenv("OPENAI_API_KEY")
     done = run("-p", "hi")
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (3, "")
     words = " ".join(done.stderr.split())
     assert words.startswith("error: no model is chosen")
     assert "Set one of ANTHROPIC_API_KEY, OPENAI_API_KEY, GOOGLE_API_KEY" in words
     assert "`dragoman tools`, `dragoman call` and `dragoman demo` need no model." in words
     done = run("-p", "hi", "--model", "anthropic:claude-sonnet-5")
+    assert done.returncode == 3
     assert "there is no API key for anthropic" in done.stderr
+    done = run("-p", "hi", "--model", "anthropic")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (3, "error: 'anthropic' is not a model")
 
 
 @pytest.mark.parametrize(

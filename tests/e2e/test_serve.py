@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.cli.commands.serve import Address, same_options
-from tests.e2e.command import DRAGOMAN
+from tests.e2e.command import DRAGOMAN, run
 from tests.gateway import Client
 
 pytestmark = pytest.mark.requirement("GWY-1")
@@ -58,8 +58,8 @@ async def test_it_says_what_it_serves_to_whom_and_how_to_connect(home: Path):
         assert served.lines[1].startswith("  broken: failed, start failed: ")
         assert served.lines[2:] == [
             "Callers: local. Each request needs a token.",
-            f"Connect a client: dragoman serve --http {address} --print-config claude-code "
-            "(or codex, cursor, vscode).",
+            "Connect a client (claude-code, codex, cursor or vscode):",
+            f"  dragoman serve --http {address} --print-config claude-code",
             "Calls, and why they were allowed or denied: dragoman logs --audit. Stop: Ctrl-C.",
         ]
         file = home / ".dragoman" / "state" / "gateway-token"
@@ -210,3 +210,51 @@ def test_without_accounts_of_callers_there_is_nothing_to_forget(home: Path):
     assert done.stderr.splitlines()[0] == (
         "error: callers have no accounts of their own, so there is nothing to forget"
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        (("--stdio", "--http", "127.0.0.1:9000"), "--stdio and --http exclude each other"),
+        (("--idle", "5"), "--idle is for --local only"),
+        (("--stdio", "--idle", "5"), "--idle is for --local only"),
+    ],
+)
+def test_options_that_would_have_no_effect_are_a_usage_error(home: Path, words: tuple[str, ...], cause: str):
+    done = run("serve", "--mcp-config", "demo", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1] == f"Error: {cause}"
+
+
+def test_without_servers_the_hint_names_only_what_the_command_takes(home: Path):
+    done = run("serve")
+    assert (done.returncode, done.stderr.splitlines()) == (
+        3,
+        [
+            "error: no servers are configured",
+            "  hint: Add one with `dragoman mcp add`, or try --mcp-config demo.",
+        ],
+    )
+
+
+async def test_servers_of_callers_and_views_that_are_not_configured_are_reported_at_the_start(home: Path):
+    file = home / "gateway.json"
+    callers = {"ci": {"token": "t" * 20, "servers": ["demo", "dmo"]}}
+    file.write_text(json.dumps({"callers": callers, "views": {"v": {"servers": ["files"]}}}))
+    file.chmod(0o600)
+    async with Serving("--mcp-config", "demo", "--config", str(file)) as served:
+        pass
+    rest = "which is not configured; until it is, it has no effect"
+    assert served.lines[:2] == [
+        f"! caller 'ci' names the server 'dmo', {rest}",
+        f"! view 'v' names the server 'files', {rest}",
+    ]
+
+
+async def test_no_line_of_the_start_is_longer_than_a_terminal(home: Path):
+    file = home / "g.json"
+    file.write_text(json.dumps({"callers": {"ci": {"token": "t" * 20}}}))
+    file.chmod(0o600)
+    async with Serving("--mcp-config", "demo", "--config", str(file)) as served:
+        lines = [line.replace(str(file), "gateway.json") for line in served.lines]
+    assert [line for line in lines if len(line) > 100] == []

@@ -35,7 +35,7 @@ async def test_a_caller_signs_in_outlives_a_new_start_and_is_forgotten(home: Pat
     words = ["--config", settings(home), "--mcp-config", config(tracker=site.entry)]
     async with Serving(*words, *OPEN) as served, Client(served.url) as ada:
         assert served.lines[0].startswith("Serving 0 tools of 0 servers at ")
-        assert served.lines[1] == "  each caller signs in by itself: tracker"
+        assert served.lines[1] == "  each caller signs in with an account of its own: tracker"
         await signed_in(ada, site, "anna")
     async with Serving(*words, *OPEN) as served, Client(served.url) as ada, Client(served.url, BOB) as bob:
         assert [await call(ada), await names(bob)] == ["anna", ["tracker__authenticate"]]
@@ -91,7 +91,7 @@ def test_a_gateway_for_other_machines_needs_an_address_for_browsers(home: Path, 
     assert "publicUrl" in found.stderr
     for url, problem in (
         ("http://tools.example.com", "publicUrl must begin with https://"),
-        ("https://tools.example.com/?a=b", "publicUrl has no query, fragment or user"),
+        ("https://tools.example.com/?a=b", "publicUrl has a query or a fragment"),
         ("tools.example.com", "publicUrl: "),
     ):
         found = run(*words, "--config", settings(home, publicUrl=url))

@@ -508,3 +508,20 @@ def test_a_store_that_cannot_be_opened_is_told(locked_store: None, command: tupl
     assert "Traceback" not in done.stderr
     assert "cannot be decrypted with DRAGOMAN_SECRETS_PASSPHRASE" in words_of(done.stdout + done.stderr)
     assert "canary" not in done.stdout + done.stderr
+
+
+def test_a_sign_in_for_a_gateway_whose_store_is_away_names_the_store_in_the_hint(
+    site: SignInSite, tmp_path: Path
+) -> None:
+    file = tmp_path / "gateway.json"
+    store = {"redis": "redis://127.0.0.1:1/0", "key": "k" * 40}
+    file.write_text(json.dumps({"callers": {"ci": {"token": "t" * 20}}, "store": store}))
+    file.chmod(0o600)
+    done = run("mcp", "login", "s", "--gateway", str(file))
+    assert (done.returncode, done.stdout) == (4, "")
+    first, hint = done.stderr.splitlines()
+    assert first.startswith("error: s: sign-in failed: the gateway's store does not answer (Redis at ")
+    assert hint == (
+        "  hint: The accounts of a gateway are in its store, which must answer. "
+        "Start it, or correct `store` in the gateway's file."
+    )

@@ -256,7 +256,7 @@ async def test_when_too_many_callers_have_servers_the_longest_unused_are_closed(
         (report,) = reports
         assert report.startswith("ada is served without tracker: too many callers use servers with accounts")
         async with ada.http.get(f"http://127.0.0.1:{running.port}/metrics", headers=ada.headers) as response:
-            assert "dragoman_requests_without_place_total 3" in (await response.text()).splitlines()
+            assert "dragoman_caller_hosts_refused_total 3" in (await response.text()).splitlines()
         assert link
         assert await call(bob, "files__nothing") == "Unknown tool: files__nothing"
 

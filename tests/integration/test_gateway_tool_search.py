@@ -9,7 +9,8 @@ import pytest
 
 from dragoman.catalog.tokens import estimate
 from dragoman.errors import ConfigError
-from dragoman.gateway.settings import CallerEntry, View, read_settings, searched
+from dragoman.gateway.settings import CallerEntry, View, searched
+from dragoman.gateway.settings_file import read_settings
 from dragoman.testing import InMemoryServer
 from dragoman.testing.server import ToolContext
 from tests.data.catalogue import make
@@ -233,7 +234,10 @@ async def test_a_caller_of_views_uses_their_paths_only():
             await bob.initialize()
             assert "result" in (await bob.legacy("tools/list")).last
             session = bob.headers["Mcp-Session-Id"]
-        refused = {"error": "the caller may only use the paths of its views"}
+        refused = {
+            "error": "this caller may not use this path, and another sign-in does not change that; "
+            "use the path of a view: /mcp/NAME"
+        }
         for path in ("/mcp", "/mcp/other"):
             async with Client(base + path, BOB) as bob:
                 reply = await bob.modern("tools/list")

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from dragoman.gateway import app
 from dragoman.gateway.settings import CallerEntry
 from dragoman.interaction import Caller
 from tests.callers_site import Browser, CallersSite, begin, call, names
@@ -134,3 +135,15 @@ async def test_t220_a_gateway_without_sign_ins_of_callers_has_no_such_pages(site
             assert (await browser.open(f"http://127.0.0.1:{running.port}/{path}")).status == 404
         async with Client(running.url, BOB) as bob:
             assert await names(bob) == []
+
+
+async def test_t220_many_browsers_at_once_are_told_to_come_back_later(
+    site: CallersSite, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(app, "PAGES_LIMIT", 0)
+    async with begun(site) as (running, ada, link), Browser(site, "anna") as browser:
+        page = await browser.open(link)
+        assert (page.status, page.title) == (429, "Too many sign-ins at this moment")
+        assert page.headers["Retry-After"] == "1"
+        assert running.gateway.metrics.refused == {429: 1}
+        assert "tracker__authenticate" in await names(ada), "calls have a limit of their own"

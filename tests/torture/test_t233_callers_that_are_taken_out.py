@@ -13,7 +13,7 @@ import pytest
 from dragoman.gateway import app, callers_file
 from dragoman.gateway.access import fixed_tokens, with_token
 from dragoman.gateway.callers_file import CallersFile
-from dragoman.gateway.settings import read_settings
+from dragoman.gateway.settings_file import read_settings
 from tests.gateway import ADA, BOB, Client, gateway_of
 from tests.integration.waiting import until
 from tests.servers.office import Office

@@ -3,14 +3,14 @@
 import pytest
 
 from dragoman.agent.models import choose_model
-from dragoman.errors import ModelUnavailable
+from dragoman.errors import ModelNotConfigured
 
 pytestmark = pytest.mark.requirement("CAT-2")
 
 
 @pytest.mark.parametrize("name", ["a:b\x1b]0;t\x07", "a:b\u202e", "a\x9b2J:b", "a:b\u200b"])
 def test_t249_a_name_with_characters_that_cannot_be_seen_is_none(name: str):
-    with pytest.raises(ModelUnavailable, match="is not a model") as refused:
+    with pytest.raises(ModelNotConfigured, match="is not a model") as refused:
         choose_model(name)
     assert str(refused.value).isprintable()
 

@@ -10,7 +10,7 @@ import pytest
 from dragoman.gateway import callers_file
 from dragoman.gateway.access import fixed_tokens, with_token
 from dragoman.gateway.callers_file import CallersFile
-from dragoman.gateway.settings import read_settings
+from dragoman.gateway.settings_file import read_settings
 from tests.gateway import ADA
 
 pytestmark = [pytest.mark.requirement("GWY-3"), pytest.mark.timeout(20)]
@@ -37,5 +37,5 @@ async def test_t282_requests_are_answered_and_the_callers_stay(
     path.unlink()
     make(path)
     assert (await watched.identify([f"Bearer {ADA}"])).caller.id == "ada"
-    text = f"{path} cannot be read: it is not a regular file; the callers before the change stay in effect"
+    text = f"{path}: it is not a regular file; the callers before the change stay in effect"
     assert reported == [text]

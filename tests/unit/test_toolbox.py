@@ -341,7 +341,7 @@ async def test_a_search_of_one_server_waits_for_no_other():
 async def test_the_model_is_told_who_is_missing():
     host = Host(tool("a/open"))
     host.views["late"] = view("late", "pending", phase="connecting")
-    host.views["down"] = view("down", "failed", "the program\x1b[31m ended")
+    host.views["down"] = view("down", "failed", "down: the program\x1b[31m ended")
     text = await ask(Toolbox(host, budget=NO_ROOM), query="fish")
     assert "Still connecting, search again later: late." in text
     assert "Not available: down (the program" in text

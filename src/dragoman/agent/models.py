@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from dragoman.cleaning import is_safe, one_line
-from dragoman.errors import MissingPackage, ModelUnavailable
+from dragoman.errors import MissingPackage, ModelNotConfigured
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -91,14 +91,14 @@ def choose_model(
         spec = next((model for variable, model in DEFAULTS.items() if environ.get(variable)), None)
     if spec is None:
         keys = ", ".join(DEFAULTS)
-        raise ModelUnavailable(
+        raise ModelNotConfigured(
             "no model is chosen",
             hint=f"Set one of {keys}, or name a model: --model provider:name (with --base-url for an "
             f"endpoint of your own). {_WITHOUT_MODEL}",
         )
     choice = ModelChoice(spec, base_url)
     if not choice.name or not is_safe(spec):  # an agent's file may name it
-        raise ModelUnavailable(
+        raise ModelNotConfigured(
             f"{one_line(spec, 100)!r} is not a model",
             hint="Write provider:name, such as anthropic:claude-opus-5.",
         )
@@ -106,7 +106,7 @@ def choose_model(
 
 
 async def load_model(choice: ModelChoice) -> Model:
-    """Raises `ModelUnavailable` or `MissingPackage`."""
+    """Raises `ModelNotConfigured` or `MissingPackage`."""
     is_imported = "pydantic_ai.models" in sys.modules
     with nullcontext() if is_imported else _without_collections():
         return await asyncio.to_thread(_load, choice)
@@ -136,7 +136,7 @@ class LazyModel:
         self._model: Model | None = None
 
     async def get(self) -> Model:
-        """Raises `ModelUnavailable` or `MissingPackage`."""
+        """Raises `ModelNotConfigured` or `MissingPackage`."""
         if self._model is None:
             self._model = await self._load(self.choice)
         return self._model
@@ -160,7 +160,7 @@ def _load(choice: ModelChoice) -> Model:
     try:
         return infer_model(choice.spec, provider)
     except ImportError as error:
-        raise ModelUnavailable(
+        raise ModelNotConfigured(
             f"the package for {choice.provider} is not installed", hint=one_line(str(error), 300)
         ) from None
     except (UserError, ValueError) as error:
@@ -181,13 +181,13 @@ def _provider_at(name: str, base_url: str) -> Provider[Any]:
     raise ValueError(f"--base-url goes with anthropic, openai and openai-chat, not with {name}")
 
 
-def _unavailable(choice: ModelChoice, cause: str) -> ModelUnavailable:
+def _unavailable(choice: ModelChoice, cause: str) -> ModelNotConfigured:
     variable = KEY_VARIABLES.get(choice.provider)
     if variable is not None and not os.environ.get(variable) and variable in cause:
-        return ModelUnavailable(
+        return ModelNotConfigured(
             f"there is no API key for {choice.provider}", hint=f"Set {variable}. {_WITHOUT_MODEL}"
         )
-    return ModelUnavailable(
+    return ModelNotConfigured(
         f"the model {one_line(choice.spec, 100)!r} cannot be used: {one_line(cause, 200)}",
         hint="Write provider:name, such as anthropic:claude-opus-5 or openai-chat:llama3 with --base-url.",
     )

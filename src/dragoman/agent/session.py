@@ -74,7 +74,7 @@ class AgentSession:
 async def open_session(
     host: Host, options: AgentOptions, load: Load = load_model
 ) -> AsyncGenerator[AgentSession]:
-    """Raises `ModelUnavailable`, and `ConfigError` or `NotConnected` for servers that are required. `load`:
+    """Raises `ModelNotConfigured`, and `ConfigError` or `NotConnected` for servers that are required. `load`:
     gives the model; tests give another one."""
     loading = asyncio.ensure_future(_loaded(host, options.model, load))
     transcript, source = _transcript(options)

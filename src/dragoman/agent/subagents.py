@@ -2,7 +2,7 @@
 
 The agent has a context of its own, its own tools and servers, and perhaps another model. Only its last answer
 is given back; what was said is kept in a file beside the conversation's. Several agents that are given work
-in one turn work side by side. Their calls are checked like all others, and they cannot give work to agents
+in one turn work in parallel. Their calls are checked like all others, and they cannot give work to agents
 in turn.
 """
 
@@ -24,8 +24,9 @@ from dragoman.agent.models import Load, ModelChoice
 from dragoman.agent.prompt import system_prompt
 from dragoman.agent.transcript import Record, Transcript
 from dragoman.catalog.tools import BuiltinTool
-from dragoman.errors import ConfigError, MissingPackage, ModelUnavailable
+from dragoman.errors import ConfigError, ModelUnavailable
 from dragoman.host import Host
+from dragoman.interaction import calls_of_agent
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -74,7 +75,7 @@ class Subagents:
                 description=(
                     "Gives work to an agent, which has a context and tools of its own and knows nothing of "
                     "this conversation: say everything that it needs to know. Its last answer is the "
-                    f"result. Several calls in one response run side by side. Agents:\n{described}"
+                    f"result. Several calls in one response run in parallel. Agents:\n{described}"
                 ),
                 input_schema=object_schema(
                     {
@@ -94,7 +95,7 @@ class Subagents:
         agent = self._agents[str(arguments["agent"])]
         try:
             return await self._answer(agent, str(arguments["prompt"]))
-        except (ConfigError, ModelUnavailable, MissingPackage) as error:
+        except (ConfigError, ModelUnavailable) as error:
             raise FileProblem(f"the agent {agent.name} cannot work: {error}") from None
 
     async def _answer(self, agent: AgentDefinition, prompt: str) -> str:
@@ -125,7 +126,8 @@ class Subagents:
                 )
 
             try:
-                reply = await conversation.run(prompt, on_event)
+                with calls_of_agent(agent_id):
+                    reply = await conversation.run(prompt, on_event)
             finally:
                 self.on_usage(conversation.usage)
         if reply.stopped_by == "max-turns":

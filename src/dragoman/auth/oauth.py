@@ -43,7 +43,6 @@ STORE_SECONDS: Final = 0.5
 """How often it is tried to store what could not be stored."""
 CLOSE_SECONDS: Final = 10.0
 """How long closing waits for a refresh."""
-STORE_HINT: Final = "Unlock or repair the secret store; see docs/concepts/secrets.md."
 TERMINAL_ERRORS: Final = frozenset({"invalid_grant"})
 """After which the tokens are of no use. After others, such as a wrong client secret, they may be again."""
 
@@ -222,7 +221,7 @@ class OAuthCredentials:
         try:
             data = await self.vault.read(self.entry.key)
         except StoreFailed as failed:
-            raise AuthProblem(str(failed), STORE_HINT) from None
+            raise AuthProblem(str(failed), failed.hint) from None
         self._versions = versions
         if changes == self._changes:  # otherwise what was read may be older than what was written meanwhile
             self._adopt(None if data is None else decode_account(data))
@@ -239,7 +238,7 @@ class OAuthCredentials:
             self._unsaved = account
             if self._storing is None or self._storing.done():
                 self._storing = asyncio.create_task(self._store_later())
-            raise AuthProblem(str(failed), STORE_HINT) from None
+            raise AuthProblem(str(failed), failed.hint) from None
         finally:
             self._changes += 1
             self._versions = self._stored_versions()
@@ -269,7 +268,7 @@ class OAuthCredentials:
         try:
             await self.vault.remove(self.entry.key)
         except StoreFailed as failed:
-            raise AuthProblem(str(failed)) from None
+            raise AuthProblem(str(failed), failed.hint) from None
         finally:
             self._changes += 1
             self._account = None

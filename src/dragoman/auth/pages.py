@@ -8,9 +8,12 @@ from typing import Final, Literal
 
 from aiohttp import web
 
+CONTENT_POLICY: Final = (
+    "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
+)
+"""Of pages with a form; others also have `form-action 'none'`."""
 HEADERS: Final = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; "
-    "base-uri 'none'; form-action 'none'",
+    "Content-Security-Policy": f"{CONTENT_POLICY}; form-action 'none'",
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
@@ -65,6 +68,12 @@ NOT_EXPECTED: Final = page(
     "other",
     "Nothing to do here",
     "<p>This address does not belong to a sign-in that is under way. You can close this page.</p>",
+)
+
+TOO_MANY: Final = page(
+    "other",
+    "Too many sign-ins at this moment",
+    "<p>The gateway answers many browsers now, or is about to end. Try again in a moment.</p>",
 )
 
 

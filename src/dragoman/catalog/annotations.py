@@ -25,7 +25,7 @@ class Hints(Struct, frozen=True):
 
     @property
     def is_parallel(self) -> bool:
-        """Whether calls may run side by side."""
+        """Whether calls may run in parallel."""
         return self.read_only
 
     @property

@@ -56,7 +56,7 @@ class Tool:
 
     @property
     def is_parallel(self) -> bool:
-        """Whether calls of one turn may run side by side."""
+        """Whether calls of one turn may run in parallel."""
         return self.hints.is_parallel
 
     @property
@@ -259,7 +259,7 @@ class BuiltinTool(Tool):
         that it looks at, so that rules and hooks about that server hold for it, too; `subject_argument`: and
         which names the thing of that server. `complete`: fills in arguments that the caller left out, before
         rules and hooks see the call; raises `InvalidArguments` if it cannot. `is_independent`: calls of one
-        turn may run side by side, although they do not only read."""
+        turn may run in parallel, although they do not only read."""
         if name.startswith(RESERVED):
             raise ConfigError(f"built-in tool {name!r}: names that begin with {RESERVED} are servers'")
         schema = Raw(msgspec.json.encode(input_schema))
@@ -286,7 +286,7 @@ class BuiltinTool(Tool):
 
     @property
     def is_parallel(self) -> bool:
-        """Whether calls of one turn may run side by side."""
+        """Whether calls of one turn may run in parallel."""
         return self._is_independent or super().is_parallel
 
     def touched(self, arguments: Mapping[str, Any]) -> tuple[ServerName, str]:

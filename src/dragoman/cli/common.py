@@ -96,9 +96,12 @@ def check_readable(configuration: Configuration) -> None:
 def no_servers(configuration: Configuration) -> ConfigError:
     if configuration.is_exclusive:
         return ConfigError("no servers are configured", hint=f"{EXCLUSIVE[0].upper()}{EXCLUSIVE[1:]}.")
+    context = click.get_current_context(silent=True)
+    takes_command = context is None or any(each.name == "stdio" for each in context.command.params)
+    given = " give a URL or --stdio COMMAND," if takes_command else ""
     return ConfigError(
         "no servers are configured",
-        hint="Add one with `dragoman mcp add`, give a URL or --stdio COMMAND, or try --mcp-config demo.",
+        hint=f"Add one with `dragoman mcp add`,{given} or try --mcp-config demo.",
     )
 
 
@@ -125,13 +128,14 @@ def run_with_host(
     work: Callable[[Host], Awaitable[T]],
     *,
     shows_reports: bool = True,
+    at_end: Callable[[], Awaitable[object]] | None = None,
     **options: Unpack[HostOptions],
 ) -> T:
     """Runs one command's work in an open host. SIGTERM and SIGHUP close the host before the end.
 
     `options`: those of `Host`. Without an `interaction` the command makes no calls; the permission mode is
     `default` unless another one is given. `shows_reports`: what hooks have to say, and what could not be
-    written down (audit log, rules), is written to stderr.
+    written down (audit log, rules), is written to stderr. `at_end`: closes what the host uses, after it.
     """
     import asyncio
 
@@ -162,6 +166,8 @@ def run_with_host(
         finally:
             if reporting is not None:
                 await asyncio.wait([reporting])  # the last reports come while the host is closed
+            if at_end is not None:
+                await at_end()
 
     try:
         return asyncio.run(main())

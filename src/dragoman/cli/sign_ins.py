@@ -53,13 +53,13 @@ def gateway_accounts(settings_file: Path | None, server: str) -> SharedAccounts 
     if settings_file is None:
         return None
     from dragoman.gateway.callers import accounts_in
-    from dragoman.gateway.settings import read_settings
+    from dragoman.gateway.settings_file import read_settings
     from dragoman.gateway.store.redis import RedisStore
 
     settings = read_settings(settings_file)
     if server in settings.caller_sign_in:
         raise ConfigError(
-            f"each caller of the gateway signs in to {server!r} by itself (callerSignIn)",
+            f"each caller of the gateway signs in to {server!r} with an account of its own (callerSignIn)",
             hint="The tool by which a caller does is named authenticate; see docs/guides/gateway.md.",
         )
     if settings.store is None:

@@ -195,9 +195,8 @@ def show(question: PermissionQuestion) -> None:
     """Who wants what, with which arguments, and why it is asked."""
     who = one_line(question.server, 80) or "a built-in tool"
     name = click.style(one_line(question.tool, 100), bold=True)
-    click.echo(
-        f"\n{click.style('?', fg='yellow', bold=True)} {click.style(who, bold=True)}: {name}", err=True
-    )
+    mark = click.style("?", fg="yellow", bold=True)
+    click.echo(f"\n{mark} {click.style(who, bold=True)}: {name}{_made_by(question)}", err=True)
     about = " · ".join(filter(None, (title := _title(question), *_about(question))))
     if cells(click.unstyle(about)) > columns() - 3:
         about = "\n  ".join(filter(None, (indented(title, 2), *_about(question))))
@@ -210,6 +209,10 @@ def show(question: PermissionQuestion) -> None:
         click.secho("  ! It was allowed before, and has changed since.", fg="red", err=True)
     if question.reason:
         click.secho(f"  {indented(one_line(question.reason, 300), 2)}", dim=True, err=True)
+
+
+def _made_by(question: PermissionQuestion) -> str:
+    return f", called by the agent {one_line(question.agent, 80)}" if question.agent else ""
 
 
 def _title(question: PermissionQuestion) -> str:

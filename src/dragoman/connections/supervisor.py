@@ -57,7 +57,7 @@ class Supervisor:
 
 
 async def close_all(connections: Iterable[Connection]) -> None:
-    """Closes connections side by side; only some begin in one turn of the loop, however many there are."""
+    """Closes connections in parallel; only some begin in one turn of the loop, however many there are."""
     # Cancelling the caller must not leave some of them open.
     await asyncio.shield(asyncio.create_task(_close_each(list(connections))))
 

@@ -17,6 +17,10 @@ from dragoman.addresses import parse_address
 from dragoman.gateway.settings import EVERYTHING, CallerEntry, Rights
 from dragoman.interaction import LOCAL_CALLER, Caller
 
+WRONG_PATH: Final = (
+    "this caller may not use this path, and another sign-in does not change that; "
+    "use the path of a view: /mcp/NAME"
+)
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
@@ -48,7 +52,7 @@ class KnownCaller(Struct, frozen=True):
         may not use the path."""
         held = tuple(each for each in self.selections if each.hold_at(view))
         if self.selections and not held:
-            raise RequestRefused(403, "the caller may only use the paths of its views")
+            raise RequestRefused(403, WRONG_PATH)
         return self if held == self.selections else structs.replace(self, selections=held)
 
 

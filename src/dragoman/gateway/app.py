@@ -12,7 +12,7 @@ import contextlib
 import logging
 import os
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from functools import partial
 from time import monotonic
 from typing import Any, Final
@@ -31,7 +31,7 @@ from dragoman.gateway.access import Addresses, Identify, KnownCaller, RequestRef
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.http import StreamableHttp, read_message
 from dragoman.gateway.sessions import Sessions
-from dragoman.gateway.sign_in_pages import NOT_EXPECTED, PAGE, RETURN, TOKEN, PageRequest
+from dragoman.gateway.sign_in_pages import NOT_EXPECTED, PAGE, RETURN, TOKEN, PageAnswer, PageRequest
 from dragoman.gateway.sse import HttpWithSse
 from dragoman.gateway.streams import DISCONNECTED, disconnect
 from dragoman.gateway.websocket import WebSockets
@@ -41,6 +41,9 @@ BODY_LIMIT_BYTES: Final = 16 * 1024 * 1024
 CLEANING_SECONDS: Final = 60.0
 REQUEST_LIMIT: Final = 2000
 """Requests and streams of one caller that are open at the same time."""
+PAGES_LIMIT: Final = 200
+"""Pages for browsers, all together, that are open at the same time."""
+BROWSERS: Final = Caller("browsers that sign in")
 FORM_LIMIT_BYTES: Final = 4096
 """Of the form of a page."""
 DRAIN_SECONDS: Final = 10.0
@@ -215,10 +218,14 @@ class _HttpServer:
     async def clean(self) -> None:
         while True:
             await asyncio.sleep(CLEANING_SECONDS)
-            await self.sessions.end_idle()
-            if self._gateway.callers is not None:
-                self._gateway.callers.close_idle()
-            await self._check_streams()
+            try:
+                await self.sessions.end_idle()
+                if self._gateway.callers is not None:
+                    self._gateway.callers.close_idle()
+                await self._check_streams()
+            except Exception as error:  # border: the next round is not affected
+                kind = type(error).__name__
+                self._gateway.report(f"sessions that are not used were not ended: unexpected error {kind}")
 
     async def _check_streams(self) -> None:
         """Disconnects the streams of callers whose token is not valid any more, or gives other rights now.
@@ -245,7 +252,8 @@ class _HttpServer:
                     raise RequestRefused(405, "the method is not allowed", {"Allow": ", ".join(methods)})
                 try:
                     self._requests[id(request)] = (request, caller, view)
-                    return await self._counted(answer, request, caller)
+                    with self._counted(caller.caller, REQUEST_LIMIT):
+                        return await answer(request, caller)
                 finally:
                     del self._requests[id(request)]
                     if DISCONNECTED in request:
@@ -260,17 +268,16 @@ class _HttpServer:
 
         return handle
 
-    async def _counted(
-        self, answer: Answer, request: web.BaseRequest, known: KnownCaller
-    ) -> web.StreamResponse:
-        caller = known.caller
+    @contextlib.contextmanager
+    def _counted(self, caller: Caller, limit: int) -> Generator[None]:
+        """A request is open for as long as the block lasts; `RequestRefused` if there are too many."""
         if self._is_draining:
             raise RequestRefused(503, "the gateway is about to end", {"Retry-After": "1"})
-        if self._open[caller] >= REQUEST_LIMIT:
+        if self._open[caller] >= limit:
             raise RequestRefused(429, "too many requests are open", {"Retry-After": "1"})
         self._open[caller] += 1
         try:
-            return await answer(request, known)
+            yield
         finally:
             self._open[caller] -= 1
             if not self._open[caller]:
@@ -286,11 +293,13 @@ class _HttpServer:
         try:
             origins = request.headers.getall("Origin", []) if request.method == "POST" else []
             self.addresses.check(request.headers.getall("Host", []), origins)
-            asked = await _page_request(request)
-            answer = await self._gateway.callers.pages.answer(asked)
+            with self._counted(BROWSERS, PAGES_LIMIT):
+                asked = await _page_request(request)
+                answer = await self._gateway.callers.pages.answer(asked)
         except RequestRefused as refused:
             self._gateway.metrics.refused[refused.status] += 1
-            answer = NOT_EXPECTED
+            is_later = "Retry-After" in refused.headers
+            answer = PageAnswer(refused.status, pages.TOO_MANY, refused.headers) if is_later else NOT_EXPECTED
         return pages.response(answer.body, answer.status, answer.headers)
 
     async def _metrics(self, request: web.BaseRequest, caller: KnownCaller) -> web.StreamResponse:

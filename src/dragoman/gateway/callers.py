@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from dragoman.catalog.naming import prefix
 from dragoman.catalog.tools import ServerTool
+from dragoman.cleaning import one_line
 from dragoman.config.load import Configuration
 from dragoman.connections.factory import AccountOptions, check_takes_accounts
 from dragoman.errors import ConfigError
@@ -36,6 +37,7 @@ from dragoman.gateway.sign_in_pages import CallerReturn, SignInPages
 from dragoman.gateway.store.accounts import SharedAccounts
 from dragoman.gateway.store.base import GatewayStore
 from dragoman.gateway.store.redis import RedisStore
+from dragoman.gateway.view_cache import ViewCache
 from dragoman.host import Host
 from dragoman.interaction import Caller
 from dragoman.names import ServerName
@@ -44,7 +46,6 @@ from dragoman.sign_ins import SignInTool
 if TYPE_CHECKING:
     from dragoman.gateway.access import KnownCaller
     from dragoman.gateway.replicas import Replicas
-    from dragoman.gateway.tool_search import FoundTools
 
 REPORTED: Final = (
     ConfigurationChanged,
@@ -61,7 +62,7 @@ IDLE_SECONDS: Final = 900.0
 """The host of a caller that makes no request for so long is closed."""
 HOSTS_LIMIT: Final = 500
 """Hosts of callers that are open; one more closes the one that was not used for the longest time."""
-NO_PLACE: Final = "too many callers use servers with accounts of their own"
+HOSTS_LIMIT_REACHED: Final = "too many callers use servers with accounts of their own"
 FIRST_LIST_SECONDS: Final = 1.0
 """How long the first list of a caller waits for its servers; later changes are notified."""
 CALL_SECONDS: Final = 30.0
@@ -115,24 +116,13 @@ class CallerServers:
         self.caller = caller
         self.host = host
         self.events: AsyncIterator[Event] = host.events(*REPORTED)
-        self.names: dict[str, dict[str, str]] = {}
-        """By view, and by the name that clients use: the qualified name of a tool; see `Gateway`."""
-        self.instructions: dict[tuple[object, str], str | None] = {}
-        """Instructions of servers, by the caller's rights and by view."""
-        self.found: dict[tuple[object, str], FoundTools] = {}
-        """Searchable tools, by the caller's rights and by view."""
-        self.names_version = -1
+        self.cache = ViewCache()
         self.last_used = monotonic()
         self.use_count = 0
         self.tasks: list[asyncio.Task[None]] = []
         self._offers: dict[str, SignInOffer] = {}
         self._settled = asyncio.Event()
         self._opened_at = asyncio.get_running_loop().time()
-
-    def lists_changed(self) -> None:
-        self.names.clear()
-        self.instructions.clear()
-        self.found.clear()
 
     async def open(self) -> None:
         await self.host.__aenter__()
@@ -202,6 +192,8 @@ class CallerHosts:
         self._closing: set[asyncio.Task[None]] = set()
         self.on_open: Callable[[CallerServers], asyncio.Task[None]] | None = None
         """Called before the servers are connected; the task ends before they are closed."""
+        self.report: Callable[[str], None] = _ignore
+        """Called with what the operator of the gateway should know."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -230,7 +222,7 @@ class CallerHosts:
             yield own
 
     def missing(self, known: KnownCaller) -> list[str]:
-        """The servers of a caller for which there is no place now."""
+        """The servers of a caller whose host cannot be opened now: the limit of hosts is reached."""
         return [] if known.caller in self._open else self._servers_of(known)
 
     def _servers_of(self, known: KnownCaller) -> list[str]:
@@ -283,9 +275,16 @@ class CallerHosts:
 
     def _close_soon(self, own: CallerServers) -> None:
         self._open.pop(own.caller, None)
-        task = asyncio.create_task(own.close())
+        task = asyncio.create_task(self._closed(own))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
+
+    async def _closed(self, own: CallerServers) -> None:
+        try:
+            await own.close()
+        except Exception as error:  # border: the servers of one caller concern no other
+            caller, kind = one_line(own.caller.id, 200), type(error).__name__
+            self.report(f"the servers of {caller} could not be closed: unexpected error {kind}")
 
     def close_idle(self) -> None:
         limit = monotonic() - IDLE_SECONDS
@@ -297,6 +296,9 @@ class CallerHosts:
         for own in list(self._open.values()):
             self._close_soon(own)
         await asyncio.gather(*self._closing, return_exceptions=True)
+
+
+def _ignore(text: str) -> None: ...
 
 
 def _advice(server: str) -> str:

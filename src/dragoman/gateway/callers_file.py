@@ -14,7 +14,8 @@ from msgspec import structs
 
 from dragoman.errors import ConfigError
 from dragoman.gateway.access import Identify, KnownCaller
-from dragoman.gateway.settings import GatewaySettings, read_settings
+from dragoman.gateway.settings import GatewaySettings
+from dragoman.gateway.settings_file import read_settings
 
 CHECK_SECONDS: Final = 1.0
 """The shortest time between two checks of the file; requests cause them."""
@@ -55,8 +56,6 @@ class CallersFile:
             return
         self._version = version
         try:
-            if version is not None and not self._path.is_file():  # a pipe or a device may have no end
-                raise ConfigError(f"{self._path} cannot be read: it is not a regular file")
             settings = read_settings(self._path)
         except ConfigError as error:
             self._report(f"{error}; the callers before the change stay in effect")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Generator, Mapping
 from functools import partial
 from time import monotonic
 from typing import Any, Final, get_args
@@ -26,7 +26,14 @@ from dragoman.events import (
     ToolsChanged,
 )
 from dragoman.gateway.access import KnownCaller
-from dragoman.gateway.callers import HOSTS_LIMIT, NO_PLACE, REPORTED, CallerHosts, CallerServers, offers
+from dragoman.gateway.callers import (
+    HOSTS_LIMIT,
+    HOSTS_LIMIT_REACHED,
+    REPORTED,
+    CallerHosts,
+    CallerServers,
+    offers,
+)
 from dragoman.gateway.exposed import PREFIX, exposed
 from dragoman.gateway.handlers import ClientHandlers
 from dragoman.gateway.metrics import Metrics
@@ -40,6 +47,7 @@ from dragoman.gateway.store.base import GatewayStore
 from dragoman.gateway.store.redis import RedisStore
 from dragoman.gateway.store.sqlite import SqliteStore
 from dragoman.gateway.tool_search import FoundTools
+from dragoman.gateway.view_cache import ViewCache
 from dragoman.host import Host
 from dragoman.interaction import Caller
 from dragoman.version import VERSION
@@ -101,23 +109,17 @@ class Gateway:
         self.callers = callers
         if callers is not None:
             callers.on_open = self._own_opened
+            callers.report = lambda problem: self.report(problem)
             if self.replicas is not None:
                 callers.share_with(self.replicas)
         self._reported_until = 0.0
-        """Until when it is not reported again that there is no place for a caller's servers."""
+        """Until when a refused host of a caller is not reported again."""
         self._connections: dict[ClientConnection, KnownCaller] = {}
         self._running: dict[tuple[Host, str], list[RunningRequest]] = {}
         """By server, the requests of clients that it is answering."""
-        self._names: dict[str, dict[str, str]] = {}
-        """By view, and by the name that clients use: the qualified name of a tool."""
-        self._instructions: dict[tuple[object, str], str | None] = {}
-        """By the rights of a caller, and by view."""
-        self._found: dict[tuple[object, str], FoundTools] = {}
-        """The same, for searching."""
+        self._cache = ViewCache()
         self._is_current = False
-        """Whether names and instructions are those of now."""
-        self._version = 0
-        """How often they were dropped."""
+        """Whether it is that of now."""
 
     def view(self, name: str) -> View:
         return self.views[name]
@@ -143,13 +145,13 @@ class Gateway:
         # A name that the view gives is never another tool's.
         kept = {n: tool for n, tool in offered.items() if n not in chosen.rename and n not in renamed}
         found = {**renamed, **kept}
-        self._names_for(own)[view] = {name: tool.name for name, tool in found.items()}
+        self._cache_for(own).names[view] = {name: tool.name for name, tool in found.items()}
         return found
 
     def tool(self, name: str, view: str = "", own: CallerServers | None = None) -> ServerTool | None:
         """The tool that clients of the view call so; None if `tools` does not have it."""
         self._update()
-        names = self._names_for(own)
+        names = self._cache_for(own).names
         if view not in names:
             self.tools(view, own)
         qualified = names[view].get(name)
@@ -166,28 +168,25 @@ class Gateway:
             tool = self.tool(name, view, own)
         return tool
 
-    def _names_for(self, own: CallerServers | None) -> dict[str, dict[str, str]]:
+    def _cache_for(self, own: CallerServers | None) -> ViewCache:
         if own is None:
-            return self._names
-        if own.names_version != self._version:
-            own.names_version = self._version
-            own.lists_changed()
-        return own.names
+            return self._cache
+        if own.cache.version != self._cache.version:
+            own.cache.version = self._cache.version
+            own.cache.clear()
+        return own.cache
 
     def _update(self) -> None:
         if not self._is_current:
             self._is_current = True
-            self._version += 1
-            self._names.clear()
-            self._instructions.clear()
-            self._found.clear()
+            self._cache.version += 1
+            self._cache.clear()
 
     def instructions(self, handlers: ClientHandlers) -> str | None:
         """Those of the servers of which the client may use something."""
         self._update()
         own, key = handlers.own, (handlers.rights, handlers.view)
-        self._names_for(own)
-        known = self._instructions if own is None else own.instructions
+        known = self._cache_for(own).instructions
         if key not in known:
             tools = self.tools(handlers.view, own).values()
             servers = {tool.server for tool in tools if handlers.may_call(tool)}
@@ -203,7 +202,7 @@ class Gateway:
     def found_tools(self, handlers: ClientHandlers, tools: Mapping[str, ServerTool]) -> FoundTools:
         """These tools, which are all that the client may use, for searching."""
         own, key, view = handlers.own, (handlers.rights, handlers.view), handlers.view
-        known = self._found if own is None else own.found
+        known = self._cache_for(own).found
         found = known.get(key)
         if found is None or not found.are_of(tools):
             fixed = partial(self.fixed_arguments, view=view)
@@ -319,29 +318,35 @@ class Gateway:
                     for kind in kinds:
                         connection.list_changed(kind)
 
-        async for event in events:
-            if isinstance(event, ServerLost):
-                self.metrics.lost[event.server] += 1
-            if isinstance(event, ResourceUpdated | ResourcesChanged) and self.replicas is not None:
-                self.replicas.resources_reported(host, event.server)
-            if isinstance(event, ServerLogged):
-                self._logged(host, event)
-            kinds = _KINDS.get(type(event), ())
-            if isinstance(event, ConfigurationChanged):
-                kinds = get_args(ListKind) if event.rules_changed else ()
-                for problem in event.problems if own is None else ():  # those of the shared host are the same
-                    self.report(problem)
-            if kinds:
-                if own is None:
-                    self._is_current = False
-                    self._tell_replicas(event)
-                else:
-                    own.lists_changed()
-                if not changed:
+        try:
+            async for event in events:
+                kinds = self._noted(host, event, own)
+                if kinds and not changed:
                     timer = loop.call_later(PAUSE_SECONDS, report)
                 changed.update(kinds)
-        if timer is not None:
-            timer.cancel()
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _noted(self, host: Host, event: Event, own: CallerServers | None) -> Collection[ListKind]:
+        """Passes on an event of a host; the lists that may be others after it."""
+        if isinstance(event, ServerLost):
+            self.metrics.lost[event.server] += 1
+        if isinstance(event, ResourceUpdated | ResourcesChanged) and self.replicas is not None:
+            self.replicas.resources_reported(host, event.server)
+        if isinstance(event, ServerLogged):
+            self._logged(host, event)
+        kinds = _KINDS.get(type(event), ())
+        if isinstance(event, ConfigurationChanged):
+            kinds = get_args(ListKind) if event.rules_changed else ()
+            for problem in event.problems if own is None else ():  # those of the shared host are the same
+                self.report(problem)
+        if kinds and own is None:
+            self._is_current = False
+            self._tell_replicas(event)
+        elif kinds and own is not None:
+            own.cache.clear()
+        return kinds
 
     def _tell_replicas(self, event: Event) -> None:
         if self.replicas is None or not isinstance(event, ServerEvent):
@@ -363,13 +368,15 @@ class Gateway:
         self.metrics.disconnected[reason] += 1
         self.report(f"a client of {one_line(caller.id, 200)} was disconnected: {reason}")
 
-    def has_no_place(self, caller: Caller, servers: list[str]) -> None:
+    def caller_host_refused(self, caller: Caller, servers: list[str]) -> None:
         """A request is answered without the caller's own servers. It is reported once a minute."""
-        self.metrics.without_place += 1
+        self.metrics.caller_hosts_refused += 1
         if monotonic() >= self._reported_until:
             self._reported_until = monotonic() + REPORT_SECONDS
             names = ", ".join(servers)
-            self.report(f"{one_line(caller.id, 200)} is served without {names}: {NO_PLACE} ({HOSTS_LIMIT})")
+            self.report(
+                f"{one_line(caller.id, 200)} is served without {names}: {HOSTS_LIMIT_REACHED} ({HOSTS_LIMIT})"
+            )
 
     async def close(self) -> None:
         """Ends subscriptions with their results, and calls that wait for answers."""

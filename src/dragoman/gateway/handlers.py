@@ -31,10 +31,10 @@ from dragoman.errors import (
     UnknownTool,
 )
 from dragoman.gateway.access import KnownCaller
-from dragoman.gateway.callers import NO_PLACE, CallerHosts, CallerServers, SignInOffer, offers
+from dragoman.gateway.callers import HOSTS_LIMIT_REACHED, CallerHosts, CallerServers, SignInOffer, offers
 from dragoman.gateway.exposed import exposed, exposed_uris, server_in
+from dragoman.gateway.host_choice import HostChoice
 from dragoman.gateway.questions import PAGE_SECONDS, RunningRequest
-from dragoman.gateway.reach import Reach
 from dragoman.gateway.results import (
     block_value,
     completion_result,
@@ -128,9 +128,9 @@ class ClientHandlers:
         return None if self._gateway.callers is None else self._gateway.callers.find(self._caller)
 
     @property
-    def _reach(self) -> Reach:
+    def _host_choice(self) -> HostChoice:
         own = self.own
-        return Reach(self._gateway.host, None if own is None else own.host, self._caller)
+        return HostChoice(self._gateway.host, None if own is None else own.host, self._caller)
 
     def table(self) -> Mapping[str, Handler]:
         handlers = self._handlers()
@@ -142,7 +142,7 @@ class ClientHandlers:
         async def handle(request: ClientRequest) -> Result:
             async with callers.serving(self._known) as own:
                 if own is None and (missing := callers.missing(self._known)):
-                    self._gateway.has_no_place(self._caller, missing)
+                    self._gateway.caller_host_refused(self._caller, missing)
                 if own is not None and request.method.endswith("/list"):
                     await own.first_settled()
                 return await handler(request)
@@ -224,7 +224,7 @@ class ClientHandlers:
         missing = [] if callers is None else callers.missing(self._known)
         if not missing:
             return RequestError(INVALID_PARAMS, text)
-        why = f"the tools of {', '.join(missing)} cannot be used now: {NO_PLACE}"
+        why = f"the tools of {', '.join(missing)} cannot be used now: {HOSTS_LIMIT_REACHED}"
         data = {"code": "too-many-callers", "retryAfter": RETRY_SECONDS}
         return RequestError(INTERNAL_ERROR, f"{text}; {why}. Try again in a minute.", data)
 
@@ -233,12 +233,12 @@ class ClientHandlers:
             await self._count(self._known.calls_per_minute)
         connecting = [view.name for view in self._usable_servers() if is_connecting(view)]
         if connecting:
-            await self._reach.ready(WAIT_SECONDS, connecting)
+            await self._host_choice.ready(WAIT_SECONDS, connecting)
         found = self._gateway.found_tools(self, self._usable_tools())
         return text_result(await found.search(question, self._usable_servers()))
 
     def _usable_servers(self) -> list[ServerStatus]:
-        return [view for view in self._reach.servers() if self.may_use(view.name)]
+        return [view for view in self._host_choice.servers() if self.may_use(view.name)]
 
     async def _make_call(
         self, asked: _Call, tool: ServerTool, running: RunningRequest, call_id: str
@@ -268,7 +268,7 @@ class ClientHandlers:
 
         ended, began = "cancelled", monotonic()
         try:
-            outcome = await self._reach.host_of(tool.server).call(
+            outcome = await self._host_choice.host_of(tool.server).call(
                 tool.name,
                 {**asked.arguments, **self._gateway.fixed_arguments(tool, self.view)},
                 forward=True,
@@ -312,10 +312,10 @@ class ClientHandlers:
         return {"resourceTemplates": [listed_resource(each, uriTemplate=uri) for uri, each in found.items()]}
 
     async def _listed_resources(self) -> list[Resource]:
-        return [each for each in await self._reach.resources() if self.may_use(each.server)]
+        return [each for each in await self._host_choice.resources() if self.may_use(each.server)]
 
     async def _listed_templates(self) -> list[ResourceTemplate]:
-        return [each for each in await self._reach.templates() if self.may_use(each.server)]
+        return [each for each in await self._host_choice.templates() if self.may_use(each.server)]
 
     async def _read(self, request: ClientRequest) -> Result:
         uri = request.decode(_Read).uri
@@ -323,7 +323,7 @@ class ClientHandlers:
 
         async def make(running: RunningRequest, call_id: str) -> Result:
             with _as_protocol_errors():
-                found = await self._reach.resources_of(server).read(server, own, call_id=call_id)
+                found = await self._host_choice.resources_of(server).read(server, own, call_id=call_id)
             return {"contents": [without_nulls(part) for part in found.contents]}
 
         return await self._run(request, server, make)
@@ -367,7 +367,7 @@ class ClientHandlers:
         servers = self.own
         try:
             with contextlib.nullcontext() if servers is None else servers.used():
-                async with self._reach.resources_of(server).subscribed(server, own) as updates:
+                async with self._host_choice.resources_of(server).subscribed(server, own) as updates:
                     started.set_result(None)
                     async for update in updates:
                         is_below = update.uri.startswith(own)
@@ -383,7 +383,7 @@ class ClientHandlers:
     # Prompts and completion.
 
     async def _exposed_prompts(self) -> Mapping[str, Prompt]:
-        found = [each for each in await self._reach.prompts() if self.may_use(each.server)]
+        found = [each for each in await self._host_choice.prompts() if self.may_use(each.server)]
         return exposed(found, plain=self._gateway.plain_names)
 
     async def _list_prompts(self, request: ClientRequest) -> Result:
@@ -398,7 +398,7 @@ class ClientHandlers:
 
         async def make(running: RunningRequest, call_id: str) -> Result:
             with _as_protocol_errors():
-                prompts = self._reach.prompts_of(prompt.server)
+                prompts = self._host_choice.prompts_of(prompt.server)
                 found = await prompts.get(prompt.name, asked.arguments, call_id=call_id)
             messages = [{"role": each.role, "content": block_value(each.content)} for each in found.messages]
             return {"messages": messages, **({"description": found.description} if found.description else {})}
@@ -413,7 +413,7 @@ class ClientHandlers:
                 prompt = (await self._exposed_prompts()).get(asked.ref.name)
                 if prompt is None:
                     raise _unknown_prompt(asked.ref.name)
-                prompts = self._reach.prompts_of(prompt.server)
+                prompts = self._host_choice.prompts_of(prompt.server)
                 return completion_result(
                     await prompts.complete(prompt.name, argument.name, argument.value, given=given)
                 )
@@ -422,7 +422,7 @@ class ClientHandlers:
             if template is None:
                 raise ResourceNotFound(asked.ref.uri[:1000])
             return completion_result(
-                await self._reach.resources_of(template.server).complete(
+                await self._host_choice.resources_of(template.server).complete(
                     template.server, template.uri_template, argument.name, argument.value, given=given
                 )
             )
@@ -447,7 +447,7 @@ class ClientHandlers:
         call_id, running = new_call_id(), RunningRequest(request, self._caller)
 
         async def work() -> Result:  # goes on after `input_required`, as the server's work does
-            host, own = self._reach.host_of(server), self.own
+            host, own = self._host_choice.host_of(server), self.own
             with (
                 contextlib.nullcontext() if own is None else own.used(),
                 self._gateway.running(host, server, running),

@@ -262,7 +262,7 @@ class StreamableHttp:
         assert connection is not None
         outbox = Outbox()
         if isinstance(posted.id, str | int):
-            outbox.on_lost = partial(connection.cancel, posted.id)
+            outbox.on_overflow = partial(connection.cancel, posted.id)
         connection.receive(posted.message, session.put_into(outbox), outbox.end, posted.single)
         stream = session.add_stream(outbox) if _is_resumable(connection) else ""
         response = await self._answered(request, outbox, headers=headers, stream=stream)

@@ -31,7 +31,7 @@ class Metrics:
         """Requests that were refused before they were read, by status."""
         self.disconnected: Counter[str] = Counter()
         """Clients that the gateway has disconnected, by reason."""
-        self.without_place = 0
+        self.caller_hosts_refused = 0
         """Requests of callers whose own servers could not be opened, because too many are in use."""
         self.limited = 0
         """Calls of callers that made too many."""
@@ -75,8 +75,8 @@ class Metrics:
             yield f'dragoman_clients_disconnected_total{{reason="{_label(reason)}"}} {count}'
         yield "# TYPE dragoman_calls_limited_total counter"
         yield f"dragoman_calls_limited_total {self.limited}"
-        yield "# TYPE dragoman_requests_without_place_total counter"
-        yield f"dragoman_requests_without_place_total {self.without_place}"
+        yield "# TYPE dragoman_caller_hosts_refused_total counter"
+        yield f"dragoman_caller_hosts_refused_total {self.caller_hosts_refused}"
 
 
 def _cache_lines(caches: Mapping[str, CacheCounts]) -> Iterable[str]:

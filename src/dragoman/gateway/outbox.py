@@ -1,8 +1,8 @@
 """Messages that wait for a client to read them, bounded in bytes.
 
 A reply, or a request to the client, is never left out. While much waits, progress and log messages are left
-out, and a notification that waits already is not added again. If more than the limit waits, the outbox is
-lost: the client is disconnected, and its call is cancelled.
+out, and a notification that waits already is not added again. If more than the limit waits, the outbox
+overflows: the client is disconnected, and its call is cancelled.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class Outbox:
         self._waiter: asyncio.Future[None] | None = None
         self._is_late = False
         self.is_ended = False
-        self.is_lost = False
+        self.has_overflowed = False
         self.read_count = 0
         """How many were read, those that were dropped included."""
         self.reader: asyncio.Task[object] | None = None
         """The response that is given the messages."""
-        self.on_lost: Callable[[], None] = _ignore
+        self.on_overflow: Callable[[], None] = _ignore
         """Ends what the messages are about."""
         self.disconnect: Callable[[], None] = _ignore
         """Disconnects the client that is given the messages."""
@@ -66,13 +66,13 @@ class Outbox:
         return self._count - self.read_count
 
     def put(self, message: bytes) -> None:
-        if self.is_lost or self._is_left_out(message):
+        if self.has_overflowed or self._is_left_out(message):
             return
         waiting = self._count - self.read_count
         if waiting == self._oldest_dropped_over:
             self._drop_oldest()
         elif self._waiting_bytes >= WAITING_BYTES or waiting >= WAITING_LIMIT:
-            self.lose()
+            self.overflow()
             return
         self._messages.append(message)
         self._waiting_bytes += len(message)
@@ -94,14 +94,14 @@ class Outbox:
         self.read_count += 1
         self._forget_read(-1)
 
-    def lose(self) -> None:
+    def overflow(self) -> None:
         """Drops all messages: there is no more room for them, and the client cannot go on without them."""
-        self.is_lost = self.is_ended = True
+        self.has_overflowed = self.is_ended = True
         self._messages.clear()
         self._waiting_bytes = self._read_bytes = 0
         self._wake()
         self.disconnect()
-        self.on_lost()
+        self.on_overflow()
 
     def end(self) -> None:
         """Nothing more will be put."""
@@ -109,9 +109,9 @@ class Outbox:
         self._wake()
 
     async def get(self) -> bytes | None:
-        """The next message; None at the end, and an empty one after `set_late`. Raises `NotReading` if
-        messages were lost."""
-        while self.read_count >= self._count and not self.is_lost:
+        """The next message; None at the end, and an empty one after `set_late`. Raises `NotReading` after an
+        overflow."""
+        while self.read_count >= self._count and not self.has_overflowed:
             if self.is_ended:
                 return None
             if self._is_late:
@@ -119,7 +119,7 @@ class Outbox:
                 return b""
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
-        if self.is_lost:
+        if self.has_overflowed:
             raise NotReading
         self._is_late = False
         message = self._messages[self.read_count - self._count + len(self._messages)]
@@ -149,7 +149,7 @@ class Outbox:
 
     def rewind(self, number: int) -> bool:
         """Has what follows the message with this number read again; False if that is not kept any more."""
-        if self.is_lost or number < self._count - len(self._messages):
+        if self.has_overflowed or number < self._count - len(self._messages):
             return False
         if number < self.read_count:
             again = sum(map(len, islice(reversed(self._messages), self._count - number)))

@@ -163,7 +163,10 @@ class Replicas:
         """Those that were read since their server was connected."""
         self._unsaved: dict[GrantKey, str | None] = {}
         """Grants, and revoked ones, that are not in the store yet."""
-        self._exchanging = asyncio.Lock()
+        self._exchanging: asyncio.Task[None] | None = None
+        self._is_exchange_due = False
+        self._is_read_due = False
+        """Whether the grants of the store are to be read as well."""
         gateway.host.grants().on_change = self._granted
 
     @property
@@ -179,7 +182,7 @@ class Replicas:
                         self.on_session(None)
                         self.on_account(None)
                         self._forget_reads(None)
-                        self._start("grants", self._exchange_grants())
+                        self._exchange_soon(reads=True)
                         continue
                     with contextlib.suppress(msgspec.MsgspecError):  # of another version
                         found = _decoder.decode(message)
@@ -197,7 +200,7 @@ class Replicas:
                 self._echoes[server, kind] = monotonic() + ECHO_SECONDS
                 self._gateway.host.read_list_again(server, kind)
             case GrantsChanged():
-                self._start("grants", self._exchange_grants())
+                self._exchange_soon(reads=True)
             case SessionChanged(session=session):
                 self.on_session(session)
             case AccountChanged(key=key):
@@ -219,13 +222,12 @@ class Replicas:
             case Present():
                 pass
 
-    def _start(self, key: object, work: Coroutine[Any, Any, None]) -> None:
+    def _start(self, key: object, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
-        self._tasks[key if key not in self._tasks else task] = task
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks = {key: each for key, each in self._tasks.items() if each is not task}
+        own = key if key not in self._tasks else task
+        self._tasks[own] = task
+        task.add_done_callback(lambda _: self._tasks.pop(own, None))
+        return task
 
     async def send(self, content: Content, replica: str = "") -> int:
         """How many replicas get it: with a name, 0 if that one is gone."""
@@ -271,13 +273,24 @@ class Replicas:
 
     def _granted(self, key: GrantKey, digest: str | None) -> None:
         self._unsaved[key] = digest
-        self._start("grants", self._save_grants())
+        self._exchange_soon()
+
+    def _exchange_soon(self, *, reads: bool = False) -> None:
+        """One task does what is due, also what comes to be due while it waits for the store."""
+        self._is_exchange_due = True
+        self._is_read_due |= reads
+        if self._exchanging is None or self._exchanging.done():
+            self._exchanging = self._start(object(), self._exchange_grants())
+
+    async def _exchange_grants(self) -> None:
+        while self._is_exchange_due:
+            self._is_exchange_due = False
+            await self._save_grants()
+            if self._is_read_due:
+                self._is_read_due = False
+                await self._read_grants()
 
     async def _save_grants(self) -> None:
-        async with self._exchanging:
-            await self._save_all_grants()
-
-    async def _save_all_grants(self) -> None:
         if not self._unsaved:
             return
         with contextlib.suppress(StoreUnavailable):
@@ -289,13 +302,11 @@ class Replicas:
                     self._unsaved.pop(key, None)
             await self.send(GrantsChanged())
 
-    async def _exchange_grants(self) -> None:
-        async with self._exchanging:
-            await self._save_all_grants()
-            with contextlib.suppress(StoreUnavailable):
-                found = [_grant_decoder.decode(each) for each in await self._store.grants()]
-                if not self._unsaved:  # what a person has said meanwhile counts
-                    self._gateway.host.grants().replace_all(dict(found))
+    async def _read_grants(self) -> None:
+        with contextlib.suppress(StoreUnavailable):
+            found = [_grant_decoder.decode(each) for each in await self._store.grants()]
+            if not self._unsaved:  # what a person has said meanwhile counts
+                self._gateway.host.grants().replace_all(dict(found))
 
     # Requests that another replica answers.
 

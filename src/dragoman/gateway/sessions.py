@@ -101,7 +101,7 @@ class LegacySession:
             outbox.put(message)
             lost = [name for name, each in self._streams.items() if each.reader is None]
             while sum(self._streams[name].held_bytes for name in lost) > WAITING_BYTES and len(lost) > 1:
-                self._streams.pop(lost.pop(0)).lose()
+                self._streams.pop(lost.pop(0)).overflow()
 
         return put
 

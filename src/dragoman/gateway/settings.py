@@ -17,26 +17,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.errors import ConfigError
-from dragoman.private_files import is_open_to
-from dragoman.urls import is_loopback, parse_url
 from dragoman.wildcards import fits
 
-TOKEN_CHARACTERS: Final = 16
-"""A shorter token can be guessed."""
-KEY_CHARACTERS: Final = 32
-"""Of the key of a store."""
-LEAST_RESULT_TOKENS: Final = 1000
-"""A smaller limit of results would leave little but the words about it."""
 SEARCH_NAMES: Final = frozenset({"tool_search", "call_tool"})
 """The tools of a view with `toolSearch`. No other tool has one of these names there."""
 
@@ -131,7 +119,7 @@ class GatewaySettings(Struct, frozen=True, rename="camel", forbid_unknown_fields
     public_url: str = ""
     """How browsers reach the gateway, without a path of its own: `https://tools.example.com`."""
     caller_sign_in: tuple[str, ...] = ()
-    """Servers to which each caller signs in by itself."""
+    """Servers to which each caller signs in with an account of its own."""
     callers: Mapping[str, CallerEntry] = {}
     oauth: OAuthEntry | None = None
     views: Mapping[str, View] = {}
@@ -152,87 +140,3 @@ def limited(views: Mapping[str, View], tokens: int) -> Mapping[str, View]:
         name: replace(view, result_tokens=tokens) if view.result_tokens is None else view
         for name, view in {"": View(), **views}.items()
     }
-
-
-def read_settings(path: Path) -> GatewaySettings:
-    """The settings in a file; `ConfigError` if they cannot be used."""
-    try:
-        if is_open_to(0o077, os.stat(path)):
-            raise ConfigError(f"{path} contains tokens, and others can read it", hint=f"chmod 600 {path}")
-        found = msgspec.json.decode(path.read_bytes(), type=GatewaySettings)
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be used: {error}") from None
-    for problem in _problems(found):
-        raise ConfigError(f"{path}: {problem}")
-    return found
-
-
-def _problems(settings: GatewaySettings) -> list[str]:
-    problems = [
-        f"the token of caller {name!r} has fewer than {TOKEN_CHARACTERS} characters"
-        for name, caller in settings.callers.items()
-        if len(caller.token) < TOKEN_CHARACTERS
-    ]
-    tokens = [caller.token for caller in settings.callers.values()]
-    if len(set(tokens)) < len(tokens):
-        problems.append("two callers have the same token")
-    if not settings.callers and settings.oauth is None:
-        problems.append("it names neither callers nor oauth")
-    if settings.oauth is not None:
-        try:
-            parse_url(settings.oauth.issuer)
-            parse_url(settings.oauth.audience)
-        except ConfigError as error:
-            problems.append(f"oauth: {error}")
-        problems += [
-            f"the caller {name!r} has the name that a token of the issuer gives"
-            for name in settings.callers
-            if name.endswith(f"@{settings.oauth.issuer}")
-        ]
-    problems += _problems_of_url(settings.public_url) if settings.public_url else []
-    if settings.store is not None and len(settings.store.key) < KEY_CHARACTERS:
-        problems.append(f"the key of the store has fewer than {KEY_CHARACTERS} characters")
-    scopes: Mapping[str, Rights] = {} if settings.oauth is None else settings.oauth.scopes
-    rights = [
-        *((f"caller {name!r}", each) for name, each in settings.callers.items()),
-        *((f"scope {name!r}", each) for name, each in scopes.items()),
-    ]
-    problems += [
-        f"{whose} names the view {view!r}, which does not exist"
-        for whose, each in rights
-        for view in each.views or ()
-        if view not in settings.views
-    ]
-    problems += [
-        f"the view {name!r} gives a tool the name {new!r}, which the gateway uses itself"
-        for name, view in settings.views.items()
-        for new in view.rename.values()
-        if new in SEARCH_NAMES
-    ]
-    limits = [settings.result_tokens, *(view.result_tokens or 0 for view in settings.views.values())]
-    if any(tokens and tokens < LEAST_RESULT_TOKENS for tokens in limits):
-        problems.append(f"resultTokens is less than {LEAST_RESULT_TOKENS}, and not 0")
-    problems += [
-        f"the view {name!r} needs a name of letters, digits, - and _"
-        for name in settings.views
-        if not _is_path(name)
-    ]
-    return problems
-
-
-def _problems_of_url(url: str) -> list[str]:
-    try:
-        parsed = parse_url(url)
-    except ConfigError as error:
-        return [f"publicUrl: {error}"]
-    if "?" in url or "#" in url or "@" in url:
-        return ["publicUrl has no query, fragment or user"]
-    if parsed.scheme != "https" and not is_loopback(parsed):
-        return ["publicUrl must begin with https://: tokens depend on what browsers send there"]
-    return []
-
-
-def _is_path(name: str) -> bool:
-    return bool(name) and all(each.isascii() and (each.isalnum() or each in "-_") for each in name)

@@ -40,8 +40,7 @@ _COOKIE_VALUE: Final = re.compile(r"(?:[0-9a-f]{12})?\.[A-Za-z0-9_-]{32}")
 _HEADERS: Final = {
     # Without `form-action`: browsers apply it to where the form leads, which is the authorization server and
     # may be another one after that. With `no-referrer` the form would be sent without its origin.
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; "
-    "base-uri 'none'",
+    "Content-Security-Policy": pages.CONTENT_POLICY,
     "Referrer-Policy": "same-origin",
 }
 

@@ -38,7 +38,7 @@ async def serve_stdio(gateway: Gateway, stream: ServerEnd, output: int = 1) -> N
         await asyncio.wait([writing], timeout=END_SECONDS)
     finally:
         writing.cancel()
-    if writer.outbox.is_lost:
+    if writer.outbox.has_overflowed:
         gateway.disconnected(LOCAL.caller, NOT_READING)
 
 

@@ -46,13 +46,37 @@ class WebSockets:
                     if message.type == WSMsgType.TEXT:
                         connection.receive(message.data.encode())
                     elif message.type == WSMsgType.PING:
-                        await socket.pong(message.data)
+                        await client.pong(message.data)
                     elif message.type == WSMsgType.BINARY:
                         await socket.close(code=1003, message=b"messages are text")
         finally:
             for task in tasks:
                 task.cancel()
         return socket
+
+
+class ReadingWatch:
+    """Whether a client reads, judged by the bytes that the network has not taken."""
+
+    def __init__(self) -> None:
+        self._unsent = 0
+        self._has_read = True
+        """Since the last check."""
+
+    def note(self, unsent: int) -> None:
+        """Before more is written. A number that is another one than after the last message was changed by
+        reading, or by a message that is being written."""
+        self._has_read |= unsent != self._unsent or not unsent
+        self._unsent = unsent
+
+    def note_written(self, unsent: int) -> None:
+        self._unsent = unsent
+
+    def has_stopped(self, unsent: int) -> bool:
+        """Whether nothing was read since the last check, although something waited all the time."""
+        self.note(unsent)
+        has_read, self._has_read = self._has_read, not unsent
+        return not has_read
 
 
 class _Client:
@@ -64,6 +88,7 @@ class _Client:
         self.outbox = Outbox(keeps_read=False)
         self.outbox.disconnect = self._end_soon
         self.has_answered = True
+        self._watch = ReadingWatch()
         self._ending: asyncio.Task[None] | None = None
 
     async def write(self) -> None:
@@ -75,24 +100,37 @@ class _Client:
                 self._end_soon()
 
     async def _send(self, message: bytes) -> None:
+        self._watch.note(self._unsent())
         if len(message) <= PIECE_BYTES and not self._unsent():
             await self._socket.send_frame(message, WSMsgType.TEXT)
-            return
+        else:
+            await self._send_watched(message)
+        self._watch.note_written(self._unsent())
+
+    async def _send_watched(self, message: bytes) -> None:
         sending = asyncio.ensure_future(self._socket.send_frame(message, WSMsgType.TEXT))
+        await asyncio.sleep(0)  # the message is written
         left = self._unsent()
         try:
             while not (await asyncio.wait([sending], timeout=STALL_SECONDS))[0]:
-                if self._unsent() >= left:
+                if self._unsent() == left:
                     raise NotReading
                 left = self._unsent()
             await sending
         finally:
             sending.cancel()
 
+    async def pong(self, data: bytes) -> None:
+        self._watch.note(self._unsent())
+        await self._socket.pong(data)
+        self._watch.note_written(self._unsent())
+
     async def ping(self) -> None:
         with contextlib.suppress(ConnectionError):
             while True:
                 await asyncio.sleep(PING_SECONDS)
+                if self._watch.has_stopped(self._unsent()):
+                    return self._end_soon()
                 if self._unsent():
                     continue
                 if not self.has_answered:

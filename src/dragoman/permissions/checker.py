@@ -30,6 +30,7 @@ from dragoman.interaction import (
     NoInteraction,
     PermissionAnswer,
     PermissionQuestion,
+    current_agent,
 )
 from dragoman.json_values import copied
 from dragoman.permissions.classifier import Classification, Classifier, conversation_so_far
@@ -360,6 +361,7 @@ def question_about(
         has_changed=verdict.has_changed,
         caller=call.caller,
         call_id=call_id,
+        agent=current_agent(),
     )
 
 

@@ -16,6 +16,7 @@ from textual.widgets import Footer, Static
 
 from dragoman.catalog.tokens import cost_of, estimate
 from dragoman.cleaning import one_line
+from dragoman.names import counted
 from dragoman.tui.status_line import short
 
 if TYPE_CHECKING:
@@ -41,10 +42,10 @@ def parts_of(session: AgentSession) -> list[ContextPart]:
         name = f"tools of {one_line(tool.server, 40)}" if tool.server else BUILT_IN
         costs[name] += cost_of(tool)
         counts[name] += 1
-    parts += [ContextPart(name, cost, f"{counts[name]} tools") for name, cost in costs.items()]
+    parts += [ContextPart(name, cost, counted(counts[name], "tool")) for name, cost in costs.items()]
     parts += [ContextPart(kind, tokens) for kind, tokens in shares(session.conversation.history).items()]
     if waiting := len(session.toolbox.deferred()):
-        parts.append(ContextPart("deferred tools", 0, f"{waiting} tools, found with tool_search"))
+        parts.append(ContextPart("deferred tools", 0, f"{counted(waiting, 'tool')}, found with tool_search"))
     return parts
 
 

@@ -58,7 +58,10 @@ def question_text(question: PermissionQuestion) -> Content:
     by = " by the server" if question.server and question.risk != "writes" else ""
     who = one_line(question.server, 80) or "a built-in tool"
     parts: list[str | tuple[str, str]] = [("? ", "bold $text-warning"), (who, "bold"), ": "]
-    parts += [(one_line(question.tool, 100), "bold"), "\n  ", (words + by, style)]
+    parts.append((one_line(question.tool, 100), "bold"))
+    if question.agent:
+        parts.append(f", called by the agent {one_line(question.agent, 80)}")
+    parts += ["\n  ", (words + by, style)]
     if question.reaches_out:
         parts.append(" · may access external systems")
     title = one_line(question.title, 100)

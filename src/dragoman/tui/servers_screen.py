@@ -25,6 +25,7 @@ from dragoman.cleaning import one_line, visible
 from dragoman.connections import server_log
 from dragoman.errors import DragomanError
 from dragoman.host import Host
+from dragoman.names import counted
 from dragoman.servers.status import STATUS_MARKS, ServerStatus
 from dragoman.tui.status_line import short
 
@@ -49,7 +50,7 @@ def server_row(view: ServerStatus) -> Content:
     state = view.phase or view.status
     return Content.assemble(
         (f"{mark} ", style), (f"{one_line(view.name, 40):<16}", "bold"), f" {state:<12}",
-        (f" {view.tool_count} tools" if view.status == "connected" else "", "dim"),
+        (f" {counted(view.tool_count, 'tool')}" if view.status == "connected" else "", "dim"),
     )  # fmt: skip
 
 
@@ -66,7 +67,7 @@ def server_text(view: ServerStatus, tools: Sequence[Tool]) -> Content:
     lines = [Content.assemble((f"{name:<10}", "dim"), text) for name, text in rows if text]
     if tools:
         cost = short(sum(map(cost_of, tools)))
-        lines += [Content(""), Content.styled(f"{len(tools)} tools, about {cost} tokens", "bold")]
+        lines += [Content(""), Content.styled(f"{counted(len(tools), 'tool')}, about {cost} tokens", "bold")]
     width = min(40, max((len(one_line(_own_name(tool), 40)) for tool in tools), default=0))
     for tool in tools:
         risk, style = RISKS[tool.hints.risk]

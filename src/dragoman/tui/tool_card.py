@@ -20,7 +20,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from dragoman.cleaning import one_line, visible
-from dragoman.names import RESERVED
+from dragoman.names import RESERVED, counted
 from dragoman.tui.blocks import ToolBlock, ToolState
 
 SHORT_VALUE: Final = 160
@@ -119,11 +119,9 @@ def _result_lines(block: ToolBlock) -> Iterator[Content]:
         yield Content.styled(f"{'  └ ' if number == 0 else '    '}{line}", style)
     if block.is_open or len(lines) > len(shown) or any(len(line) > LINE_LIMIT for line in lines):
         words = "Enter closes it" if block.is_open else "Enter or a click shows all"
-        yield Content.styled(f"    … {counted(len(lines))}, {size(len(block.result))}: {words}", "dim")
-
-
-def counted(lines: int) -> str:
-    return "1 line" if lines == 1 else f"{lines} lines"
+        yield Content.styled(
+            f"    … {counted(len(lines), 'line')}, {size(len(block.result))}: {words}", "dim"
+        )
 
 
 def _cut(line: str) -> str:

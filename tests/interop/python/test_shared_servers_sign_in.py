@@ -170,7 +170,7 @@ async def test_a_server_with_sign_ins_of_callers_and_a_gateway_without_store_are
 ) -> None:
     code, said = await dragoman("mcp", "login", "other", "--gateway", str(gateway_file))
     assert code == 3
-    assert "each caller of the gateway signs in to 'other' by itself (callerSignIn)" in said
+    assert "each caller of the gateway signs in to 'other' with an account of its own (callerSignIn)" in said
     alone = tmp_path / "alone.json"
     alone.write_text(json.dumps({"callers": {"ada": {"token": "token-of-ada-0123456789"}}}))
     alone.chmod(0o600)

@@ -158,7 +158,7 @@ except ImportError as error:
     )
 
     package = {"langchain": "langchain-core", "agent": "pydantic-ai-slim"}[extra]
-    told = f"{package} is not installed; in a clone: pip install '.[{extra}]'"
+    told = f"{package}, a package of the extra {extra!r}, is not installed"
     assert done.stdout == f"True {extra} {told}\n"
 
 

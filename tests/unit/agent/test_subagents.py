@@ -13,7 +13,7 @@ from dragoman.agent.models import ModelChoice
 from dragoman.agent.session import AgentOptions, open_session
 from dragoman.agent.transcript import read_messages, transcripts
 from dragoman.errors import ConfigError, NotConnected
-from dragoman.testing import InMemoryServer
+from dragoman.testing import InMemoryServer, ScriptedUser
 from dragoman.testing.model import Calls, ScriptedModel
 
 pytestmark = pytest.mark.requirement("CFG-13")
@@ -133,7 +133,7 @@ async def test_the_end_of_its_work_is_an_event_of_its_own():
 TWO_TASKS = [Calls("Task", {"agent": "helper", "prompt": prompt}, prompt) for prompt in ("Look.", "Listen.")]
 
 
-async def test_agents_that_are_given_work_in_one_turn_work_side_by_side():
+async def test_agents_that_are_given_work_in_one_turn_work_in_parallel():
     meet = [Calls("mcp__one__meet")]
     desk = Desk(main=ScriptedModel(TWO_TASKS, meet, meet, "Met.", "Met.", "Both have met."))
     assert await desk.ask(agent("servers: [one]")) == "Both have met."
@@ -144,13 +144,14 @@ async def test_agents_that_are_given_work_in_one_turn_work_side_by_side():
     ]
 
 
-async def test_questions_of_agents_that_work_side_by_side_come_one_at_a_time():
+async def test_questions_of_agents_that_work_in_parallel_come_one_at_a_time():
     class Person:
         def __init__(self) -> None:
-            self.open, self.most, self.asked = 0, 0, 0
+            self.open, self.most, self.agents = 0, 0, list[str]()
 
         async def allow(self, question: Any) -> PermissionAnswer:
-            self.open, self.asked = self.open + 1, self.asked + 1
+            self.open += 1
+            self.agents.append(question.agent)
             self.most = max(self.most, self.open)
             for _ in range(20):
                 await asyncio.sleep(0)
@@ -161,7 +162,15 @@ async def test_questions_of_agents_that_work_side_by_side_come_one_at_a_time():
     desk = Desk(main=ScriptedModel(TWO_TASKS, touch, touch, "Done.", "Done.", "All done."))
     desk.interaction = person = Person()
     assert await desk.ask(agent("servers: [one]")) == "All done."
-    assert (person.asked, person.most) == (2, 1)
+    assert (sorted(person.agents), person.most) == (["helper-1", "helper-2"], 1)
+
+
+async def test_a_question_of_the_conversation_itself_names_no_agent():
+    person = ScriptedUser(True)
+    desk = Desk(main=ScriptedModel([Calls("mcp__one__touch")], "Done."))
+    desk.interaction = person
+    await desk.ask(agent("servers: [one]"))
+    assert [each.agent for each in person.asked] == [""]
 
 
 async def test_what_an_agent_did_is_kept_beside_the_conversation():

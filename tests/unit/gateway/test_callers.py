@@ -3,12 +3,16 @@
 import contextlib
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dragoman.errors import ConfigError
-from dragoman.gateway.settings import CallerEntry, Selection, read_settings
+from dragoman.gateway.callers import IDLE_SECONDS, CallerHosts
+from dragoman.gateway.settings import CallerEntry, Selection
+from dragoman.gateway.settings_file import read_settings
 from dragoman.gateway.sign_in_pages import PageRequest, SignInPages, is_replica
+from dragoman.interaction import Caller
 
 URL = "https://tools.example.com"
 
@@ -76,3 +80,26 @@ def test_what_can_be_the_name_of_a_replica(name: str, expected: bool):
 
 def test_a_request_for_a_page_shows_nothing_of_itself():
     assert repr(PageRequest("a.b", {"c": "secret"}, "t", "/?code=secret")) == "<PageRequest>"
+
+
+class BrokenServers:
+    """The servers of a caller, which cannot be closed."""
+
+    caller = Caller("ada\x1b[2J")
+    use_count = 0
+    last_used = -IDLE_SECONDS * 2
+
+    async def close(self) -> None:
+        raise ValueError("secret")
+
+
+async def test_servers_of_a_caller_that_cannot_be_closed_are_reported_and_others_are_closed():
+    shared: Any = None
+    hosts, reported = CallerHosts(shared, SignInPages(URL)), list[str]()
+    hosts.report = reported.append
+    broken: Any = BrokenServers()
+    hosts._open[broken.caller] = broken  # pyright: ignore[reportPrivateUsage]
+    hosts.close_idle()
+    assert len(hosts) == 0
+    await hosts.close()
+    assert reported == ["the servers of ada\\x1b[2J could not be closed: unexpected error ValueError"]

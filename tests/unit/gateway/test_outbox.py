@@ -107,7 +107,7 @@ async def test_over_the_limit_no_reply_is_left_out_but_the_client_is_disconnecte
     done: list[str] = []
     outbox = Outbox()
     outbox.disconnect = lambda: done.append("disconnected")
-    outbox.on_lost = lambda: done.append("cancelled")
+    outbox.on_overflow = lambda: done.append("cancelled")
     outbox.put(reply(1, 900))
     outbox.put(reply(2, 5000))
     assert done == []
@@ -126,9 +126,9 @@ async def test_too_many_replies_are_over_the_limit():
     outbox = Outbox()
     for number in range(8):
         outbox.put(reply(number))
-    assert not outbox.is_lost
+    assert not outbox.has_overflowed
     outbox.put(reply(8))
-    assert outbox.is_lost
+    assert outbox.has_overflowed
 
 
 @pytest.mark.usefixtures("small")

@@ -1,12 +1,16 @@
 """The store in Redis, as far as it needs no Redis; `tests/interop/python/test_replicas.py` has the rest."""
 
+import asyncio
 import sys
 from pathlib import Path
 
 import pytest
+from redis.exceptions import LockNotOwnedError
 
 from dragoman.errors import ConfigError, MissingPackage, StoreUnavailable
-from dragoman.gateway.settings import StoreEntry, read_settings
+from dragoman.gateway.settings import StoreEntry
+from dragoman.gateway.settings_file import read_settings
+from dragoman.gateway.store import redis as module
 from dragoman.gateway.store.redis import RedisStore, Seal
 
 KEY = "a-key-of-thirty-two-characters-or-more"
@@ -14,10 +18,10 @@ KEY = "a-key-of-thirty-two-characters-or-more"
 
 def test_without_its_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "redis.asyncio", None)
-    with pytest.raises(
-        MissingPackage, match=r"redis is not installed; in a clone: pip install '\.\[gateway\]'"
-    ):
+    with pytest.raises(MissingPackage) as missing:
         RedisStore(StoreEntry(redis="redis://127.0.0.1/0", key=KEY))
+    assert str(missing.value) == "redis, a package of the extra 'gateway', is not installed"
+    assert missing.value.hint == "In a clone: pip install '.[gateway]'"
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:6379", "http://127.0.0.1", ""])
@@ -56,3 +60,19 @@ def test_the_key_of_a_store_cannot_be_short(tmp_path: Path):
     )
     with pytest.raises(ConfigError, match="the key of the store has fewer than 32 characters"):
         read_settings(file)
+
+
+async def test_a_lock_is_extended_after_failures_and_no_more_once_it_is_lost(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "LOCK_SECONDS", 0.0)
+    answers: list[Exception | None] = [None, ConnectionError(), TimeoutError(), LockNotOwnedError("lost")]
+
+    class Lock:
+        async def extend(self, seconds: float, replace_ttl: bool) -> None:
+            if (answer := answers.pop(0)) is not None:
+                raise answer
+
+    store = RedisStore(StoreEntry(redis="redis://127.0.0.1:1/0", key=KEY))
+    async with asyncio.timeout(5):
+        await store._extend(Lock())  # pyright: ignore[reportPrivateUsage]
+    assert answers == []
+    await store.close()

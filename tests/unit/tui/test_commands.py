@@ -4,9 +4,12 @@ from typing import Any
 
 import pytest
 
+from dragoman.testing import InMemoryServer
 from dragoman.testing.model import Says
 from dragoman.tui.commands import CommandLine, parse
+from dragoman.tui.context_screen import parts_of
 from dragoman.tui.permissions_screen import read_rule
+from dragoman.tui.servers_screen import server_row, server_text
 from tests.unit.tui.desk import Desk, desk
 
 __all__ = ["desk"]
@@ -157,3 +160,17 @@ async def test_what_is_selected_is_copied_without_padding_and_line_ends_of_the_s
         seat.app.screen.text_select_all()
         await seat.pilot.press("ctrl+c")
         await seat.until(lambda: words.strip() in seat.app.clipboard)
+
+
+async def test_one_tool_is_counted_in_the_singular(desk: Desk):
+    single = InMemoryServer("single")
+    single.add_tool("only", lambda arguments, context: "")
+    async with desk.opened(servers={"single": single}) as seat:
+        await seat.until(lambda: seat.app.host.servers["single"].status == "connected")
+        status = seat.app.host.servers["single"]
+        tools = [tool for tool in seat.app.host.tools() if tool.server == "single"]
+        assert server_row(status).plain.endswith(" 1 tool")
+        assert "\n1 tool, about " in server_text(status, tools).plain
+        assert seat.app.control.session is not None
+        details = {part.name: part.detail for part in parts_of(seat.app.control.session)}
+        assert details["tools of single"] == "1 tool"

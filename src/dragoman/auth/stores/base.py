@@ -40,8 +40,15 @@ class SecretStore(Protocol):
     def delete(self, key: str) -> None: ...
 
 
+STORE_HINT: Final = "Unlock or repair the secret store; see docs/concepts/secrets.md."
+
+
 class StoreFailed(Exception):
     """A secret could not be read or written; the text contains nothing of it."""
+
+    def __init__(self, cause: str, hint: str = STORE_HINT) -> None:
+        super().__init__(cause)
+        self.hint = hint
 
 
 class AccountStore(Protocol):

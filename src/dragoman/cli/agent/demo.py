@@ -90,7 +90,7 @@ def scripted_model() -> ScriptedModel:
     return ScriptedModel(
         [
             Says(("I am a scripted model. ", "I look at the table, and paint a picture meanwhile: ")),
-            Says(("both calls only read, so they run side by side.\n",)),
+            Says(("both calls only read, so they run in parallel.\n",)),
             Calls("mcp__demo__table", {"rows": ROWS}),
             Calls("mcp__demo__picture", {"size": 32}),
         ],

@@ -37,6 +37,7 @@ from dragoman.cli.terminal_input import read_answer
 from dragoman.cli.terminal_interaction import TerminalInteraction
 from dragoman.errors import DragomanError
 from dragoman.host import Host
+from dragoman.names import counted
 from dragoman.tui.commands import parse
 
 T = TypeVar("T")
@@ -56,7 +57,7 @@ async def _conversation(host: Host, options: AgentOptions) -> AgentOptions | Non
     """One conversation. Returns the options of the next one, or None if the person ends it."""
     async with open_session(host, options) as session:
         tools = len(session.toolbox.tools())
-        click.echo(f"{options.model.spec}, {tools} tools. /help lists the commands.")
+        click.echo(f"{options.model.spec}, {counted(tools, 'tool')}. /help lists the commands.")
         if said := len(session.conversation.history):
             click.echo(f"The conversation is continued after {said} messages.")
         show_failed_servers(host, "/mcp shows the servers.")

@@ -14,6 +14,7 @@ from dragoman.agent.transcript import Transcript, transcripts
 from dragoman.cleaning import one_line
 from dragoman.errors import NotFound
 from dragoman.host import Host
+from dragoman.names import counted
 from dragoman.permissions.modes import MEANINGS
 from dragoman.permissions.rules import BEHAVIOURS
 from dragoman.tui.commands import CommandLine, prompt_message
@@ -71,7 +72,7 @@ class Commands:
     def _show_servers(self) -> None:
         for name, view in self._host.servers.items():
             reason = f"  {one_line(view.reason, 200)}" if view.reason else ""
-            click.echo(f"{one_line(name, 60)}  {view.status}  {view.tool_count} tools{reason}")
+            click.echo(f"{one_line(name, 60)}  {view.status}  {counted(view.tool_count, 'tool')}{reason}")
 
     def _show_usage(self) -> None:
         conversation = self._session.conversation

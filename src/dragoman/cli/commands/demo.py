@@ -29,6 +29,7 @@ from dragoman.demo.picture import Pixel, pixels
 from dragoman.demo.server import demo_server
 from dragoman.errors import MissingPackage, PolicyRefused
 from dragoman.host import Host
+from dragoman.names import counted
 from dragoman.version import VERSION
 
 BURST = 1000
@@ -162,9 +163,9 @@ async def _introduce(host: Host) -> bool:
     places = {"demo": "in this process", "piped": "in a process of its own, over pipes"}
     for name, view in views.items():
         connected = view.status == "connected"
-        about = f"{view.tool_count} tools over MCP {view.protocol_version}, {places[name]}"
+        about = f"{counted(view.tool_count, 'tool')} over MCP {view.protocol_version}, {places[name]}"
         click.echo(f"  {_mark(connected)} {_bold(f'{name:<5}')}  {about if connected else view.reason}")
-    click.echo(_dim(f"    connected side by side in {spent * 1000:.0f} ms\n"))
+    click.echo(_dim(f"    connected in parallel in {spent * 1000:.0f} ms\n"))
     return all(view.status == "connected" for view in views.values())
 
 

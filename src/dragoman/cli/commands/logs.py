@@ -97,7 +97,7 @@ async def _show_shared(
 ) -> None:
     """Shows what all replicas of a gateway have done. While its store is away, following it goes on."""
     from dragoman.errors import StoreUnavailable
-    from dragoman.gateway.settings import read_settings
+    from dragoman.gateway.settings_file import read_settings
     from dragoman.gateway.shared_audit import RETRY_SECONDS, SharedEntries
     from dragoman.gateway.store.redis import RedisStore
 

@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 
     from dragoman.auth.oauth import OAuthCredentials
     from dragoman.config.load import Configuration
+    from dragoman.config.scopes import Sources
     from dragoman.gateway.access import Identify
     from dragoman.gateway.app import HttpOptions
     from dragoman.gateway.gateway import Gateway
     from dragoman.gateway.log import GatewayLog
+    from dragoman.gateway.questions import ClientQuestions
     from dragoman.gateway.settings import GatewaySettings
     from dragoman.gateway.store.base import GatewayStore
     from dragoman.host import Host
@@ -124,15 +126,11 @@ def command(
     if local:
         _serve_local(idle_minutes * 60)
         return
+    _check_combination(over_stdio)
     where = _address(address)
     if print_config is not None:
-        token = "" if settings_file or over_stdio else own_token()
-        words = without_print_config(click.get_current_context().meta[WORDS]) if over_stdio else []
-        click.echo(client_entry(print_config, where.url, token, words))
+        _print_entry(print_config, where, over_stdio, has_own_callers=settings_file is not None)
         return
-    from dragoman.gateway.callers import accounts_in
-    from dragoman.gateway.questions import ClientQuestions
-
     settings = _settings(settings_file, where, over_stdio)
     tracing.configure()
     loaded = load_with_servers()
@@ -142,56 +140,94 @@ def command(
     if forget_caller is not None:
         _forget_caller(settings, loaded.configuration, forget_caller)
         return
-    questions = ClientQuestions()
-    store = None if over_stdio else _store(settings)
+    wanted = Wanted(over_stdio, where, public_host, settings_file, settings, plain_names, tool_search)
+    _serve(wanted, loaded.sources, only=list(servers) or loaded.only, mode=permission_mode, own=own)
+
+
+class Wanted(NamedTuple):
+    """What the command line and the gateway's file say about the gateway itself."""
+
+    over_stdio: bool
+    where: Address
+    public_hosts: tuple[str, ...]
+    settings_file: Path | None
+    settings: GatewaySettings
+    has_plain_names: bool
+    has_tool_search: bool
+
+
+def _print_entry(client: str, where: Address, over_stdio: bool, *, has_own_callers: bool) -> None:
+    token = "" if has_own_callers or over_stdio else own_token()
+    words = without_print_config(click.get_current_context().meta[WORDS]) if over_stdio else []
+    click.echo(client_entry(client, where.url, token, words))
+
+
+def _serve(
+    wanted: Wanted,
+    sources: Sources,
+    *,
+    only: list[str] | None,
+    mode: PermissionMode | None,
+    own: Collection[str],
+) -> None:
+    """Serves until the end. `own`: the servers at which each caller has an account of its own."""
+    from dragoman.gateway.callers import accounts_in
+    from dragoman.gateway.questions import ClientQuestions
+
+    questions, store = ClientQuestions(), _store(wanted)
 
     async def work(host: Host) -> None:
-        from dragoman.gateway.callers import CallerHosts
-        from dragoman.gateway.gateway import Gateway
-        from dragoman.gateway.settings import limited, searched
-        from dragoman.gateway.sign_in_pages import SignInPages
-
-        views = limited(settings.views, settings.result_tokens)
-        views = searched(views) if tool_search else views
-        gateway = Gateway(
-            host,
-            questions,
-            plain_names=plain_names,
-            views=views,
-            store=store,
-            callers=CallerHosts(host, SignInPages(settings.public_url)) if own else None,
-        )
+        gateway = _gateway(host, questions, store, wanted, has_accounts=bool(own))
         log = _opened_log(gateway)
         reporting = asyncio.create_task(gateway.run())
         try:
-            if over_stdio:
+            if wanted.over_stdio:
                 await _serve_stdio(gateway, log)
             else:
-                identify = _identify(gateway, settings, settings_file)
-                options = _http_options(settings, where, public_host, identify)
-                await _serve_http(gateway, settings, options, settings_file, log)
+                await _serve_http(gateway, wanted, log)
         finally:
             log.write("end", "the gateway ends")
             reporting.cancel()
             await asyncio.wait([reporting])
-            await gateway.store.close()
             await asyncio.to_thread(log.close)
 
     run_with_host(
-        loaded.sources,
+        sources,
         work,
-        only=list(servers) or loaded.only,
+        at_end=store.close,
+        only=only,
         watch=True,
         interaction=questions,
         sampler=questions,
-        permission_mode=permission_mode,
+        permission_mode=mode,
         set_aside=own,
         accounts=accounts_in(store),
     )
 
 
+def _gateway(
+    host: Host, questions: ClientQuestions, store: GatewayStore, wanted: Wanted, *, has_accounts: bool
+) -> Gateway:
+    from dragoman.gateway.callers import CallerHosts
+    from dragoman.gateway.gateway import Gateway
+    from dragoman.gateway.settings import limited, searched
+    from dragoman.gateway.sign_in_pages import SignInPages
+
+    settings = wanted.settings
+    views = limited(settings.views, settings.result_tokens)
+    return Gateway(
+        host,
+        questions,
+        plain_names=wanted.has_plain_names,
+        views=searched(views) if wanted.has_tool_search else views,
+        store=store,
+        callers=CallerHosts(host, SignInPages(settings.public_url)) if has_accounts else None,
+    )
+
+
 def _own_servers(settings: GatewaySettings, where: Address, configuration: Configuration) -> Collection[str]:
-    """The servers to which each caller signs in by itself; `ConfigError` if one of them cannot be."""
+    """The servers to which each caller signs in with an account of its own; `ConfigError` for one that
+    takes no such sign-in."""
     from dragoman.gateway.access import is_loopback
     from dragoman.gateway.callers import check_names
 
@@ -217,7 +253,7 @@ def _forget_caller(settings: GatewaySettings, configuration: Configuration, name
         )
 
     async def work() -> None:
-        store = _store(settings)
+        store = _store_of(settings)
         dependencies = TransportDependencies()
         dependencies.account = AccountOptions(identity_of(Caller(name)))
         dependencies.accounts = accounts_in(store)
@@ -277,7 +313,8 @@ def _log_ready(gateway: Gateway, log: GatewayLog) -> None:
 def _settings(settings_file: Path | None, where: Address, over_stdio: bool) -> GatewaySettings:
     """Those of the file. Without one, a generated token is needed, and only this machine is served."""
     from dragoman.gateway.access import is_loopback
-    from dragoman.gateway.settings import CallerEntry, GatewaySettings, read_settings
+    from dragoman.gateway.settings import CallerEntry, GatewaySettings
+    from dragoman.gateway.settings_file import read_settings
 
     if settings_file is not None:
         return read_settings(settings_file)
@@ -291,7 +328,13 @@ def _settings(settings_file: Path | None, where: Address, over_stdio: bool) -> G
     )
 
 
-def _store(settings: GatewaySettings) -> GatewayStore:
+def _store(wanted: Wanted) -> GatewayStore:
+    from dragoman.gateway.store.sqlite import SqliteStore
+
+    return SqliteStore() if wanted.over_stdio else _store_of(wanted.settings)
+
+
+def _store_of(settings: GatewaySettings) -> GatewayStore:
     if settings.store is None:
         from dragoman.gateway.store.sqlite import FILE, SqliteStore
 
@@ -301,13 +344,27 @@ def _store(settings: GatewaySettings) -> GatewayStore:
     return RedisStore(settings.store)
 
 
-def _serve_local(idle_seconds: float) -> None:
-    """Serves what `dragoman call` without options would use: no option may change it."""
+def _given_options() -> set[str]:
+    """The names of the parameters that are on the command line."""
     context = click.get_current_context()
     given = click.core.ParameterSource.COMMANDLINE
-    for name in (each.name or "" for each in context.command.params):
-        if name not in ("local", "idle_minutes") and context.get_parameter_source(name) is given:
-            raise click.UsageError("--local serves the configuration of this folder, and takes --idle only")
+    names = {each.name or "" for each in context.command.params}
+    return {name for name in names if context.get_parameter_source(name) is given}
+
+
+def _check_combination(over_stdio: bool) -> None:
+    """`UsageError` for an option that would have no effect."""
+    given = _given_options()
+    if "idle_minutes" in given:
+        raise click.UsageError("--idle is for --local only")
+    if over_stdio and "address" in given:
+        raise click.UsageError("--stdio and --http exclude each other")
+
+
+def _serve_local(idle_seconds: float) -> None:
+    """Serves what `dragoman call` without options would use: no option may change it."""
+    if _given_options() - {"local", "idle_minutes"}:
+        raise click.UsageError("--local serves the configuration of this folder, and takes --idle only")
     from dragoman.cli.warm.questions import CallingTerminals
     from dragoman.cli.warm.server import LocalGateway, files_of, listening
 
@@ -341,15 +398,12 @@ async def _serve_stdio(gateway: Gateway, log: GatewayLog) -> None:
     await serve_stdio(gateway, stream)
 
 
-async def _serve_http(
-    gateway: Gateway,
-    settings: GatewaySettings,
-    options: HttpOptions,
-    settings_file: Path | None,
-    log: GatewayLog,
-) -> None:
+async def _serve_http(gateway: Gateway, wanted: Wanted, log: GatewayLog) -> None:
     from dragoman.gateway.app import serve_http
 
+    settings = wanted.settings
+    identify = _identify(gateway, settings, wanted.settings_file)
+    options = _http_options(settings, wanted.where, wanted.public_hosts, identify)
     async with serve_http(gateway, options) as port:
         where = Address(options.host, port)
         log.write("transport", f"listening at {where.url}")
@@ -360,9 +414,18 @@ async def _serve_http(
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         _log_ready(gateway, log)
-        _say_what_is_served(gateway, where, settings, same_options(where, settings_file))
+        _report_unknown_servers(gateway, settings)
+        _say_what_is_served(gateway, where, settings, same_options(where, wanted.settings_file))
         await _check_store(gateway)
         await asyncio.Event().wait()
+
+
+def _report_unknown_servers(gateway: Gateway, settings: GatewaySettings) -> None:
+    from dragoman.gateway.settings_file import unknown_servers
+
+    configuration = gateway.host.configuration
+    for problem in unknown_servers(settings, {*configuration.servers, *configuration.set_aside}):
+        gateway.report(one_line(problem, 300))
 
 
 async def _check_store(gateway: Gateway) -> None:
@@ -440,9 +503,10 @@ def _say_what_is_served(gateway: Gateway, where: Address, settings: GatewaySetti
     lines = [
         f"Serving {counted(tools, 'tool')} of {counted(connected, 'server')} at {where.url}",
         *details[:DETAIL_LIMIT],
-        *([f"  each caller signs in by itself: {', '.join(own)}"] if own else []),
+        *([f"  each caller signs in with an account of its own: {', '.join(own)}"] if own else []),
         f"Callers: {', '.join(callers)}. Each request needs a token.",
-        f"Connect a client: dragoman serve {again}--print-config claude-code (or codex, cursor, vscode).",
+        "Connect a client (claude-code, codex, cursor or vscode):",
+        f"  dragoman serve {again}--print-config claude-code",
         "Calls, and why they were allowed or denied: dragoman logs --audit. Stop: Ctrl-C.",
     ]
     for line in lines:

@@ -14,6 +14,7 @@ from dragoman.config.load import Configuration
 from dragoman.config.masking import masked_entry, masked_url, masked_words
 from dragoman.config.merge import ConfiguredServer, Dropped
 from dragoman.config.model import type_in, with_own_field_names
+from dragoman.names import counted as counted
 from dragoman.names import typed
 from dragoman.transport_types import IN_PROCESS, transport_type
 
@@ -77,10 +78,6 @@ def _state(server: ConfiguredServer, view: ServerStatus | None) -> str:
     if view is None:
         return server.eligibility
     return counted(view.tool_count, "tool") if view.status == "connected" else view.status
-
-
-def counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def show_reasons(servers: Iterable[ConfiguredServer], views: Mapping[str, ServerStatus]) -> None:

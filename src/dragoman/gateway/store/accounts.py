@@ -23,6 +23,12 @@ ACCOUNT_SECONDS: Final = 90 * 24 * 3600.0
 WRITE_SECONDS: Final = 10.0
 """How long a write is tried: a refresh token that was used is lost if the new one is not stored."""
 PAUSE_SECONDS: Final = 0.5
+VERSIONS_LIMIT: Final = 10_000
+"""Accounts whose changes are counted; with one more, all are read again before their next use."""
+HINT: Final = (
+    "The accounts of a gateway are in its store, which must answer. "
+    "Start it, or correct `store` in the gateway's file."
+)
 
 
 class SharedAccounts:
@@ -47,15 +53,15 @@ class SharedAccounts:
 
     async def read(self, key: str) -> bytes | None:
         try:
-            return await self._store.get(_place(key), ACCOUNT_SECONDS)
+            return await self._store.get(_store_key(key), ACCOUNT_SECONDS)
         except StoreUnavailable as error:
-            raise StoreFailed(str(error)) from None
+            raise StoreFailed(str(error), HINT) from None
 
     async def write(self, key: str, secret: bytes) -> None:
-        await self._change(key, lambda: self._store.put(_place(key), secret, ACCOUNT_SECONDS))
+        await self._change(key, lambda: self._store.put(_store_key(key), secret, ACCOUNT_SECONDS))
 
     async def remove(self, key: str) -> None:
-        await self._change(key, lambda: self._store.delete(_place(key)))
+        await self._change(key, lambda: self._store.delete(_store_key(key)))
 
     async def _change(self, key: str, change: Callable[[], Awaitable[None]]) -> None:
         deadline = monotonic() + WRITE_SECONDS
@@ -65,7 +71,7 @@ class SharedAccounts:
                 break
             except StoreUnavailable as error:
                 if monotonic() > deadline:
-                    raise StoreFailed(str(error)) from None
+                    raise StoreFailed(str(error), HINT) from None
                 await asyncio.sleep(PAUSE_SECONDS)
         self.changed(key)
         with suppress(StoreUnavailable):  # they read everything again when they are connected again
@@ -79,11 +85,14 @@ class SharedAccounts:
             self._versions[key] += 1
 
     def version(self, key: str) -> tuple[int, int] | None:
+        if key not in self._versions and len(self._versions) >= VERSIONS_LIMIT:
+            self._versions.clear()
+            self._missed += 1
         return self._missed, self._versions.setdefault(key, 0)
 
     @asynccontextmanager
     async def locked(self, key: str, wait_seconds: float | None = None) -> AsyncGenerator[None]:
-        lock = self._store.locked(_place(key), WAIT_SECONDS if wait_seconds is None else wait_seconds)
+        lock = self._store.locked(_store_key(key), WAIT_SECONDS if wait_seconds is None else wait_seconds)
         try:
             await lock.__aenter__()
         except StoreUnavailable as error:
@@ -100,5 +109,5 @@ class SharedAccounts:
         return f"encrypted in {self._store.where}"
 
 
-def _place(key: str) -> str:
+def _store_key(key: str) -> str:
     return f"account {key}"

@@ -73,8 +73,10 @@ class RedisStore:
     def __init__(self, entry: StoreEntry) -> None:
         try:
             import redis.asyncio as library
+            from redis.exceptions import LockNotOwnedError
         except ImportError:
             raise MissingPackage("redis", "gateway") from None
+        self._lock_lost = LockNotOwnedError
         self.replica = secrets.token_hex(6)
         """The name of this replica."""
         self._prefix = f"dragoman:{entry.name}:"
@@ -181,14 +183,20 @@ class RedisStore:
             await self._try(lock.release)  # else it ends by itself
 
     async def _extend(self, lock: Any) -> None:
-        while True:
+        """Until it is cancelled, or the lock is lost."""
+        failure: Exception | None = None
+        while not isinstance(failure, self._lock_lost):
             await asyncio.sleep(LOCK_SECONDS / 3)
-            await self._try(lambda: lock.extend(LOCK_SECONDS, replace_ttl=True))
+            failure = await self._try(lambda: lock.extend(LOCK_SECONDS, replace_ttl=True))
 
-    async def _try(self, work: Callable[[], Awaitable[object]]) -> None:
-        with contextlib.suppress(_FAILURE):
+    async def _try(self, work: Callable[[], Awaitable[object]]) -> Exception | None:
+        """Why it failed."""
+        try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await work()
+        except _FAILURE as error:
+            return error
+        return None
 
     # Grants: all in one hash, which each replica holds in memory too.
 

@@ -53,13 +53,6 @@ def command(
     screen = TerminalSignIn(name, uses_browser=not no_browser)
 
     async def work(host: Host) -> tuple[ServerStatus, SignInState]:
-        try:
-            return await sign_in(host)
-        finally:
-            if accounts is not None:
-                await accounts.close()
-
-    async def sign_in(host: Host) -> tuple[ServerStatus, SignInState]:
         with Waiting(host):
             before = (await host.ready(only=[name]))[name]
         if before.status == "connected" and (await host.sign_in_state(name)).status == "signed-out":
@@ -69,7 +62,8 @@ def command(
         view = await host.sign_in(name, screen, timeout=timeout, on_device=device, identity=identity)
         return view, await host.sign_in_state(name, identity=identity)
 
-    view, state = run_with_host(loaded.sources, work, only=[name], accounts=accounts)
+    close = None if accounts is None else accounts.close
+    view, state = run_with_host(loaded.sources, work, at_end=close, only=[name], accounts=accounts)
     if as_json:
         facts = {"server": name, "status": view.status, "toolCount": view.tool_count}
         echo({**facts, "issuer": state.issuer, "store": state.store})

@@ -20,7 +20,7 @@ OWN_LIST_SECONDS: Final = 5.0
 """How long a list of resources or prompts waits for the servers of the caller."""
 
 
-class Reach:
+class HostChoice:
     """Which host has what a request is about: the shared one, or that of the caller's own sign-ins."""
 
     def __init__(self, shared: Host, own: Host | None, caller: Caller) -> None:
