@@ -118,3 +118,20 @@ def test_a_log_in_whose_place_something_stands_stops_no_call(logs: Path):
 
     assert (done.returncode, done.stdout) == (exit_codes.OK, "get\n")
     assert not (logs.parent / "elsewhere").exists()
+
+
+def test_callers_of_a_gateway_are_shown_and_the_local_person_is_not(logs: Path):
+    lines = [
+        {
+            "time": "1",
+            "tool": "mcp__s__get",
+            "caller": caller,
+            "decision": "allow",
+            "outcome": "ok",
+            "duration_ms": 2,
+        }
+        for caller in ("local", "ada\u202e")
+    ]
+    logs.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    shown = run("logs", "--audit").stdout.splitlines()
+    assert shown == ["1 allow mcp__s__get () ok 2 ms", "1 ada\\u202e allow mcp__s__get () ok 2 ms"]

@@ -17,6 +17,7 @@ from dragoman.cleaning import one_line
 from dragoman.cli.options import complete_server, json_option
 from dragoman.cli.render import server_log_lines
 from dragoman.errors import ConfigError
+from dragoman.interaction import LOCAL_CALLER
 from dragoman.names import RESERVED
 from dragoman.protocol import LOG_LEVELS, LogLevel
 
@@ -135,6 +136,8 @@ def _line(entry: dict[str, Any]) -> Iterator[str]:
     yield click.style(one_line(str(entry.get("time", "")), 30), dim=True)
     if replica := one_line(str(entry.get("replica", "")), 80):
         yield click.style(replica, fg="cyan")
+    if (caller := str(entry.get("caller", LOCAL_CALLER.id))) != LOCAL_CALLER.id:
+        yield click.style(one_line(caller, 80), fg="magenta")
     if "missing" in entry:
         yield f"{one_line(str(entry['missing']), 20)} earlier calls are missing: the store did not answer"
         return
