@@ -196,7 +196,7 @@ class LiveConfiguration:
         """Whether files that can forbid something say what could not be read or applied when they changed: no
         descriptors or threads were left, for example. That ends without another change."""
         reading = self.current.reading
-        has_unread = any(content is not None and content[0] == "error" for content in reading.contents.values())
+        has_unread = any(content and content[0] == "error" for content in reading.contents.values())
         return (bool(self._failure) or has_unread) and not is_current(reading, self._selection.sources)
 
     async def _fetch_connectors(self) -> None:

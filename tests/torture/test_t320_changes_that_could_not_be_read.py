@@ -15,7 +15,9 @@ from tests.torture.test_t233_callers_that_are_taken_out import BOTH, quick, watc
 
 __all__ = ["quick"]
 
-UNREAD = b"settings.json: the file cannot be read: Too many open files; the version read before stays in effect"
+UNREAD = (
+    b"settings.json: the file cannot be read: Too many open files; the version read before stays in effect"
+)
 
 
 @pytest.mark.requirement("CFG-11")
@@ -59,3 +61,18 @@ async def test_t320_a_caller_is_taken_out_in_a_file_that_is_made_private_only_la
     path.chmod(0o644)
     assert (await callers.identify([f"Bearer {ADA}"])).caller.id == "ada"
     assert reported == [text]
+
+
+@pytest.mark.requirement("GWY-3")
+@pytest.mark.usefixtures("quick")
+async def test_t320_a_file_of_callers_that_is_huge_is_not_read(tmp_path: Path):
+    path, reported = tmp_path / "gateway.json", list[str]()
+    write(path, BOTH)
+    callers = watched(path, reported)
+    os.truncate(path, 1024**3)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(3):
+        assert (await callers.identify([f"Bearer {BOB}"])).caller.id == "bob"
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 * 1024
+    text = f"{path} cannot be read: it is larger than 8388608 bytes"
+    assert reported == [f"{text}; the callers before the change stay in effect"]

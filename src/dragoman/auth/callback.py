@@ -116,7 +116,8 @@ class CallbackListener(BrowserReturn):
         try:
             await asyncio.shield(starting)
         except BaseException:
-            await asyncio.wait([starting])  # the runner does not know a site that is cancelled while it starts
+            # The runner does not know a site that is cancelled while it starts.
+            await asyncio.wait([starting])
             await self._runner.cleanup()
             raise
         return self

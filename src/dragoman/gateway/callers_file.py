@@ -12,6 +12,7 @@ from typing import Final
 
 from msgspec import structs
 
+from dragoman.config.file_reading import LIMIT_BYTES
 from dragoman.errors import ConfigError
 from dragoman.gateway.access import Identify, KnownCaller
 from dragoman.gateway.settings import GatewaySettings, read_settings
@@ -58,6 +59,8 @@ class CallersFile:
         try:
             if version is not None and not self._path.is_file():  # a pipe or a device may have no end
                 raise ConfigError(f"{self._path} cannot be read: it is not a regular file")
+            if version is not None and version[1] > LIMIT_BYTES:
+                raise ConfigError(f"{self._path} cannot be read: it is larger than {LIMIT_BYTES} bytes")
             settings = read_settings(self._path)
         except ConfigError as error:
             # Its version is not remembered: the cause may end without a change of the file.
