@@ -14,13 +14,14 @@ from weakref import WeakSet
 from dragoman.access_control import AccessControl
 from dragoman.calls.resources import Resources
 from dragoman.config import approval, connectors
+from dragoman.config.all_files import is_current
 from dragoman.config.file_watch import changes, stamps
 from dragoman.config.load import Configuration, load, path_of
 from dragoman.config.model import fingerprint
 from dragoman.config.plan import Plan, compare, marks_of, remember
 from dragoman.config.scopes import IN_PROJECT, Sources
 from dragoman.content.prepare import Preparer, ResultLimits
-from dragoman.errors import ConfigError, DragomanError
+from dragoman.errors import DragomanError
 from dragoman.events import ConfigurationChanged, EventBus
 from dragoman.servers.registry import ServerRegistry
 
@@ -74,6 +75,8 @@ class LiveConfiguration:
         self._background: list[asyncio.Task[None]] = []
         self._reloads: set[asyncio.Task[Plan]] = set()
         self._children: WeakSet[LiveConfiguration] = WeakSet()
+        self._failure = ""
+        """Why the last reload in the background has failed."""
 
     @property
     def current(self) -> Configuration:
@@ -167,23 +170,34 @@ class LiveConfiguration:
 
     async def _reload_in_background(self) -> None:
         """Reloads where no caller waits for the result."""
+        failure = ""
         try:
             if self.is_open:
                 await self.reload()
         except DragomanError as error:
-            self._report(error)
+            failure = str(error)
         except Exception as error:  # border: whatever a file causes, later changes must still be seen
-            self._report(ConfigError(f"configuration could not be applied: {type(error).__name__}"))
+            failure = f"configuration could not be applied: {type(error).__name__}"
+        if failure and failure != self._failure:
+            self._report(failure)
+        self._failure = failure
 
-    def _report(self, error: DragomanError) -> None:
-        self._parts.bus.publish(ConfigurationChanged(problems=(str(error),)))
+    def _report(self, problem: str) -> None:
+        self._parts.bus.publish(ConfigurationChanged(problems=(problem,)))
 
     async def _follow(self) -> None:
         sources = self._selection.sources
         since = stamps(sources)
         await self._reload_in_background()  # for what has changed since this host was made
-        async for _ in changes(sources, since):
+        async for _ in changes(sources, since, self._is_behind):
             await self._reload_in_background()
+
+    def _is_behind(self) -> bool:
+        """Whether files that can forbid something say what could not be read or applied when they changed: no
+        descriptors or threads were left, for example. That ends without another change."""
+        reading = self.current.reading
+        has_unread = any(content and content[0] == "error" for content in reading.contents.values())
+        return (bool(self._failure) or has_unread) and not is_current(reading, self._selection.sources)
 
     async def _fetch_connectors(self) -> None:
         """Fetches the organisation's list if it is not fresh, and applies it."""
@@ -199,7 +213,7 @@ class LiveConfiguration:
             if await connectors.refresh(cache, wanted, self.current.environ, proxy_for=proxy_for):
                 await self._reload_in_background()
         except DragomanError as error:
-            self._report(error)
+            self._report(str(error))
         finally:
             self.connectors_known.set()
 
@@ -210,7 +224,7 @@ class LiveConfiguration:
         try:
             await asyncio.to_thread(self._write, configuration)
         except DragomanError as error:
-            self._report(error)
+            self._report(str(error))
 
     def _write(self, configuration: Configuration) -> None:
         sources = self._selection.sources

@@ -6,7 +6,8 @@ import pytest
 
 from dragoman.gateway.access import Identify, RequestRefused, fixed_tokens, with_token
 from dragoman.gateway.callers_file import CallersFile
-from dragoman.gateway.settings import GatewaySettings, read_settings
+from dragoman.gateway.settings import GatewaySettings
+from dragoman.gateway.settings_file import read_settings
 from tests.gateway import ADA, BOB
 from tests.torture.test_t233_callers_that_are_taken_out import BOTH, write
 

@@ -112,13 +112,19 @@ class CallbackListener(BrowserReturn):
             shutdown_timeout=1.0,
         )
         await self._runner.setup()
+        starting = asyncio.ensure_future(self._start(self._runner))
         try:
-            for listening in self._bind():
-                await web.SockSite(self._runner, listening).start()
+            await asyncio.shield(starting)
         except BaseException:
+            # The runner does not know a site that is cancelled while it starts.
+            await asyncio.wait([starting])
             await self._runner.cleanup()
             raise
         return self
+
+    async def _start(self, runner: web.AppRunner) -> None:
+        for listening in self._bind():
+            await web.SockSite(runner, listening).start()
 
     async def __aexit__(self, *_: object) -> None:
         self.finished(False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Final
 
@@ -23,8 +23,13 @@ LOOK_AGAIN_MS: Final = 1000
 Stamps = dict[str, tuple[int, int, int, int]]
 
 
-async def changes(sources: Sources, since: Stamps | None = None) -> AsyncIterator[None]:
-    """One item whenever a file of the configuration has changed (since then). Ends when it is cancelled."""
+async def changes(
+    sources: Sources, since: Stamps | None = None, is_behind: Callable[[], bool] = lambda: False
+) -> AsyncIterator[None]:
+    """One item whenever a file of the configuration has changed (since then). Ends when it is cancelled.
+
+    `is_behind`: called every second; if it returns true, there is an item without a change.
+    """
     from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
 
     seen = stamps(sources) if since is None else since
@@ -43,7 +48,7 @@ async def changes(sources: Sources, since: Stamps | None = None) -> AsyncIterato
         )
         try:
             async for _ in ticks:
-                if (now := stamps(sources)) != seen:
+                if (now := stamps(sources)) != seen or is_behind():
                     seen = now
                     yield
                 if watched_folders(sources) != folders:
@@ -51,7 +56,7 @@ async def changes(sources: Sources, since: Stamps | None = None) -> AsyncIterato
         except (OSError, RuntimeError):
             # No more watches to be had, or a folder went away: looking again by the clock does as well.
             await asyncio.sleep(LOOK_AGAIN_MS / 1000)
-            if (now := stamps(sources)) != seen:
+            if (now := stamps(sources)) != seen or is_behind():
                 seen = now
                 yield
 

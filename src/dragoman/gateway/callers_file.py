@@ -41,6 +41,8 @@ class CallersFile:
         self._version: tuple[int, ...] | None = ()
         """Of the file as it was read here; the first request reads it: it may have changed meanwhile."""
         self._check_at = 0.0
+        self._problem = ""
+        """Why it cannot be used, as it was reported."""
 
     async def identify(self, authorization: Collection[str]) -> KnownCaller:
         """See `Identify`."""
@@ -54,12 +56,15 @@ class CallersFile:
         version = _version(self._path)
         if version == self._version:
             return
-        self._version = version
         try:
             settings = read_settings(self._path)
         except ConfigError as error:
-            self._report(f"{error}; the callers before the change stay in effect")
+            # Its version is not remembered: the cause may end without a change of the file.
+            if self._problem != str(error):
+                self._problem = str(error)
+                self._report(f"{error}; the callers before the change stay in effect")
             return
+        self._version, self._problem = version, ""
         if _fixed_part(settings) != self._fixed:
             self._report(
                 f"{self._path}: only callers and oauth are read again; "
