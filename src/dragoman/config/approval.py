@@ -204,17 +204,25 @@ def forget_rule(path: Path, file: Path, rule: str) -> int:
     return _forget(path, (RULES,), (file,), rule)
 
 
-def forget_all(path: Path, files: tuple[Path, ...]) -> int:
-    """Drops every answer about some files; says how many."""
-    return _forget(path, (SERVERS, RULES), files, None)
+def forget_all(path: Path, files: tuple[Path, ...], agent_folders: tuple[Path, ...] = ()) -> int:
+    """Drops every answer about some files, and about agents in some folders; says how many."""
+    return _forget(path, (SERVERS, RULES, AGENTS), files, None, agent_folders)
 
 
-def _forget(path: Path, sections: tuple[str, ...], files: tuple[Path, ...], name: str | None) -> int:
+def _forget(
+    path: Path,
+    sections: tuple[str, ...],
+    files: tuple[Path, ...],
+    name: str | None,
+    agent_folders: tuple[Path, ...] = (),
+) -> int:
     dropped = 0
     keys = {key_of(file) for file in files}
+    # By their folder: the file of an agent may be missing now, and come back with the next checkout.
+    folders = {os.path.dirname(key_of(folder / "any")) for folder in agent_folders}
 
     def is_dropped(file: str, key: str) -> bool:
-        return file in keys and name in (None, key)
+        return (file in keys or os.path.dirname(file) in folders) and name in (None, key)
 
     def change(document: dict[str, Any]) -> dict[str, Any]:
         nonlocal dropped
