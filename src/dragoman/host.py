@@ -42,6 +42,7 @@ from dragoman.calls.tool_call import ToolCall, new_call_id
 from dragoman.calls.turn import call_all_in_turn
 from dragoman.catalog.catalog import Admit, Catalog
 from dragoman.catalog.instructions import cleaned
+from dragoman.catalog.naming import prefix
 from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
 from dragoman.clock import Clock, SystemClock
 from dragoman.config.connector_entries import safe_origins
@@ -720,8 +721,9 @@ class Host:
         `ConfigError` if a server it names, or one that is required, is missing or may not be started.
         """
         shared, inline = split(servers)
+        taken = {prefix(name) for name in self._servers.configuration.servers}
         for name in inline:
-            if name in self._servers.configuration.servers:
+            if prefix(name) in taken:
                 # Rules and trust for the host's server would apply to it.
                 raise ConfigError(
                     f"the agent's own server {name!r} has the name of one of the host's",
