@@ -86,8 +86,8 @@ def _marked(kind: str, name: str, text: str) -> str:
 
 
 def _file(folder: Path, extra_folders: Sequence[Path], name: str) -> Path | None:
-    """The file without links; None if there is none of that name. Raises `ValueError` for a link in one of the
-    person's folders that leads out of them: the person may not know where."""
+    """The file without links; None if there is none of that name. Raises `ValueError` for a link in one of
+    the person's folders that leads out of them: the person may not know where."""
     path = folder / Path(name).expanduser()
     if not path.is_file():
         return None

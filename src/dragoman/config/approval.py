@@ -134,8 +134,8 @@ def key_of(file: Path) -> str:
 
 
 def _key_of_agent(file: Path) -> str:
-    """The same for the file of an agent, `.dragoman/agents/NAME.md`: a link in place of `.dragoman` does not lead
-    to the answers about another folder."""
+    """The same for the file of an agent, `.dragoman/agents/NAME.md`: a link in place of `.dragoman` does not
+    lead to the answers about another folder."""
     return os.path.join(os.path.realpath(file.parents[2]), *file.parts[-3:])
 
 
