@@ -42,6 +42,7 @@ from dragoman.calls.tool_call import ToolCall, new_call_id
 from dragoman.calls.turn import call_all_in_turn
 from dragoman.catalog.catalog import Admit, Catalog
 from dragoman.catalog.instructions import cleaned
+from dragoman.catalog.naming import prefix
 from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
 from dragoman.clock import Clock, SystemClock
 from dragoman.config.connector_entries import safe_origins
@@ -61,7 +62,7 @@ from dragoman.hooks.active import ActiveHooks
 from dragoman.host_options import HostOptions
 from dragoman.interaction import LOCAL_CALLER, SIGN_IN_SECONDS, Caller, SignInScreen
 from dragoman.live_configuration import ConfigurationSource, ConfiguredParts, LiveConfiguration, limits_of
-from dragoman.names import ServerName, typed
+from dragoman.names import RESERVED, ServerName, typed
 from dragoman.permissions.grants import SessionGrants
 from dragoman.permissions.modes import PermissionMode
 from dragoman.permissions.rules import Behaviour, Rule
@@ -720,8 +721,10 @@ class Host:
         `ConfigError` if a server it names, or one that is required, is missing or may not be started.
         """
         shared, inline = split(servers)
+        known = self._servers.configuration.servers
+        prefixes = {prefix(name) for name in known}
         for name in inline:
-            if name in self._servers.configuration.servers:
+            if name in known or f"{RESERVED}{name}__" in prefixes:
                 # Rules and trust for the host's server would apply to it.
                 raise ConfigError(
                     f"the agent's own server {name!r} has the name of one of the host's",

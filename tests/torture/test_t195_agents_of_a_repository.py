@@ -77,6 +77,19 @@ async def test_t195_a_linked_folder_brings_no_other_projects_agents(world: World
     assert await world.use(clone) == set()
 
 
+@pytest.mark.parametrize("link", [".dragoman", FOLDER, f"{FOLDER}/helper.md"])
+async def test_t195_an_approval_in_an_inner_project_holds_in_no_outer_one(world: World, link: str):
+    outer, inner = world.folder("outer"), world.folder("outer/inner")  # as a submodule is
+    world.put_agent(inner / FOLDER)
+    approve_all(inner)
+    assert await world.use(inner) == {"inner"}
+    (outer / link).parent.mkdir(parents=True, exist_ok=True)
+    (outer / link).symlink_to(inner / link)
+    assert [agent.state for agent in find_agents(Sources.here(outer))] == ["pending"]
+    assert await world.use(outer) == set()
+    assert await world.use(inner) == {"inner"}
+
+
 async def test_t195_a_linked_folder_inside_the_project_counts(world: World):
     good = world.folder("good")
     world.put_agent(good / "shared/agents")

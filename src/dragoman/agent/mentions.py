@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -46,7 +46,9 @@ def mentioned(text: str, servers: Collection[str]) -> list[Mention | FileMention
     return list(by_name.values())[:MENTION_LIMIT]
 
 
-async def expanded(text: str, host: Host, folder: Path) -> tuple[str, list[str]]:
+async def expanded(
+    text: str, host: Host, folder: Path, extra_folders: Sequence[Path] = ()
+) -> tuple[str, list[str]]:
     """The message with what it mentions, and in words what could not be added."""
     read_tool = next(tool for tool in file_tools(Workspace(folder)) if tool.name == "Read")
     added: list[str] = []
@@ -56,7 +58,7 @@ async def expanded(text: str, host: Host, folder: Path) -> tuple[str, list[str]]
             if isinstance(mention, Mention):
                 found = await host.resources.read(mention.server, mention.uri)
                 added.append(_marked("resource", mention.name, found.text))
-            elif (path := await asyncio.to_thread(_file, folder, mention.name)) is not None:
+            elif (path := await asyncio.to_thread(_file, folder, extra_folders, mention.name)) is not None:
                 await _check_allowed(host, read_tool, path)
                 content = await asyncio.to_thread(_read, path)
                 added.append(_marked("file", mention.name, content))
@@ -83,14 +85,17 @@ def _marked(kind: str, name: str, text: str) -> str:
     return f'<{kind} name="{shown}">\n{content}\n</{kind}>'
 
 
-def _file(folder: Path, name: str) -> Path | None:
-    """The file without links; None if there is none of that name. Raises `ValueError` for a link in the
-    folder that leads out of it: the person may not know where."""
+def _file(folder: Path, extra_folders: Sequence[Path], name: str) -> Path | None:
+    """The file without links; None if there is none of that name. Raises `ValueError` for a link in one of
+    the person's folders that leads out of them: the person may not know where."""
     path = folder / Path(name).expanduser()
     if not path.is_file():
         return None
     target = path.resolve()
-    if Path(os.path.abspath(path)).is_relative_to(folder) and not target.is_relative_to(folder.resolve()):
+    folders = {each.resolve() for each in (folder, *extra_folders)}
+    # Not by the letter: a path may name the folder by a link to it, such as the home directory.
+    is_in_folder = any(each.resolve() in folders for each in Path(os.path.abspath(path)).parents)
+    if is_in_folder and not any(target.is_relative_to(each) for each in folders):
         raise ValueError(f"it is a link to {one_line(str(target), 500)}, which is outside of this folder")
     return target
 

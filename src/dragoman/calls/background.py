@@ -15,6 +15,7 @@ from dragoman.calls.invoke import Result
 from dragoman.calls.progress import OnProgress
 from dragoman.calls.recovery import Changed
 from dragoman.calls.task_store import RunningTask
+from dragoman.content.redact import Redactor
 from dragoman.errors import CallTimeout, ConnectionLost, TaskNotFound
 from dragoman.wire.client.tasks import TaskState
 from dragoman.wire.peer import Progress
@@ -28,8 +29,12 @@ CLOSE_SECONDS: Final = 5.0
 class BackgroundCall:
     """One call, and who receives its progress."""
 
-    def __init__(self, arguments: Mapping[str, Any], on_progress: OnProgress | None) -> None:
+    def __init__(
+        self, arguments: Mapping[str, Any], on_progress: OnProgress | None, redactor: Redactor | None = None
+    ) -> None:
         self.arguments = arguments
+        self.redactor = redactor
+        """Of the entry that the call was sent with: the entry may be another when the result is fetched."""
         self.is_task = False
         """Whether its server runs it as a task: then the task is moved, and not the call."""
         self.is_moved = False

@@ -67,7 +67,7 @@ async def _complete(sender: Sender, asked: Mapping[str, Any]) -> Completion:
         )
     except RemoteError:
         return Completion()  # the server has nothing to suggest, for whatever reason
-    if redact is None:
+    if not redact:
         return found
     # A value is sent back as it is, so one with a secret in it cannot be shown in part.
     return structs.replace(found, values=tuple(each for each in found.values if redact.text(each) == each))

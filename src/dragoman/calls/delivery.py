@@ -55,7 +55,7 @@ class Delivery:
         self, tool: ServerTool, judged: JudgedCall, request: ToolCall, started: float, after: float
     ) -> Result:
         """Delivers the call; it goes on in the background if that takes longer."""
-        call = BackgroundCall(judged.arguments, request.on_progress)
+        call = BackgroundCall(judged.arguments, request.on_progress, judged.redactor)
         request = structs.replace(request, on_progress=call.progressed)
         wait = wait_before_moving(after, judged.server.capabilities if judged.server else {})
         wait = max(0.0, wait - (self._clock.monotonic() - started))

@@ -149,6 +149,8 @@ class Pipeline:
             return with_context(outcome_of_error(tool.server, tool.name, refused), context)
         try:
             redactor = server.redactor if server is not None else None
+            if request.resumes is not None and (moved := self.tasks.calls.find(request.resumes.id)):
+                redactor = moved.redactor
             judged = JudgedCall(self._servers, tool, server, name, arguments, redactor)
             carry_out = self._traced if tracing.is_on() else self._carry_out
             outcome = await carry_out(judged, request)

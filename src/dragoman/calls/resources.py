@@ -68,7 +68,7 @@ class ResourceReader:
         redact = known.redactor
         reply = await self._read(known, _checked(known.name, uri), timeout_seconds)
         found = ResourceContents(server=known.name, uri=uri, contents=reply.contents, problems=reply.problems)
-        if redact is None:
+        if not redact:
             return found
         if reply.size_bytes > LARGE_BYTES:
             return await asyncio.to_thread(_covered, found, redact)

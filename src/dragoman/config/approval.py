@@ -118,7 +118,7 @@ class Answers:
 
     def approves_agent(self, file: Path, digest: str) -> bool:
         """Whether the person approved the file of an agent with exactly this content."""
-        answer = self._agents.get(key_of(file), {}).get(file.name)
+        answer = self._agents.get(_key_of_agent(file), {}).get(file.name)
         if answer is None or answer.decision != "approved":
             return False
         return answer.fingerprint == fingerprint({"sha256": digest})
@@ -131,6 +131,12 @@ def key_of(file: Path) -> str:
     """
     root = Sources.project_root_of(file)
     return os.path.join(root, file.name if file.name == PROJECT_FILE else f"{file.parent.name}/{file.name}")
+
+
+def _key_of_agent(file: Path) -> str:
+    """The same for the file of an agent, `.dragoman/agents/NAME.md`: a link in place of `.dragoman` does not
+    lead to the answers about another folder."""
+    return os.path.join(os.path.realpath(file.parents[2]), *file.parts[-3:])
 
 
 def read_answers(path: Path, before: Answers | None = None) -> tuple[Answers, tuple[str, ...]]:
@@ -169,29 +175,29 @@ def _items(value: Any) -> list[tuple[str, Any]]:
 
 def remember(path: Path, file: Path, name: str, entry: object, decision: str) -> None:
     """Keeps an answer about a server's entry."""
-    _remember(path, SERVERS, file, name, entry, decision)
+    _remember(path, SERVERS, key_of(file), name, entry, decision)
 
 
 def remember_rule(path: Path, file: Path, rule: str) -> None:
     """Keeps that the person wrote an allow rule into a file."""
-    _remember(path, RULES, file, rule, _as_entry(rule), "approved")
+    _remember(path, RULES, key_of(file), rule, _as_entry(rule), "approved")
 
 
-def _remember(path: Path, section: str, file: Path, name: str, entry: object, decision: str) -> None:
+def _remember(path: Path, section: str, key: str, name: str, entry: object, decision: str) -> None:
     shown = dict(cast("Mapping[str, Any]", entry)) if isinstance(entry, Mapping) else {}
     row = {"decision": decision, "fingerprint": fingerprint(entry), "entry": shown}
 
     def change(document: dict[str, Any]) -> dict[str, Any]:
         files: dict[str, Any] = dict(_items(document.get(section)))
-        rows = dict(_items(files.get(key_of(file))))
-        return {**document, section: {**files, key_of(file): {**rows, name: row}}}
+        rows = dict(_items(files.get(key)))
+        return {**document, section: {**files, key: {**rows, name: row}}}
 
     _edit(path, change)
 
 
 def remember_agent(path: Path, file: Path, digest: str) -> None:
     """Keeps that the person approved the file of an agent, with this content."""
-    _remember(path, AGENTS, file, file.name, {"sha256": digest}, "approved")
+    _remember(path, AGENTS, _key_of_agent(file), file.name, {"sha256": digest}, "approved")
 
 
 def forget(path: Path, files: tuple[Path, ...], name: str) -> int:
@@ -204,17 +210,25 @@ def forget_rule(path: Path, file: Path, rule: str) -> int:
     return _forget(path, (RULES,), (file,), rule)
 
 
-def forget_all(path: Path, files: tuple[Path, ...]) -> int:
-    """Drops every answer about some files; says how many."""
-    return _forget(path, (SERVERS, RULES), files, None)
+def forget_all(path: Path, files: tuple[Path, ...], agent_folders: tuple[Path, ...] = ()) -> int:
+    """Drops every answer about some files, and about agents in some folders; says how many."""
+    return _forget(path, (SERVERS, RULES, AGENTS), files, None, agent_folders)
 
 
-def _forget(path: Path, sections: tuple[str, ...], files: tuple[Path, ...], name: str | None) -> int:
+def _forget(
+    path: Path,
+    sections: tuple[str, ...],
+    files: tuple[Path, ...],
+    name: str | None,
+    agent_folders: tuple[Path, ...] = (),
+) -> int:
     dropped = 0
     keys = {key_of(file) for file in files}
+    # By their folder: the file of an agent may be missing now, and come back with the next checkout.
+    folders = {os.path.dirname(_key_of_agent(folder / "any")) for folder in agent_folders}
 
     def is_dropped(file: str, key: str) -> bool:
-        return file in keys and name in (None, key)
+        return (file in keys or os.path.dirname(file) in folders) and name in (None, key)
 
     def change(document: dict[str, Any]) -> dict[str, Any]:
         nonlocal dropped

@@ -151,7 +151,8 @@ def _without_off(text: str, names: list[str]) -> str:
 def forget_choices(sources: Sources) -> int:
     """Drops every yes and no about the files of this project; says how many."""
     files = (*sources.project_files(), *sources.local_files())
-    return approval.forget_all(sources.approvals_file, files)
+    agents = tuple(folder / ".dragoman" / "agents" for folder in sources.folders())
+    return approval.forget_all(sources.approvals_file, files, agents)
 
 
 def edit_file(sources: Sources, scope: Scope, path: Path, change: Callable[[str], str]) -> None:

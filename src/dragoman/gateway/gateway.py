@@ -142,8 +142,9 @@ class Gateway:
             if offers(chosen, tool, self.name_of(tool))
         }
         renamed = {chosen.rename[name]: tool for name, tool in offered.items() if name in chosen.rename}
-        # A name that the view gives is never another tool's.
-        kept = {n: tool for n, tool in offered.items() if n not in chosen.rename and n not in renamed}
+        # A name that the view gives is never another tool's, also while the tool that it is for is missing.
+        given = {*chosen.rename, *chosen.rename.values()}
+        kept = {name: tool for name, tool in offered.items() if name not in given}
         found = {**renamed, **kept}
         self._cache_for(own).names[view] = {name: tool.name for name, tool in found.items()}
         return found

@@ -243,10 +243,13 @@ class ClientHandlers:
     async def _make_call(
         self, asked: _Call, tool: ServerTool, running: RunningRequest, call_id: str
     ) -> Result:
+        running.fixed = self._gateway.fixed_arguments(tool, self.view)
         try:
             outcome = await self._counted_call(asked, tool, running, call_id)
         except DragomanError as error:
             return text_result(str(error) + (f" {error.hint}" if error.hint else ""), is_error=True)
+        if isinstance(outcome.error, InvalidArguments) and running.fixed:
+            return text_result(str(_without_fixed(outcome.error, running.fixed)), is_error=True)
         if isinstance(outcome.error, InputUnavailable) and running.missing:
             raise RequestError(
                 MISSING_CLIENT_CAPABILITY,
@@ -270,7 +273,7 @@ class ClientHandlers:
         try:
             outcome = await self._host_choice.host_of(tool.server).call(
                 tool.name,
-                {**asked.arguments, **self._gateway.fixed_arguments(tool, self.view)},
+                {**asked.arguments, **running.fixed},
                 forward=True,
                 on_progress=progressed if running.request.wants_progress else None,
                 meta=_passed_on(asked.meta, running.request.client),
@@ -478,6 +481,14 @@ def _passed_on(meta: Json, client: Client) -> Json:
         passed_on[META_LOG_LEVEL] = client.log_level
     passed_on[META_CLIENT_CAPABILITIES] = client.capabilities
     return passed_on
+
+
+def _without_fixed(error: InvalidArguments, fixed: Mapping[str, Any]) -> InvalidArguments:
+    """The error without what contains arguments that a view fixes: a problem of one of them, or one of all
+    arguments together, which are quoted in it."""
+    places = tuple(f"{name}{end}" for name in fixed for end in ":.")
+    shown = tuple(each for each in error.problems if "{" not in each and not each.startswith(places))
+    return InvalidArguments(error.server or "", error.tool, shown or ("their combination does not fit",))
 
 
 def _converted(shape: type[T], arguments: Json) -> T:

@@ -64,6 +64,8 @@ class RunningRequest:
         self.caller = caller
         self.about: tuple[str, bytes] | None = None
         self.task: asyncio.Task[Result] | None = None
+        self.fixed: Mapping[str, Any] = {}
+        """Arguments that the view fixes: the client is not shown them."""
         self.missing: Json = {}
         """What the client would have had to declare to be asked something."""
         self._given: dict[str, Json] = {}
@@ -206,7 +208,8 @@ class ClientQuestions:
         if running is None or not running.offers("elicitation/create", {}):
             step = f"; an allow rule {question.rule!r} would help" if question.rule else ""
             raise NoInteraction(f"the client cannot be asked{step}")
-        arguments = one_line(msgspec.json.encode(question.arguments).decode(), ARGUMENTS_SHOWN)
+        own = {name: value for name, value in question.arguments.items() if name not in running.fixed}
+        arguments = one_line(msgspec.json.encode(own).decode(), ARGUMENTS_SHOWN)
         why = f" ({question.reason})" if question.reason else ""
         message = f"May {question.tool} be called{why}? Its arguments: {arguments}"
         choices = [_ONCE, *([_SESSION] if question.is_rememberable else []), _NO]

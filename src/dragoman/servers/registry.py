@@ -206,7 +206,7 @@ class ServerRegistry(Mapping[str, Server]):
     def _covered(self, event: Event) -> Event:
         """Secrets of a server's entry that the server repeats are in no event."""
         redact = self.redactor_of(event.server) if isinstance(event, ServerEvent) else None
-        if redact is None:
+        if not redact:
             return event
         fields = structs.asdict(event)
         changed: dict[str, Any] = {

@@ -106,12 +106,11 @@ class Server:
         held = _held(entry)
         # An entry that is not started says nothing; looking for its secrets would only cost time.
         secrets = () if held is not None else secrets_of(config, entry.candidate.given, context.environ())
-        self._redactor = Redactor(secrets)
-        self.redactor = self._redactor or None
-        """What covers the secrets of the entry; None if it has none."""
+        self.redactor = Redactor(secrets)
+        """What covers the secrets of the entry, and those that become known later: also during a call."""
         self.tools = ServerTools(self.name, _offered_by(config))
         list_context = ListContext(
-            self.name, context.settings, context.connections.clock, self._redactor, context.catalog.admit
+            self.name, context.settings, context.connections.clock, self.redactor, context.catalog.admit
         )
         self._tool_list = ListReader(TOOLS, list_context, self._tools_read)
         self.resources = ListReader(RESOURCES, list_context)
@@ -132,7 +131,7 @@ class Server:
         self.log_level: LogLevel | None = config.log_level
         """The least severe log messages that it is asked for; None: as it decides by itself."""
         self._setting_level: asyncio.Task[None] | None = None
-        log = context.logs.of(self.name, self._redactor.text) if context.logs and held is None else None
+        log = context.logs.of(self.name, self.redactor.text) if context.logs and held is None else None
         self.connection = Connection(
             self.name,
             self._target(config, is_held=held is not None),
@@ -159,8 +158,7 @@ class Server:
 
     def learn_secrets(self, secrets: tuple[str, ...]) -> None:
         """Credentials that are sent to the server are redacted in its answers, too."""
-        self._redactor.learn(secrets)
-        self.redactor = self._redactor or None
+        self.redactor.learn(secrets)
 
     @property
     def is_trusted(self) -> bool:
@@ -469,7 +467,7 @@ class Server:
         stored = stored_tools.load(config.fingerprint())
         if stored is None:
             return False
-        listing = covered(stored, self._redactor) if self._redactor else stored
+        listing = covered(stored, self.redactor) if self.redactor else stored
         self._tool_list.start_with(listing)
         self.tools.set(listing)
         return True

@@ -103,7 +103,7 @@ def status_of(server: Server, catalog: Catalog) -> ServerStatus:
         ignored=dict(connection.ignored),
         noise=connection.noise,
     )
-    return status if server.redactor is None else _redacted(status, server.redactor)
+    return _redacted(status, server.redactor) if server.redactor else status
 
 
 def _redacted(status: ServerStatus, redact: Redactor) -> ServerStatus:

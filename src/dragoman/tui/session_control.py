@@ -126,7 +126,7 @@ class SessionControl:
 
     async def _expanded(self, text: str) -> str:
         """A message with the files and resources that it mentions."""
-        text, problems = await expanded(text, self.host, self.options.folder)
+        text, problems = await expanded(text, self.host, self.options.folder, self.options.extra_folders)
         for problem in problems:
             self._app.note(problem, is_problem=True)
         return text

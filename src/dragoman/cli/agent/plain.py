@@ -78,7 +78,7 @@ async def _conversation(host: Host, options: AgentOptions) -> AgentOptions | Non
 
 async def _expanded(host: Host, options: AgentOptions, text: str) -> str:
     """A message with the files and resources that it mentions."""
-    text, problems = await expanded(text, host, options.folder)
+    text, problems = await expanded(text, host, options.folder, options.extra_folders)
     for problem in problems:
         click.echo(f"! {problem}")
     return text

@@ -13,7 +13,8 @@ from dragoman.config.edits import forget_choices
 @click.command("reset-project-choices")
 @json_option
 def command(as_json: bool) -> None:
-    """Removes the approval decisions about servers of this project. The questions are asked again."""
+    """Removes the approval decisions about servers, allow rules and agents of this project. The questions are
+    asked again."""
     count = forget_choices(load_and_report().sources)
     if as_json:
         echo({"forgotten": count})
