@@ -27,14 +27,16 @@ server = FastMCP("fastmcp-tasks")
 server.add_extension(TasksExtension())
 QUICK = TaskConfig(mode="required", poll_interval=timedelta(milliseconds=100))
 FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+working = 0
 cancelled = 0
 
 
 @server.tool(task=QUICK)
 async def work(seconds: float, progress: Progress = Progress()) -> str:  # noqa: B008 - FastMCP's form
     """Works for a while."""
-    global cancelled
+    global working, cancelled
     await progress.set_message("at work")
+    working += 1
     try:
         await asyncio.sleep(seconds)
     except asyncio.CancelledError:
@@ -56,6 +58,12 @@ async def greet(context: Context) -> mcp_types.InputRequiredResult | str:
 async def fail() -> str:
     """Does not work."""
     raise ValueError("it did not work")
+
+
+@server.tool
+def count_working() -> int:
+    """How many calls of `work` have begun."""
+    return working
 
 
 @server.tool

@@ -77,6 +77,12 @@ async def test_a_cancelled_call_cancels_the_task(part: Part, era: str) -> None:
         if era == "legacy":
             await client.initialize()
         calling = asyncio.create_task(call(client, era, "work", {"seconds": 60}))
+
+        async def is_working() -> bool:  # a task that is cancelled before it begins is not counted
+            *_, counted = await call(other, "modern", "count_working")
+            return text_of(counted) == "1"
+
+        await until(is_working)
         await until(lambda: _is_listed(running))
         if era == "legacy":
             message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}
