@@ -53,6 +53,7 @@ async def test_a_task_with_progress_one_with_input_and_one_that_fails(part: Part
 async def test_cancelling_a_call_ends_the_work_at_the_server(part: Part):
     async with Remote(RECIPES["fastmcp-tasks"], part) as server, host_of(server) as host:
         calling = asyncio.create_task(host.call("mcp__f__work", {"seconds": 60}))
+        await until(lambda: _has_begun(host))  # one that is cancelled before is not counted
         await until(lambda: _is_listed(host))
         calling.cancel()
         await asyncio.wait([calling])
@@ -61,6 +62,10 @@ async def test_cancelling_a_call_ends_the_work_at_the_server(part: Part):
 
 async def _is_listed(host: Host) -> bool:
     return bool(await host.tasks.list())
+
+
+async def _has_begun(host: Host) -> bool:
+    return (await host.call("mcp__f__count_working")).text == "1"
 
 
 async def _is_cancelled(host: Host) -> bool:
