@@ -30,31 +30,32 @@ async def changes(
 
     `is_behind`: called every second; if it returns true, there is an item without a change.
     """
-    from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
-
     seen = stamps(sources) if since is None else since
     while True:
-        folders = watched_folders(sources)
-        ticks = awatch(
-            *folders,
-            watch_filter=lambda _, path: concerns(sources, path),
-            recursive=False,
-            debounce=SETTLE_MS,
-            step=20,
-            # A change while the watch is set up is never reported; the comparison a second later finds it.
-            rust_timeout=LOOK_AGAIN_MS,
-            yield_on_timeout=True,
-            ignore_permission_denied=True,
-        )
         try:
+            from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
+
+            folders = watched_folders(sources)
+            ticks = awatch(
+                *folders,
+                watch_filter=lambda _, path: concerns(sources, path),
+                recursive=False,
+                debounce=SETTLE_MS,
+                step=20,
+                # A change while the watch is set up is not reported; the comparison a second later finds it.
+                rust_timeout=LOOK_AGAIN_MS,
+                yield_on_timeout=True,
+                ignore_permission_denied=True,
+            )
             async for _ in ticks:
                 if (now := stamps(sources)) != seen or is_behind():
                     seen = now
                     yield
                 if watched_folders(sources) != folders:
                     break
-        except (OSError, RuntimeError):
-            # No more watches to be had, or a folder went away: looking again by the clock does as well.
+        except (OSError, RuntimeError, ImportError):
+            # No more watches or file descriptors to be had, or a folder went away: looking again by the clock
+            # does as well.
             await asyncio.sleep(LOOK_AGAIN_MS / 1000)
             if (now := stamps(sources)) != seen or is_behind():
                 seen = now
