@@ -12,7 +12,7 @@ from tests.unit.tui.desk import Desk, desk
 
 __all__ = ["desk"]
 
-pytestmark = pytest.mark.requirement("AGT-1")
+pytestmark = [pytest.mark.slow, pytest.mark.requirement("AGT-1")]
 
 
 async def test_an_answer_is_shown_as_markdown(desk: Desk):
