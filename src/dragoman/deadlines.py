@@ -11,22 +11,20 @@ from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
-T = TypeVar("T")
 
 
-class Deadlines(Generic[K, T]):
-    def __init__(self, loop: asyncio.AbstractEventLoop, on_expiry: Callable[[K, T], None]) -> None:
+class Deadlines(Generic[K]):
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_expiry: Callable[[K], None]) -> None:
         self._loop = loop
         self._time = loop.time
         self._on_expiry = on_expiry
-        self._open: dict[K, tuple[float, T]] = {}
+        self._open: dict[K, float] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._armed_for = 0.0
 
-    def set(self, key: K, seconds: float, what: T) -> None:
-        """Unless cleared in time, `what` is handed to `on_expiry`."""
-        when = self._time() + seconds
-        self._open[key] = (when, what)
+    def set(self, key: K, seconds: float) -> None:
+        """Unless cleared in time, the key is given to `on_expiry`."""
+        self._open[key] = when = self._time() + seconds
         if self._timer is None or when < self._armed_for:
             self._arm(when)
 
@@ -48,9 +46,9 @@ class Deadlines(Generic[K, T]):
     def _fire(self) -> None:
         self._timer = None
         now = self._time()
-        for key, (when, what) in list(self._open.items()):
+        for key, when in list(self._open.items()):
             # One expiry may have cleared another.
             if when <= now and self._open.pop(key, None) is not None:
-                self._on_expiry(key, what)
+                self._on_expiry(key)
         if self._open and self._timer is None:
-            self._arm(min(when for when, _ in self._open.values()))
+            self._arm(min(self._open.values()))

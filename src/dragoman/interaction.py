@@ -29,7 +29,7 @@ class Caller(Struct, frozen=True):
 LOCAL_CALLER: Final = Caller()
 
 
-class RelatedCall(Struct, frozen=True):
+class RelatedCall(Struct, frozen=True, gc=False):
     """The call, or the request for a resource or prompt, that a server's question belongs to."""
 
     method: str

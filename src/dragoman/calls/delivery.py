@@ -43,13 +43,41 @@ class Delivery:
         self, tool: ServerTool, judged: JudgedCall, request: ToolCall, started: float
     ) -> Coroutine[Any, Any, Result]:
         """The result of the call; raises `MovedToBackground` if the call goes on without it."""
-        task = request.resumes
+        task, after = request.resumes, request.background_after_seconds
         if task is not None and (moved := self.tasks.calls.find(task.id)) is not None:
             return self._fetch(task, moved, request)
-        after = request.background_after_seconds
-        if task is None and after is not None and not request.moves_tasks_only and self.tasks.calls.has_room:
+        if after is not None and task is None and not request.moves_tasks_only and self.tasks.calls.has_room:
             return self._deliver_or_move(tool, judged, request, started, after)
+        server = judged.server
+        is_plain = task is None and request.on_progress is None and tool.task_support is None
+        is_plain = is_plain and not self._bus.has_call_listeners
+        if is_plain and server is not None and (session := server.session()) is not None:
+            return self._deliver_now(session, server, tool, judged, request, started)
         return self._deliver(tool, judged, request, started)
+
+    async def _deliver_now(
+        self,
+        session: Session,
+        server: Server,
+        tool: ServerTool,
+        judged: JudgedCall,
+        request: ToolCall,
+        started: float,
+    ) -> Result:
+        """Most calls: the session is there, and nothing is reported meanwhile. `_deliver` goes on after a
+        failure."""
+        seconds = request.timeout_seconds
+        if seconds is None:
+            seconds = server.timeout_seconds
+        judged.check()
+        try:
+            result = await invoke(session, server, tool, judged, request, seconds)
+        except (ConnectionLost, RemoteError, HttpError) as error:
+            return await self._deliver(tool, judged, request, started, failed=error)
+        if isinstance(result, TaskState):
+            task = self._new_task(session, tool, server, result)
+            return await self._follow(task, result, request, tool, started, started + seconds)
+        return result
 
     async def _deliver_or_move(
         self, tool: ServerTool, judged: JudgedCall, request: ToolCall, started: float, after: float
@@ -95,80 +123,89 @@ class Delivery:
         request: ToolCall,
         started: float,
         background: BackgroundCall | None = None,
+        *,
+        failed: CallError | None = None,
     ) -> Result:
-        """Gets the session, sends the call, and again where `recovery` decides so."""
-        server, check = judged.server, judged.check
+        """Gets the session, sends the call, and again where `recovery` decides so. `failed`: why the first
+        attempt did."""
+        server, session = judged.server, None
         if server is None:
             raise Changed  # it was removed while the call was being checked
         limit_seconds = request.timeout_seconds
         if limit_seconds is None:
             limit_seconds = server.timeout_seconds
         deadline, seconds = started + limit_seconds, limit_seconds
-        session = server.session()
-        if session is None:
-            session = await self._session(server, limit_seconds, check)
-            limit_seconds = seconds = self._left(deadline)
-        check()
-        call, attempt = RelatedCall("tools/call", tool.name, request.call_id, request.caller), 1
-        ttl_ms, relay, progress = None, None, None
-        if tool.task_support is not None and _takes_task(tool.task_support, session, server):
+        if failed is None:
+            session = server.session()
+            if session is None:
+                session = await self._session(server, limit_seconds, judged.check)
+                limit_seconds = seconds = self._left(deadline)
+            judged.check()
+        attempt, ttl_ms, relay, progress = 1, None, None, None
+        if session is not None and _takes_task(tool, session, server):
             ttl_ms = wanted_ttl_ms(limit_seconds)
         if request.on_progress is not None or self._bus.has_call_listeners:
             relay = ProgressRelay(
                 tool.server, tool.name, request.on_progress, self._bus, judged.redactor, request.call_id
             )
             progress = TaskProgress(relay, outlives_reply=ttl_ms is not None)
+        result: Result | TaskState | None = None
         try:
-            while request.resumes is None:
-                try:
-                    result = await invoke(
-                        session,
-                        tool,
-                        judged.arguments,
-                        seconds,
-                        server.requests,
-                        check,
-                        on_progress=progress,
-                        reset_timeout_on_progress=request.reset_timeout_on_progress,
-                        call=call,
-                        task_ttl_ms=ttl_ms,
-                        forward=request.forward,
-                        meta=request.meta,
-                    )
-                    if request.reset_timeout_on_progress:
-                        deadline = self._clock.monotonic() + limit_seconds
-                    break
-                except (ConnectionLost, RemoteError, HttpError) as error:
+            while request.resumes is None and result is None:
+                if failed is not None:
                     if request.reset_timeout_on_progress:
                         # Progress extended the deadline; attempts are limited.
                         deadline = self._clock.monotonic() + limit_seconds
-                    session = await self._recover(error, attempt, judged, deadline, call)
-                    attempt, seconds = attempt + 1, self._left(deadline)
-            else:
-                result = None
+                    session = await self._recover(failed, attempt, judged, request, deadline)
+                    attempt, seconds, failed = attempt + 1, self._left(deadline), None
+                assert session is not None
+                try:
+                    result = await invoke(session, server, tool, judged, request, seconds, progress, ttl_ms)
+                    if request.reset_timeout_on_progress:
+                        deadline = self._clock.monotonic() + limit_seconds
+                except (ConnectionLost, RemoteError, HttpError) as error:
+                    failed = error
             if result is None or isinstance(result, TaskState):
+                assert session is not None
                 task = request.resumes or self._new_task(session, tool, server, result)
-                if background is not None:
-                    background.is_task = True
-                is_kept = background is None or not background.is_moved
-                options = FollowOptions(
-                    self._left(deadline),
-                    request.reset_timeout_on_progress,
-                    self._wait_left(request, started) if is_kept else None,
-                    progress,
-                    limit_seconds,
-                    is_kept=is_kept,
-                    call=call,
+                result = await self._follow(
+                    task, result, request, tool, started, deadline, limit_seconds, progress, background
                 )
-                result = await self.tasks.result(task, options, result)
             if relay is not None:
                 await relay.finish()
             return result
         finally:
             if relay is not None:
                 relay.stop()
-            if progress is not None and ttl_ms is not None:
+            if progress is not None and ttl_ms is not None and session is not None:
                 session.forget_progress(progress)
+
+    async def _follow(
+        self,
+        task: RunningTask,
+        state: TaskState | None,
+        request: ToolCall,
+        tool: ServerTool,
+        started: float,
+        deadline: float,
+        limit_seconds: float | None = None,
+        progress: TaskProgress | None = None,
+        background: BackgroundCall | None = None,
+    ) -> Result:
+        """The result of a call that its server runs as a task."""
+        if background is not None:
+            background.is_task = True
+        is_kept = background is None or not background.is_moved
+        options = FollowOptions(
+            self._left(deadline),
+            request.reset_timeout_on_progress,
+            self._wait_left(request, started) if is_kept else None,
+            progress,
+            deadline - started if limit_seconds is None else limit_seconds,
+            is_kept=is_kept,
+            call=request.related(tool),
+        )
+        return await self.tasks.result(task, options, state)
 
     def _wait_left(self, request: ToolCall, started: float) -> float | None:
         """After how many seconds from now the caller stops waiting; None: it does not."""
@@ -202,7 +239,7 @@ class Delivery:
             raise
 
     async def _recover(
-        self, error: CallError, attempt: int, judged: JudgedCall, deadline: float, call: RelatedCall
+        self, error: CallError, attempt: int, judged: JudgedCall, request: ToolCall, deadline: float
     ) -> Session:
         """The session for the next attempt; raises the error if there is none.
 
@@ -214,6 +251,7 @@ class Delivery:
         if step.reaction == "give up" or step.wait_seconds >= self._left(deadline):
             raise error
         needs_url = step.reaction == "ask the person to open the URL and retry"
+        call = request.related(tool)
         if needs_url and not await self._urls_opened(error, server, call, self._left(deadline)):
             raise error
         if step.wait_seconds:
@@ -241,8 +279,9 @@ class Delivery:
         return max(0.001, deadline - self._clock.monotonic())
 
 
-def _takes_task(support: str, session: Session, server: Server) -> bool:
-    return takes_task(support, session.driver.era, session.driver.revision, server.capabilities)
+def _takes_task(tool: ServerTool, session: Session, server: Server) -> bool:
+    support, driver = tool.task_support, session.driver
+    return support is not None and takes_task(support, driver.era, driver.revision, server.capabilities)
 
 
 def _check_after(error: CallError, check: Callable[[], None]) -> None:

@@ -8,9 +8,9 @@ round, the limit on rounds, and one time limit over all of them. `requestState` 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from time import monotonic
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Raw, Struct, structs
 
@@ -21,7 +21,6 @@ from dragoman.errors import (
     ConnectionLost,
     HttpError,
     InputUnavailable,
-    InvalidArguments,
     MalformedReply,
     RemoteError,
 )
@@ -68,82 +67,98 @@ def in_thread_if_large(read: Callable[[Raw], tuple[str, T]]) -> Read[T]:
     return reading
 
 
-async def request_with_input(
-    session: Session,
-    method: str,
-    params: Mapping[str, Any],
-    read: Read[T],
-    about: str,
-    timeout_seconds: float,
-    answerer: ServerRequests,
-    check: Callable[[], None] | None = None,
-    on_progress: ProgressCallback | None = None,
-    headers: Mapping[str, str] | None = None,
-    reset_timeout_on_progress: bool = False,
-    call: RelatedCall | None = None,
-) -> T:
-    """The complete result. `about`: what the request names, for the error if it cannot be encoded.
+class Exchange(Struct, Generic[T], frozen=True):
+    """A request that its server may answer with `input_required`, and how it is sent again."""
 
-    `reset_timeout_on_progress`: the time limit starts again with each progress notification. `check`: called
-    before each round after the first, and after a wait for room; raises if the request must not be sent any
-    more. `call`: what questions of the server belong to.
-    """
-    carried = params
-    limit_seconds = timeout_seconds
-    deadline = monotonic() + limit_seconds
-    round_number = 0
-    while round_number <= ROUND_LIMIT:
-        try:
-            raw = await session.request(
-                method,
-                carried,
-                timeout_seconds=timeout_seconds,
-                on_progress=on_progress,
-                headers=headers,
-                reset_timeout_on_progress=reset_timeout_on_progress,
-                before_send=check,
-                call=call,
-            )
-        except ConnectionLost as lost:
-            if not round_number:
-                raise
-            # The rounds before were answered, so the request as a whole has reached the server.
-            raise ConnectionLost(session.server, lost.cause, may_have_run=True, hint=lost.hint) from None
-        except (RemoteError, HttpError) as error:
-            error.is_final = round_number > 0  # it says nothing about the rounds before
-            raise
-        except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            # The encoder's: nothing was sent.
-            raise InvalidArguments(session.server, about, (f"cannot be written as JSON: {error}",)) from None
-        if reset_timeout_on_progress:  # progress extended the deadline; rounds are limited
+    session: Session
+    method: str
+    params: Mapping[str, Any]
+    read: Read[T]
+    answerer: ServerRequests
+    check: Callable[[], None] | None = None
+    """Called before each round after the first, and after a wait for room; raises if the request must not be
+    sent any more."""
+    on_progress: ProgressCallback | None = None
+    headers: Mapping[str, str] | None = None
+    reset_timeout_on_progress: bool = False
+    """Whether the time limit starts again with each progress notification."""
+    call: RelatedCall | None = None
+    """What questions of the server belong to."""
+
+    def send(self, params: Mapping[str, Any], timeout_seconds: float) -> Coroutine[Any, Any, Raw]:
+        return self.session.request(
+            self.method,
+            params,
+            timeout_seconds=timeout_seconds,
+            on_progress=self.on_progress,
+            headers=self.headers,
+            reset_timeout_on_progress=self.reset_timeout_on_progress,
+            before_send=self.check,
+            call=self.call,
+        )
+
+
+async def request_with_input(exchange: Exchange[T], timeout_seconds: float) -> T:
+    """The complete result."""
+    deadline = monotonic() + timeout_seconds
+    raw = await exchange.send(exchange.params, timeout_seconds)
+    return await complete(exchange, raw, read_reply(exchange, raw), timeout_seconds, deadline)
+
+
+def read_reply(exchange: Exchange[T], raw: Raw) -> tuple[str, T] | Awaitable[tuple[str, T]]:
+    try:
+        return exchange.read(raw)
+    except Unreadable as problem:
+        raise MalformedReply(exchange.session.server, problem.detail) from None
+
+
+async def complete(
+    exchange: Exchange[T],
+    raw: Raw,
+    found: tuple[str, T] | Awaitable[tuple[str, T]],
+    limit_seconds: float,
+    deadline: float,
+) -> T:
+    """The complete result of a request whose first reply is `raw`, which was read as `found`."""
+    session = exchange.session
+    for round_number in range(ROUND_LIMIT + 1):
+        if exchange.reset_timeout_on_progress:  # progress extended the deadline; rounds are limited
             deadline = monotonic() + limit_seconds
         try:
-            found = read(raw)
-            if isinstance(found, tuple):
-                kind, result = found
-            else:
-                async with asyncio.timeout(deadline - monotonic()):
-                    kind, result = await found
+            async with asyncio.timeout(deadline - monotonic()):
+                kind, result = found if isinstance(found, tuple) else await found
+                if kind == "complete":
+                    return result
+                if kind != "input_required" or session.driver.era != "modern":
+                    # Nothing that would let a server answer otherwise has been declared to it.
+                    raise MalformedReply(session.server, f"a result of the undeclared kind {kind!r}")
+                if round_number == ROUND_LIMIT:
+                    break
+                answers = await next_round(
+                    session.server, raw, exchange.answerer, input_context(exchange.call)
+                )
         except Unreadable as problem:
             raise MalformedReply(session.server, problem.detail) from None
         except TimeoutError:
-            raise CallTimeout(session.server, method, limit_seconds) from None
-        if kind == "complete":
-            return result
-        if kind != "input_required" or session.driver.era != "modern":
-            # Nothing that would let a server answer otherwise has been declared to it.
-            raise MalformedReply(session.server, f"a result of the undeclared kind {kind!r}")
-        try:
-            async with asyncio.timeout(deadline - monotonic()):
-                answers = await next_round(session.server, raw, answerer, input_context(call))
-        except TimeoutError:
-            raise CallTimeout(session.server, method, limit_seconds) from None
-        if check is not None:
-            check()
-        carried = {**params, **answers}
-        timeout_seconds = max(0.001, deadline - monotonic())
-        round_number += 1
+            raise CallTimeout(session.server, exchange.method, limit_seconds) from None
+        if exchange.check is not None:
+            exchange.check()
+        raw = await _sent_again(exchange, answers, max(0.001, deadline - monotonic()))
+        found = read_reply(exchange, raw)
     raise MalformedReply(session.server, f"it requires more than {ROUND_LIMIT} rounds of input")
+
+
+async def _sent_again(exchange: Exchange[T], answers: Mapping[str, Any], timeout_seconds: float) -> Raw:
+    """The reply to the next round. The rounds before were answered, so the request as a whole has reached the
+    server."""
+    try:
+        return await exchange.send({**exchange.params, **answers}, timeout_seconds)
+    except ConnectionLost as lost:
+        server = exchange.session.server
+        raise ConnectionLost(server, lost.cause, may_have_run=True, hint=lost.hint) from None
+    except (RemoteError, HttpError) as error:
+        error.is_final = True  # it says nothing about the rounds before
+        raise
 
 
 def input_context(call: RelatedCall | None) -> RequestContext:

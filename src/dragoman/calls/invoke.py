@@ -6,19 +6,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
+from time import monotonic
 from typing import Any, Final
 
 from msgspec import Raw
 
-from dragoman.calls.input_rounds import Read, request_with_input
+from dragoman.calls.input_rounds import Exchange, Read, complete
+from dragoman.calls.tool_call import JudgedCall, ToolCall
 from dragoman.catalog.tools import ServerTool
-from dragoman.connections.server_requests import ServerRequests
 from dragoman.connections.session import Session
 from dragoman.content.blocks import Block
 from dragoman.content.result import ToolResult, is_large, read_forwarded, read_large, read_result
-from dragoman.interaction import RelatedCall
+from dragoman.errors import MalformedReply
 from dragoman.protocol import META_CLIENT_CAPABILITIES, META_LOG_LEVEL, Era
+from dragoman.servers.server import Server
 from dragoman.wire.client.tasks import TaskState, read_created
 from dragoman.wire.codec import Unreadable
 from dragoman.wire.mirroring import argument_headers
@@ -32,47 +34,61 @@ TASK: Final = "task"
 """The `resultType` of a task of the modern era."""
 
 
-def invoke(
+async def invoke(
     session: Session,
+    server: Server,
     tool: ServerTool,
-    arguments: Mapping[str, Any],
+    judged: JudgedCall,
+    request: ToolCall,
     timeout_seconds: float,
-    answerer: ServerRequests,
-    check: Callable[[], None] | None = None,
-    *,
     on_progress: ProgressCallback | None = None,
-    reset_timeout_on_progress: bool = False,
-    call: RelatedCall | None = None,
     task_ttl_ms: int | None = None,
-    forward: bool = False,
-    meta: Mapping[str, Any] | None = None,
-) -> Awaitable[Result | TaskState]:
+) -> Result | TaskState:
     """The result, or the task that the server makes of the call. `task_ttl_ms`: a task is asked for, in the
-    form of the legacy era, and is to be kept for so long. `forward`: the result is passed on undecoded.
-    `meta`: see `ToolCall`."""
-    name = tool.definition.name
-    params: dict[str, Any] = {"name": name, "arguments": arguments}
-    era = session.driver.era
-    if meta and era == "legacy":
-        meta = {key: value for key, value in meta.items() if key not in _OF_MODERN_ERA}
-    if meta:
-        params["_meta"] = dict(meta)
+    form of the legacy era, and is to be kept for so long."""
+    arguments, era = judged.arguments, session.driver.era
+    params: dict[str, Any] = {"name": tool.definition.name, "arguments": arguments}
+    if request.meta and (meta := _understood(request.meta, era)):
+        params["_meta"] = meta
     if task_ttl_ms is not None:
         params["task"] = {"ttl": task_ttl_ms}
-    return request_with_input(
+    headers = argument_headers(tool.mirrored, arguments) if session.mirrors_arguments else None
+    read = _READERS[era, task_ttl_ms is not None, request.forward]
+    deadline = monotonic() + timeout_seconds
+    raw = await session.request(
+        "tools/call",
+        params,
+        timeout_seconds=timeout_seconds,
+        on_progress=on_progress,
+        headers=headers,
+        reset_timeout_on_progress=request.reset_timeout_on_progress,
+        before_send=judged.check,
+        call=request.related(tool) if session.driver.servers_may_ask else None,
+    )
+    try:
+        found = read(raw)
+    except Unreadable as problem:
+        raise MalformedReply(session.server, problem.detail) from None
+    if isinstance(found, tuple) and found[0] == "complete":
+        return found[1]
+    exchange = Exchange(
         session,
         "tools/call",
         params,
-        _READERS[era, task_ttl_ms is not None, forward],
-        name,
-        timeout_seconds,
-        answerer,
-        check,
+        read,
+        server.requests,
+        judged.check,
         on_progress,
-        argument_headers(tool.mirrored, arguments) if session.mirrors_arguments else None,
-        reset_timeout_on_progress,
-        call,
+        headers,
+        request.reset_timeout_on_progress,
+        request.related(tool),
     )
+    return await complete(exchange, raw, found, timeout_seconds, deadline)
+
+
+def _understood(meta: Mapping[str, Any], era: Era) -> dict[str, Any]:
+    """What a server of this era is sent of the metadata that a caller gives."""
+    return {key: value for key, value in meta.items() if era == "modern" or key not in _OF_MODERN_ERA}
 
 
 def _forwarded(raw: Raw) -> tuple[str, Result] | Awaitable[tuple[str, Result]]:

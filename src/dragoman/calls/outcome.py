@@ -92,16 +92,6 @@ def outcome_of(
 ) -> CallOutcome:
     """`redact` covers what is not prepared: structured content, `_meta`, and words about them. Unless `raw`,
     structured content is cleaned for models; `_meta`, which models are not given, is not."""
-    if result.structured is UNSET and result.meta is None and not redact:  # the common case, quickly
-        return CallOutcome(
-            server=server,
-            tool=tool,
-            content=prepared.content,
-            is_error=result.is_error,
-            duration_seconds=duration_seconds,
-            saved=prepared.saved,
-            problems=prepared.problems,
-        )
     meta, structured, problems = result.meta, result.structured, prepared.problems
     if not raw and structured is not UNSET:
         structured = _for_model(structured)

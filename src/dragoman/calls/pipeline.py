@@ -152,8 +152,10 @@ class Pipeline:
             if request.resumes is not None and (moved := self.tasks.calls.find(request.resumes.id)):
                 redactor = moved.redactor
             judged = JudgedCall(self._servers, tool, server, name, arguments, redactor)
-            carry_out = self._traced if tracing.is_on() else self._carry_out
-            outcome = await carry_out(judged, request)
+            if tracing.is_on():
+                outcome = await self._traced(judged, request)
+            else:
+                outcome = await self._carry_out(judged, request)
         except Changed:
             if attempt < ATTEMPT_LIMIT:
                 return await self._make(request, entry, attempt + 1)
@@ -244,13 +246,18 @@ class Pipeline:
                         forwarded=result.raw,
                     )
                 result, content = await read_complete(result.raw)
-            prepared = None
-            if not redact:  # asked now: secrets may have become known during the call
-                redact = None
-            if result.structured is UNSET and not request.raw:
-                prepared = self._preparer.prepare_quickly(result, content, redact)
-            if prepared is None:
-                prepared = await self._prepared(judged, result, content, request)
+            # Asked now: secrets may have become known during the call.
+            if not redact and not request.raw and self._preparer.is_ready(result, content):
+                is_error, error_code = result.is_error, None
+                took = self._clock.monotonic() - started
+                return CallOutcome(
+                    server=tool.server,
+                    tool=tool.name,
+                    content=content,
+                    is_error=is_error,
+                    duration_seconds=took,
+                )
+            prepared = await self._prepared(judged, result, content, request)
             is_error, error_code = result.is_error, None
             return outcome_of(
                 tool.server,

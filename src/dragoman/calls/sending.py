@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Raw, Struct
 
-from dragoman.calls.input_rounds import Read, request_with_input
+from dragoman.calls.input_rounds import Exchange, Read, request_with_input
 from dragoman.calls.recovery import Changed, react
 from dragoman.connections.session import Session
 from dragoman.errors import ConnectionLost, NotConnected
@@ -95,19 +95,18 @@ class Sender:
             session = await self.session(server, self._left(deadline))
             self.check(server)  # between two attempts
             try:
-                return await request_with_input(
+                exchange = Exchange(
                     session,
                     method,
                     params,
                     read,
-                    about=about,
-                    timeout_seconds=self._left(deadline),
-                    answerer=server.requests,
+                    server.requests,
                     check=lambda: self.check(server),
                     call=RelatedCall(method, about, *current_request.get())
                     if method in _MAY_BE_ASKED_ABOUT
                     else None,
                 )
+                return await request_with_input(exchange, self._left(deadline))
             except ConnectionLost as error:
                 if react(error, attempt=attempt, retry_safe=True).reaction == "give up":
                     raise

@@ -12,9 +12,9 @@ from msgspec import Struct, field
 from dragoman.calls.progress import OnProgress
 from dragoman.calls.recovery import Changed
 from dragoman.calls.task_store import RunningTask
-from dragoman.catalog.tools import BuiltinTool, Run, ServerTool
+from dragoman.catalog.tools import BuiltinTool, Run, ServerTool, Tool
 from dragoman.content.redact import Redactor
-from dragoman.interaction import LOCAL_CALLER, Caller
+from dragoman.interaction import LOCAL_CALLER, Caller, RelatedCall
 from dragoman.servers.registry import ServerRegistry
 from dragoman.servers.server import Server
 
@@ -54,6 +54,10 @@ class ToolCall(Struct, frozen=True):
     caller: Caller = LOCAL_CALLER
     call_id: str = field(default_factory=new_call_id)
     """Identifies this call in events and hooks."""
+
+    def related(self, tool: Tool) -> RelatedCall:
+        """What questions of the server belong to."""
+        return RelatedCall("tools/call", tool.name, self.call_id, self.caller)
 
 
 class JudgedCall(Struct, frozen=True):

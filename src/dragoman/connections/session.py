@@ -22,7 +22,14 @@ from dragoman.cleaning import visible
 from dragoman.connections.failures import Health, error_of, why_renewed
 from dragoman.connections.flooding import FloodGauge
 from dragoman.deadlines import Deadlines
-from dragoman.errors import CallTimeout, ConnectionLost, HttpError, MessageTooLarge, RemoteError
+from dragoman.errors import (
+    CallTimeout,
+    ConnectionLost,
+    HttpError,
+    InvalidArguments,
+    MessageTooLarge,
+    RemoteError,
+)
 from dragoman.interaction import RelatedCall
 from dragoman.protocol import Era, LogLevel
 from dragoman.questions import OpenQuestion, current_question, sampling_depth
@@ -61,8 +68,9 @@ other results limit what is decoded on the event loop."""
 End = Literal["lost", "session", "sign-in"]
 """How a link ended: by itself, because the server forgot the session, or because it wants a sign-in."""
 
-_Deadline = tuple["asyncio.Future[Raw]", str, float, bool]
-"""The waiting caller, the method, the seconds it waited, and whether the server is to be notified."""
+
+class _TimeLimitPassed(Exception):
+    """The reply to a request has not come in time."""
 
 
 class Driver(Protocol):
@@ -131,6 +139,11 @@ def _calls_of_task(calls: Mapping[int, OpenCall], params: Raw) -> Mapping[int, O
     return named or calls
 
 
+def _unencodable(server: str, params: Mapping[str, Any] | None, error: Exception) -> InvalidArguments:
+    about = (params or {}).get("name") or (params or {}).get("uri") or ""
+    return InvalidArguments(server, str(about), (f"cannot be written as JSON: {error}",))
+
+
 class Session:
     def __init__(
         self,
@@ -147,7 +160,7 @@ class Session:
         self._events = events
         self._peer = Peer(server, self, limit_bytes=limit_bytes, first_id=random.randrange(*FIRST_IDS))
         self._loop = asyncio.get_running_loop()
-        self._deadlines = Deadlines[int, _Deadline](self._loop, self._expired)
+        self._deadlines = Deadlines[int](self._loop, self._expired)
         self._in_line = asyncio.Lock()
         self._unsent: set[int] = set()
         """Requests that are not sent yet: the server is not notified when they are cancelled."""
@@ -236,20 +249,24 @@ class Session:
         """
         if self._lost_cause is not None:
             raise ConnectionLost(self.server, self._lost_cause, may_have_run=False)
-        self._long_lived += is_long_lived
+        if is_long_lived:
+            self._long_lived += 1
         future: asyncio.Future[Raw] = self._loop.create_future()
-        deadline: _Deadline = (future, method, timeout_seconds, send_cancelled)
+        request_id = self._peer.next_id
         if reset_timeout_on_progress:
-            on_progress = self._extending(lambda: request_id, timeout_seconds, deadline, on_progress)
-        request_id = self._peer.open_request(future, on_progress)
-        self._deadlines.set(request_id, timeout_seconds, deadline)
+            on_progress = self._extending(request_id, timeout_seconds, on_progress)
+        self._peer.open_request(future, on_progress)
+        self._deadlines.set(request_id, timeout_seconds)
         # In the modern era the server asks in its reply.
         may_ask = call is not None and self._driver.servers_may_ask
         if call is not None and may_ask:
             self._calls[request_id] = OpenCall(call, current_question(), sampling_depth.get())
-        is_answered = False
+        is_sent = is_answered = False
         try:
-            message = self._driver.encode(request_id, method, params, on_progress is not None)
+            try:
+                message = self._driver.encode(request_id, method, params, on_progress is not None)
+            except (TypeError, ValueError, OverflowError, RecursionError) as error:
+                raise _unencodable(self.server, params, error) from None
             if self._transport.congested:
                 await self._wait_for_room(request_id, future)
                 if self._lost_cause is not None and not future.done():
@@ -270,6 +287,7 @@ class Session:
                     self._transport.send(message, about)
                 else:
                     self._transport.send(message)
+                is_sent = True
             result = await future
             is_answered = True
             if method in REPLY_LIMITS_BYTES:
@@ -277,6 +295,10 @@ class Session:
             if not self.is_used:
                 self.is_used = method not in _HOUSEKEEPING
             return result
+        except _TimeLimitPassed:
+            if is_sent:
+                self._report_unanswered(request_id, send_cancelled)
+            raise CallTimeout(self.server, method, timeout_seconds, may_have_run=is_sent) from None
         except RemoteError as error:
             self._check_session(error)
             raise
@@ -285,7 +307,8 @@ class Session:
             cause = await self._why_gone() or str(error)
             raise ConnectionLost(self.server, cause, may_have_run=False) from None
         finally:
-            self._long_lived -= is_long_lived
+            if is_long_lived:
+                self._long_lived -= 1
             self._idle_since = monotonic()
             self._deadlines.clear(request_id)
             if may_ask:
@@ -299,15 +322,14 @@ class Session:
 
     def _extending(
         self,
-        request_id: Callable[[], int],
+        request_id: int,
         seconds: float,
-        deadline: _Deadline,
         on_progress: ProgressCallback | None,
     ) -> ProgressCallback:
         """Restarts the deadline before progress is passed on."""
 
         def progressed(progress: Progress) -> None:
-            self._deadlines.set(request_id(), seconds, deadline)
+            self._deadlines.set(request_id, seconds)
             if on_progress is not None:
                 on_progress(progress)
 
@@ -407,15 +429,14 @@ class Session:
                 await self._transport.drained()
                 await asyncio.sleep(0)
 
-    def _expired(self, request_id: int, what: _Deadline) -> None:
-        future, method, seconds, send_cancelled = what
-        if self._peer.forget(request_id) and not future.done():
-            was_sent = request_id not in self._unsent
-            future.set_exception(CallTimeout(self.server, method, seconds, may_have_run=was_sent))
-            if was_sent:
-                if self._wants_about and self._health.expired():
-                    self._events.unresponsive(self)
-                self._give_up(request_id, "the time limit passed" if send_cancelled else None)
+    def _expired(self, request_id: int) -> None:
+        self._peer.fail(request_id, _TimeLimitPassed())
+
+    def _report_unanswered(self, request_id: int, send_cancelled: bool) -> None:
+        """The time limit of a request that was sent has passed."""
+        if self._wants_about and self._health.expired():
+            self._events.unresponsive(self)
+        self._give_up(request_id, "the time limit passed" if send_cancelled else None)
 
     def _give_up(self, request_id: int, reason: str | None) -> None:
         """No caller waits for the reply any more; the server is notified, if there is a reason to give."""

@@ -91,6 +91,13 @@ class Preparer:
     def saver(self) -> Saver:
         return self._media.saver
 
+    def is_ready(self, result: ToolResult, content: tuple[Block, ...]) -> bool:
+        """Whether a model can be given the result as it is: one short text, and nothing besides."""
+        if len(content) != 1 or result.structured is not UNSET or result.meta is not None:
+            return False
+        block = content[0]
+        return type(block) is TextBlock and len(text := block.text) < self._room and is_plain(text)
+
     def prepare_quickly(
         self,
         result: ToolResult,
@@ -100,10 +107,6 @@ class Preparer:
     ) -> Prepared | None:
         """For small results made of text alone; None if `prepare` is needed."""
         room = self._room
-        if len(content) == 1 and result.structured is UNSET and not redact:  # the common case, found quickly
-            block = content[0]
-            if type(block) is TextBlock and len(text := block.text) < room and is_plain(text):
-                return Prepared(content)
         for block in content:
             if type(block) is not TextBlock:
                 return None

@@ -100,7 +100,7 @@ class StreamableHttp:
         self._gateway = gateway
         self._sessions = sessions
         self._view = view
-        self._waiting: Deadlines[int, Outbox] = Deadlines(asyncio.get_running_loop(), _set_late)
+        self._waiting = Deadlines[Outbox](asyncio.get_running_loop(), Outbox.set_late)
         """Until when a response is not begun."""
 
     async def post(self, request: web.BaseRequest, caller: KnownCaller) -> web.StreamResponse:
@@ -282,11 +282,11 @@ class StreamableHttp:
     ) -> web.StreamResponse:
         """The response. `has_status`: errors have the status that the modern era wants. `stream`: its name,
         if it can be continued."""
-        self._waiting.set(id(outbox), STREAM_AFTER_SECONDS, outbox)
+        self._waiting.set(outbox, STREAM_AFTER_SECONDS)
         try:
             first = await outbox.get()
         finally:
-            self._waiting.clear(id(outbox))
+            self._waiting.clear(outbox)
         if first is None:
             return web.Response(status=202, headers=headers)
         if first and is_reply(first):
@@ -297,10 +297,6 @@ class StreamableHttp:
         async with event_stream(request, stream, headers) as writer:
             await writer.write_all(outbox)
         return writer.response
-
-
-def _set_late(_: int, outbox: Outbox) -> None:
-    outbox.set_late()
 
 
 def _is_resumable(connection: ClientConnection) -> bool:

@@ -95,7 +95,7 @@ class HttpTransport:
         self._numbers = itertools.count()
         self._posts: dict[int | str, asyncio.Task[None]] = {}
         """Messages under way, by the id of the request or a unique text."""
-        self._deadlines = Deadlines["int | str", asyncio.Task[None]](self._loop, self._give_up)
+        self._deadlines = Deadlines["int | str"](self._loop, self._give_up)
         self._expired: set[int | str] = set()
         self._initialized: asyncio.Task[None] | None = None
         """The POST of `notifications/initialized`, until it is answered."""
@@ -128,7 +128,7 @@ class HttpTransport:
         if about.method == INITIALIZED:
             self._initialized = task
         if (seconds := answer_seconds(about, self._request_seconds)) is not None:
-            self._deadlines.set(key, seconds, task)
+            self._deadlines.set(key, seconds)
         if self.congested:
             self._room.clear()
 
@@ -232,9 +232,9 @@ class HttpTransport:
             await asyncio.wait([self._initialized], timeout=INITIALIZED_SECONDS)
             self._initialized = None
 
-    def _give_up(self, key: int | str, task: asyncio.Task[None]) -> None:
+    def _give_up(self, key: int | str) -> None:
         self._expired.add(key)
-        task.cancel()
+        self._posts[key].cancel()
 
     async def _send_once(self, message: bytes, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
         assert self._client is not None

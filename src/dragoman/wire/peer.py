@@ -54,7 +54,7 @@ class Waiter(Protocol):
 
     def done(self) -> bool: ...
     def set_result(self, result: Raw, /) -> None: ...
-    def set_exception(self, exception: DragomanError, /) -> None: ...
+    def set_exception(self, exception: Exception, /) -> None: ...
 
 
 class Listener(Protocol):
@@ -93,6 +93,11 @@ class Peer:
     def is_waiting_for(self, request_id: MessageId) -> bool:
         return type(request_id) is int and request_id in self._waiters
 
+    @property
+    def next_id(self) -> int:
+        """The id of the request that is opened next."""
+        return self._last_id + 1
+
     def open_request(self, waiter: Waiter, on_progress: ProgressCallback | None = None) -> int:
         """A fresh id whose reply goes to the waiter. The id is also the progress token.
 
@@ -124,7 +129,7 @@ class Peer:
     def awaits(self, request_id: int) -> bool:
         return request_id in self._waiters
 
-    def fail(self, request_id: int, error: DragomanError) -> None:
+    def fail(self, request_id: int, error: Exception) -> None:
         """Ends a request without a reply; nothing happens if it is not awaited any more."""
         self._fail(request_id, error)
 
@@ -138,11 +143,11 @@ class Peer:
             envelope = decode_envelope(message)
         except Unreadable as problem:
             self._receive_odd(message, problem)
+            return
+        if envelope.method is UNSET:
+            self.receive_reply(envelope, message)
         else:
-            if envelope.method is UNSET:
-                self.receive_reply(envelope, message)
-            else:
-                self._dispatch(envelope, message)
+            self._dispatch(envelope, message)
 
     def receive_oversized(self, head: bytes, tail: bytes) -> bool:
         """Takes the ends of a message over the limit (no tail: it is still coming).
@@ -269,7 +274,7 @@ class Peer:
             self._fail(request_id, make_error())
         return bool(ours)
 
-    def _fail(self, request_id: int, error: DragomanError) -> None:
+    def _fail(self, request_id: int, error: Exception) -> None:
         waiter = self._waiters.pop(request_id, None)
         self._progress.pop(request_id, None)
         if waiter is not None and not waiter.done():

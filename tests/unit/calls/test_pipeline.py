@@ -176,7 +176,7 @@ class World:
 
     server = "box"
     mirrors_arguments = True
-    driver = SimpleNamespace(era="modern")
+    driver = SimpleNamespace(era="modern", servers_may_ask=False)
 
     async def request(
         self,
@@ -304,8 +304,7 @@ async def test_where_no_hook_wants_to_know_none_is_told(world: World):
     [
         (b'{"content":[{"type":"text","text":"disk full"}],"isError":true}', type(None)),
         (RemoteError("box", -32602, "disk full"), RemoteError),
-        (TypeError("cannot encode disk full"), InvalidArguments),
-        (OverflowError("disk full"), InvalidArguments),
+        (InvalidArguments("box", "open", ("disk full",)), InvalidArguments),
     ],
     ids=str,
 )

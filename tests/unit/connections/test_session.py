@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from dragoman.connections.session import OpenCall, Session
-from dragoman.errors import CallError, CallTimeout, ConnectionLost, HttpError, RemoteError
+from dragoman.errors import (
+    CallError,
+    CallTimeout,
+    ConnectionLost,
+    HttpError,
+    InvalidArguments,
+    RemoteError,
+)
 from dragoman.interaction import RelatedCall
 from dragoman.transports.base import About, Details, Sink, TransportFailure
 from dragoman.wire.client.legacy import LegacyDriver
@@ -246,6 +253,32 @@ async def test_a_request_that_must_not_be_sent_after_the_wait_for_room_is_not_se
     with pytest.raises(LookupError):
         await task
 
+    assert wire.sent == []
+
+
+def circle() -> list[Any]:
+    endless: list[Any] = []
+    endless.append(endless)
+    return endless
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(object(), id="an object"),
+        pytest.param("\ud83d", id="half a surrogate pair"),
+        pytest.param(circle(), id="a list that contains itself"),
+        pytest.param({(1, 2): 3}, id="a tuple as key"),
+    ],
+)
+async def test_arguments_that_cannot_be_written_as_json_are_invalid_and_nothing_is_sent(
+    session: Session, wire: Wire, value: Any
+):
+    params = {"name": "open", "arguments": {"x": value}}
+    with pytest.raises(InvalidArguments) as refused:
+        await session.request("tools/call", params, timeout_seconds=1)
+
+    assert refused.value.tool == "open"
     assert wire.sent == []
 
 
