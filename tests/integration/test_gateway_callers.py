@@ -374,13 +374,14 @@ async def test_log_messages_reach_their_caller_while_another_uses_the_same_serve
             (other.host, of_bob),
             (running.host, of_all),
         ]
-        with contextlib.ExitStack() as stack:
-            for host, request in requests:
-                stack.enter_context(running.gateway.running(host, "tracker", request))
-            for host, text in ((own.host, "for ada"), (other.host, "for bob")):
-                event = ServerLogged(server="tracker", level="info", text=text, is_message=True)
-                host._bus.publish(event)  # pyright: ignore[reportPrivateUsage]
-            await until(lambda: of_ada.texts and of_bob.texts)
+        for host, request in requests:
+            running.gateway.request_began(host, "tracker", request)
+        for host, text in ((own.host, "for ada"), (other.host, "for bob")):
+            event = ServerLogged(server="tracker", level="info", text=text, is_message=True)
+            host._bus.publish(event)  # pyright: ignore[reportPrivateUsage]
+        await until(lambda: of_ada.texts and of_bob.texts)
+        for host, request in requests:
+            running.gateway.request_ended(host, "tracker", request)
         assert [of_ada.texts, of_bob.texts, of_all.texts] == [["for ada"], ["for bob"], []]
 
 

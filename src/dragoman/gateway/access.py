@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -50,10 +50,12 @@ class KnownCaller(Struct, frozen=True):
     def at(self, view: str) -> KnownCaller:
         """The caller with the rights that it has in a view, or outside of every view; `RequestRefused` if it
         may not use the path."""
-        held = tuple(each for each in self.selections if each.hold_at(view))
-        if self.selections and not held:
+        held = [each for each in self.selections if each.hold_at(view)]
+        if len(held) == len(self.selections):
+            return self
+        if not held:
             raise RequestRefused(403, WRONG_PATH)
-        return self if held == self.selections else structs.replace(self, selections=held)
+        return structs.replace(self, selections=tuple(held))
 
 
 LOCAL: Final = KnownCaller(LOCAL_CALLER)
@@ -78,12 +80,12 @@ class Addresses(Struct, frozen=True):
         origins = {f"{scheme}://{name}" for name in hosts for scheme in ("http", "https")}
         return cls(frozenset(hosts), frozenset(origins))
 
-    def check(self, hosts: Collection[str], origins: Collection[str]) -> None:
+    def check(self, hosts: Sequence[str], origins: Sequence[str]) -> None:
         """`RequestRefused` for a request that names another host, or comes from another page: one that was
         made to reach this machine by DNS rebinding, or by a page that a person has open."""
-        if len(hosts) != 1 or next(iter(hosts)).lower() not in self.hosts:
+        if len(hosts) != 1 or hosts[0].lower() not in self.hosts:
             raise RequestRefused(421, "the header Host names another server")
-        if any(origin.lower() not in self.origins for origin in origins):
+        if origins and any(origin.lower() not in self.origins for origin in origins):
             raise RequestRefused(403, "the header Origin names a page that may not use this gateway")
 
 
@@ -92,7 +94,7 @@ def is_loopback(host: str) -> bool:
     return host == "localhost" if address is None else address.is_loopback
 
 
-Identify = Callable[[Collection[str]], Awaitable[KnownCaller]]
+Identify = Callable[[Sequence[str]], Awaitable[KnownCaller]]
 """The caller of a request, from its headers `Authorization`; raises `RequestRefused` if there is none."""
 Verify = Callable[[str], Awaitable[KnownCaller | None]]
 """The caller that a token stands for; None if it stands for none."""
@@ -117,10 +119,10 @@ def with_token(*verifiers: Verify, challenge: str = "Bearer") -> Identify:
     """Admits requests with a bearer token that one of these knows."""
     headers = {"WWW-Authenticate": challenge}
 
-    async def identify(authorization: Collection[str]) -> KnownCaller:
+    async def identify(authorization: Sequence[str]) -> KnownCaller:
         if len(authorization) != 1:
             raise RequestRefused(401, "one header Authorization with a bearer token is needed", headers)
-        scheme, _, token = next(iter(authorization)).partition(" ")
+        scheme, _, token = authorization[0].partition(" ")
         if scheme.lower() == "bearer":
             try:
                 for verify in verifiers:

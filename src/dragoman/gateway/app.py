@@ -12,7 +12,7 @@ import contextlib
 import logging
 import os
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from functools import partial
 from time import monotonic
 from typing import Any, Final
@@ -29,7 +29,7 @@ from dragoman.cleaning import one_line
 from dragoman.errors import ConfigError
 from dragoman.gateway.access import Addresses, Identify, KnownCaller, RequestRefused
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.http import StreamableHttp, read_message
+from dragoman.gateway.http import BODY_LIMIT_BYTES, StreamableHttp, read_message
 from dragoman.gateway.sessions import Sessions
 from dragoman.gateway.sign_in_pages import NOT_EXPECTED, PAGE, RETURN, TOKEN, PageAnswer, PageRequest
 from dragoman.gateway.sse import HttpWithSse
@@ -37,7 +37,6 @@ from dragoman.gateway.streams import DISCONNECTED, disconnect
 from dragoman.gateway.websocket import WebSockets
 from dragoman.interaction import Caller
 
-BODY_LIMIT_BYTES: Final = 16 * 1024 * 1024
 CLEANING_SECONDS: Final = 60.0
 REQUEST_LIMIT: Final = 2000
 """Requests and streams of one caller that are open at the same time."""
@@ -243,19 +242,21 @@ class _HttpServer:
 
     def _checked(self, methods: Mapping[str, Answer], view: str = "") -> Page:
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
+            headers = request.headers
             try:
-                self.addresses.check(request.headers.getall("Host", []), request.headers.getall("Origin", []))
-                known = await self._options.identify(request.headers.getall("Authorization", []))
+                self.addresses.check(headers.getall("Host", []), headers.getall("Origin", []))
+                known = await self._options.identify(headers.getall("Authorization", []))
                 caller = known.at(view)
                 answer = methods.get(request.method)
                 if answer is None:
                     raise RequestRefused(405, "the method is not allowed", {"Allow": ", ".join(methods)})
+                self._begin(caller.caller, REQUEST_LIMIT)
                 try:
                     self._requests[id(request)] = (request, caller, view)
-                    with self._counted(caller.caller, REQUEST_LIMIT):
-                        return await answer(request, caller)
+                    return await answer(request, caller)
                 finally:
                     del self._requests[id(request)]
+                    self._end(caller.caller)
                     if DISCONNECTED in request:
                         self._gateway.disconnected(caller.caller, request[DISCONNECTED])
             except ConnectionError:
@@ -268,21 +269,20 @@ class _HttpServer:
 
         return handle
 
-    @contextlib.contextmanager
-    def _counted(self, caller: Caller, limit: int) -> Generator[None]:
-        """A request is open for as long as the block lasts; `RequestRefused` if there are too many."""
+    def _begin(self, caller: Caller, limit: int) -> None:
+        """A request is open from now until `_end`; `RequestRefused` if there are too many."""
         if self._is_draining:
             raise RequestRefused(503, "the gateway is about to end", {"Retry-After": "1"})
-        if self._open[caller] >= limit:
+        count = self._open.get(caller, 0)
+        if count >= limit:
             raise RequestRefused(429, "too many requests are open", {"Retry-After": "1"})
-        self._open[caller] += 1
-        try:
-            yield
-        finally:
-            self._open[caller] -= 1
-            if not self._open[caller]:
-                del self._open[caller]
-                self._is_idle.set()
+        self._open[caller] = count + 1
+
+    def _end(self, caller: Caller) -> None:
+        count = self._open[caller] = self._open[caller] - 1
+        if not count:
+            del self._open[caller]
+            self._is_idle.set()
 
     async def _sign_in_page(self, request: web.BaseRequest) -> web.Response:
         """A page for a browser, which has no token. It says nothing about servers but their names."""
@@ -293,9 +293,12 @@ class _HttpServer:
         try:
             origins = request.headers.getall("Origin", []) if request.method == "POST" else []
             self.addresses.check(request.headers.getall("Host", []), origins)
-            with self._counted(BROWSERS, PAGES_LIMIT):
+            self._begin(BROWSERS, PAGES_LIMIT)
+            try:
                 asked = await _page_request(request)
                 answer = await self._gateway.callers.pages.answer(asked)
+            finally:
+                self._end(BROWSERS)
         except RequestRefused as refused:
             self._gateway.metrics.refused[refused.status] += 1
             is_later = "Retry-After" in refused.headers

@@ -5,7 +5,7 @@ A file that cannot be used changes nothing, and is reported. Views and the store
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Final
@@ -44,7 +44,7 @@ class CallersFile:
         self._problem = ""
         """Why it cannot be used, as it was reported."""
 
-    async def identify(self, authorization: Collection[str]) -> KnownCaller:
+    async def identify(self, authorization: Sequence[str]) -> KnownCaller:
         """See `Identify`."""
         now = monotonic()
         if now >= self._check_at:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Generator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
 from functools import partial
 from time import monotonic
 from typing import Any, Final, get_args
@@ -257,17 +257,15 @@ class Gateway:
             list_changes=frozenset({"tools", "resources", "prompts"}),
         )
 
-    @contextlib.contextmanager
-    def running(self, host: Host, server: str, request: RunningRequest) -> Generator[None]:
-        """Notes that a server is answering a client's request, for as long as the block lasts."""
-        requests = self._running.setdefault((host, server), [])
-        requests.append(request)
-        try:
-            yield
-        finally:
-            requests.remove(request)
-            if not requests:
-                self._running.pop((host, server), None)
+    def request_began(self, host: Host, server: str, request: RunningRequest) -> None:
+        """Notes that a server is answering a client's request, until `request_ended`."""
+        self._running.setdefault((host, server), []).append(request)
+
+    def request_ended(self, host: Host, server: str, request: RunningRequest) -> None:
+        requests = self._running[host, server]
+        requests.remove(request)
+        if not requests:
+            del self._running[host, server]
 
     def hosts(self) -> list[Host]:
         """Its own, and those of callers that are open."""

@@ -58,7 +58,6 @@ from dragoman.protocol import (
 )
 from dragoman.servers.status import ServerStatus
 from dragoman.toolbox import SEARCH, WAIT_SECONDS, is_connecting
-from dragoman.wire.peer import Progress
 from dragoman.wire.server.request import ClientRequest
 from dragoman.wire.server.service import Client, Handler, Json, RequestError, ResourceNotFound, Result
 
@@ -266,16 +265,13 @@ class ClientHandlers:
     async def _counted_call(
         self, asked: _Call, tool: ServerTool, running: RunningRequest, call_id: str
     ) -> CallOutcome:
-        def progressed(progress: Progress) -> None:
-            running.request.progress(progress.progress, progress.total, progress.message)
-
         ended, began = "cancelled", monotonic()
         try:
             outcome = await self._host_choice.host_of(tool.server).call(
                 tool.name,
                 {**asked.arguments, **running.fixed},
                 forward=True,
-                on_progress=progressed if running.request.wants_progress else None,
+                on_progress=running.progressed if running.request.wants_progress else None,
                 meta=_passed_on(asked.meta, running.request.client),
                 call_id=call_id,
                 caller=self._caller,
@@ -451,11 +447,14 @@ class ClientHandlers:
 
         async def work() -> Result:  # goes on after `input_required`, as the server's work does
             host, own = self._host_choice.host_of(server), self.own
-            with (
-                contextlib.nullcontext() if own is None else own.used(),
-                self._gateway.running(host, server, running),
-            ):
-                return await make(running, call_id)
+            self._gateway.request_began(host, server, running)
+            try:
+                if own is None:
+                    return await make(running, call_id)
+                with own.used():
+                    return await make(running, call_id)
+            finally:
+                self._gateway.request_ended(host, server, running)
 
         return await questions.run(call_id, running, work())
 
@@ -476,7 +475,9 @@ class ClientHandlers:
 
 def _passed_on(meta: Json, client: Client) -> Json:
     """What the server is given of a request's `_meta`: the trace context, and what the client wants."""
-    passed_on: Json = {key: meta[key] for key in tracing.KEYS if isinstance(meta.get(key), str)}
+    passed_on: Json = {}
+    if meta:
+        passed_on = {key: meta[key] for key in tracing.KEYS if isinstance(meta.get(key), str)}
     if client.log_level is not None:
         passed_on[META_LOG_LEVEL] = client.log_level
     passed_on[META_CLIENT_CAPABILITIES] = client.capabilities

@@ -23,7 +23,10 @@ from dragoman.wire.server.service import RequestError, Service
 
 VERSION: Final = "MCP-Protocol-Version"
 SESSION: Final = "Mcp-Session-Id"
+_STANDARD: Final = ("Mcp-Method", "Mcp-Name")
 _PARAMETER: Final = "mcp-param-"
+_NOT_REPEATED: Final = frozenset({VERSION.lower(), SESSION.lower()})
+_REVISION_KEY: Final = META_PROTOCOL_VERSION.encode()
 _BEGIN, _END = "=?base64?", "?="
 _EMPTY: Final = Service(name="dragoman", version=OWN_VERSION, handlers={})
 
@@ -40,31 +43,38 @@ class Headers(Struct, frozen=True):
 
     version: tuple[str, ...] = ()
     standard: dict[str, tuple[str, ...]] = {}
-    """`Mcp-Method` and `Mcp-Name`."""
+    """`Mcp-Method` and `Mcp-Name`, where they are given."""
     arguments: dict[str, tuple[str, ...]] = {}
     """`Mcp-Param-…` by their names in small letters."""
 
     @property
     def repeat_nothing(self) -> bool:
         """Whether there is none that repeats something of a call."""
-        return not self.arguments and not any(self.standard.values())
+        return not self.arguments and not self.standard
 
     @classmethod
     def of(cls, headers: MultiMapping[str]) -> Self:
+        names = {name.lower() for name in headers if name[:4].lower() == "mcp-"}
+        if names <= _NOT_REPEATED:  # as most are
+            return cls(tuple(headers.getall(VERSION, ())))
+
         def values(name: str) -> tuple[str, ...]:
             return tuple(headers.getall(name, ()))
 
-        names = map(str.lower, headers)
         return cls(
             values(VERSION),
-            {name: values(name) for name in ("Mcp-Method", "Mcp-Name")},
+            {name: values(name) for name in _STANDARD if name in headers},
             {name: values(name) for name in names if name.startswith(_PARAMETER)},
         )
 
 
 def is_modern(headers: Headers, params: Raw) -> bool:
     """Whether the request is of the modern era: its header or its body says so."""
-    return any(each in MODERN_REVISIONS for each in headers.version) or _revision(params) is not None
+    if any(each in MODERN_REVISIONS for each in headers.version):
+        return True
+    # Decoded only if the key can be in it; with a backslash it may be spelled differently.
+    may_say_so = b"\\" in bytes(params) or _REVISION_KEY in bytes(params)
+    return may_say_so and _revision(params) is not None
 
 
 def check(headers: Headers, method: str, params: Raw) -> None:
@@ -84,14 +94,14 @@ def check_given(headers: Headers, method: str, params: Raw) -> None:
 def check_batch(headers: Headers) -> None:
     """`RequestError` for a header that stands for one message only."""
     for name, given in (headers.standard | headers.arguments).items():
-        if given:
-            _same(name, given, None)
+        _same(name, given, None)
 
 
 def _check_standard(headers: Headers, method: str, params: Raw, *, are_needed: bool) -> None:
     body = _read(params)
     wanted = request_headers(method, {"name": body.name, "uri": body.uri})
-    for name, given in headers.standard.items():
+    for name in _STANDARD:
+        given = headers.standard.get(name, ())
         if given or (are_needed and name in wanted):
             _same(name, given, wanted.get(name))
 

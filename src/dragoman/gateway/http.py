@@ -24,7 +24,7 @@ from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.outbox import Outbox
 from dragoman.gateway.questions import replica_in
 from dragoman.gateway.sessions import LegacySession, Sessions, no_session
-from dragoman.gateway.streams import event_stream, json_response, position_in
+from dragoman.gateway.streams import PIECE_BYTES, event_stream, json_response, position_in
 from dragoman.protocol import (
     HEADER_MISMATCH,
     INVALID_REQUEST,
@@ -47,6 +47,8 @@ from dragoman.wire.messages import Envelope, MessageId
 from dragoman.wire.server.connection import ClientConnection
 from dragoman.wire.server.service import RequestError
 
+JSON: Final = "application/json"
+BODY_LIMIT_BYTES: Final = 16 * 1024 * 1024
 STREAM_AFTER_SECONDS: Final = 2.0
 """A reply that takes longer is sent as a stream, which proxies do not close."""
 BODY_SECONDS: Final = 30.0
@@ -129,8 +131,9 @@ class StreamableHttp:
             if not is_request:
                 await self._pass_on(session, posted)
             response = await self._answered_in(session, request, posted)
-            with contextlib.suppress(StoreUnavailable):  # it is stored with the next change
-                await self._sessions.save(session)
+            if session.stored() != session.saved:
+                with contextlib.suppress(StoreUnavailable):  # it is stored with the next change
+                    await self._sessions.save(session)
             return response
         finally:
             session.open_requests -= 1
@@ -291,6 +294,8 @@ class StreamableHttp:
             return web.Response(status=202, headers=headers)
         if first and is_reply(first):
             status = _status_of(first) if has_status else 200
+            if len(first) <= PIECE_BYTES:
+                return web.Response(body=first, content_type=JSON, headers=headers, status=status)
             return await json_response(request, first, headers, status)
         if first:
             outbox.rewind(outbox.read_count - 1)
@@ -307,7 +312,10 @@ async def read_message(request: web.BaseRequest) -> bytes:
     """The body; `Refused` if it is too large, takes too long, or cannot be decoded."""
     try:
         if request.content.is_eof():  # it is there, as most bodies are
-            return await request.read()
+            body = request.content.read_nowait()
+            if len(body) >= BODY_LIMIT_BYTES:
+                raise web.HTTPRequestEntityTooLarge(max_size=BODY_LIMIT_BYTES, actual_size=len(body))
+            return body
         async with asyncio.timeout(BODY_SECONDS):
             return await request.read()
     except TimeoutError:
@@ -319,10 +327,13 @@ async def read_message(request: web.BaseRequest) -> bytes:
 
 
 def check_content(request: web.BaseRequest) -> None:
-    if request.content_type != "application/json":
+    headers = request.headers
+    if headers.get("Content-Type") != JSON and request.content_type != JSON:
         raise RequestRefused(415, "the body must be application/json")
-    accepts = request.headers.get("Accept", "*/*")
-    if not any(kind in accepts for kind in ("application/json", "text/event-stream", "*/*", "application/*")):
+    accepts = headers.get("Accept", "*/*")
+    if JSON not in accepts and not any(
+        kind in accepts for kind in ("text/event-stream", "*/*", "application/*")
+    ):
         raise RequestRefused(406, "replies are application/json or text/event-stream")
 
 
@@ -379,7 +390,7 @@ def _error(
     status: int, code: int, message: str, request_id: MessageId = None, data: object = None
 ) -> web.Response:
     body = encode_error(request_id, code, message, data)
-    return web.Response(status=status, body=body, content_type="application/json")
+    return web.Response(status=status, body=body, content_type=JSON)
 
 
 def _nowhere(message: bytes) -> None:

@@ -31,6 +31,7 @@ from dragoman.interaction import (
     UrlElicitation,
 )
 from dragoman.protocol import INVALID_PARAMS
+from dragoman.wire.peer import Progress
 from dragoman.wire.server.request import ClientRequest, missing_capability
 from dragoman.wire.server.service import InputRequired, Json, RequestError, Result
 
@@ -77,6 +78,9 @@ class RunningRequest:
         self._expected = 1
         self._waiter: asyncio.Future[None] | None = None
         self._keys = itertools.count(1)
+
+    def progressed(self, progress: Progress) -> None:
+        self.request.progress(progress.progress, progress.total, progress.message)
 
     def offers(self, method: str, params: Mapping[str, Any]) -> bool:
         """Whether the client has declared that it answers this."""

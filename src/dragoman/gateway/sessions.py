@@ -67,6 +67,9 @@ class LegacySession:
         """When it is looked up in the store again."""
         self.saved = b""
         """What the store has of it."""
+        self._encoded_state: tuple[object, ...] = ()
+        """What can change of it, as it was when it was encoded last."""
+        self._encoded = b""
         self.ended = asyncio.Event()
         self.task: asyncio.Task[None] | None = None
         self._streams: dict[str, Outbox] = {}
@@ -77,9 +80,12 @@ class LegacySession:
         connection = self.connection
         if connection is None or connection.session is None:
             return b""
-        return msgspec.json.encode(
-            StoredSession(self.owner[0].id, self.owner[1], connection.session, connection.subscribed)
-        )
+        client = connection.session
+        state = (client.log_level, client.is_initialized, connection.subscribed)
+        if state != self._encoded_state or not self._encoded:
+            stored = StoredSession(self.owner[0].id, self.owner[1], client, connection.subscribed)
+            self._encoded_state, self._encoded = state, msgspec.json.encode(stored)
+        return self._encoded
 
     @property
     def is_idle(self) -> bool:
@@ -99,6 +105,8 @@ class LegacySession:
 
         def put(message: bytes) -> None:
             outbox.put(message)
+            if not self._streams:
+                return
             lost = [name for name, each in self._streams.items() if each.reader is None]
             while sum(self._streams[name].held_bytes for name in lost) > WAITING_BYTES and len(lost) > 1:
                 self._streams.pop(lost.pop(0)).overflow()

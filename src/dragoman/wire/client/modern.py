@@ -6,7 +6,7 @@ Defines the form of requests in this era, and that servers send neither requests
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -23,6 +23,8 @@ from dragoman.wire.codec import encode_notification, encode_request
 from dragoman.wire.mirroring import request_headers
 
 _encode = msgspec.json.Encoder().encode
+NARROWED_LIMIT: Final = 1000
+"""Capabilities of clients of a gateway that are kept encoded."""
 
 
 class ModernDriver:
@@ -49,20 +51,24 @@ class ModernDriver:
         """Whether requests carry the level: each one from now on does."""
         self._level = {} if level is None else {META_LOG_LEVEL: level}
         self._encoded_meta = _encode({**self._fixed, **self._level})
+        self._encoded_narrowed: dict[bytes, bytes] = {}
+        """By the capabilities that a request wants, the metadata with those that it declares."""
         return True
 
     def encode(
         self, request_id: int, method: str, params: Mapping[str, Any] | None, wants_progress: bool
     ) -> bytes:
-        if params and not wants_progress and "_meta" not in params:
+        found: object = params.get("_meta") if params else None
+        given: Mapping[str, Any] = cast("Any", found) if isinstance(found, Mapping) else {}
+        if params and not wants_progress and len(given) == (META_CLIENT_CAPABILITIES in given):
+            if found is not None:
+                params = {key: value for key, value in params.items() if key != "_meta"}
             return b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b,"_meta":%b}}' % (
                 request_id,
                 _encode(method),
                 _encode(params)[:-1],
-                self._encoded_meta,
+                self._narrowed_meta(given[META_CLIENT_CAPABILITIES]) if given else self._encoded_meta,
             )
-        found: object = (params or {}).get("_meta")
-        given: Mapping[str, Any] = cast("Any", found) if isinstance(found, Mapping) else {}
         # What the caller gives (a trace context, a related task, a level) is kept; the protocol's own keys
         # win, but a request may declare fewer capabilities.
         meta = {
@@ -74,6 +80,17 @@ class ModernDriver:
         if META_CLIENT_CAPABILITIES in given:
             meta[META_CLIENT_CAPABILITIES] = self._narrowed(given[META_CLIENT_CAPABILITIES])
         return encode_request(request_id, method, {**(params or {}), "_meta": meta})
+
+    def _narrowed_meta(self, wanted: Mapping[str, Any]) -> bytes:
+        """The metadata of a request that declares fewer capabilities, encoded. A gateway has many such
+        requests, of few clients."""
+        key = _encode(wanted)
+        if (known := self._encoded_narrowed.get(key)) is not None:
+            return known
+        if len(self._encoded_narrowed) >= NARROWED_LIMIT:
+            self._encoded_narrowed.clear()
+        meta = {**self._level, **self._fixed, META_CLIENT_CAPABILITIES: self._narrowed(wanted)}
+        return self._encoded_narrowed.setdefault(key, _encode(meta))
 
     def _narrowed(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
         """The capabilities that are both declared and wanted; extensions stay."""

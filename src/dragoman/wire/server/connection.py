@@ -7,7 +7,7 @@ left to the caller; `serve` connects both to a stream of messages.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, Protocol
 
 from msgspec import UNSET, Raw, Struct
@@ -77,8 +77,8 @@ class ClientConnection:
         """Requests to the client, and their replies."""
         self._running: dict[RequestId, _Running] = {}
         """The requests that will be answered."""
-        self._tasks: set[asyncio.Task[None]] = set()
-        """These, notifications, and cancelled requests that have not ended yet."""
+        self._others: set[asyncio.Task[None]] = set()
+        """Notifications, and cancelled requests that have not ended yet."""
         self._subscriptions = Subscriptions(service, self.notify)
         self._own: dict[str, Handler] = {
             "ping": self._ping,
@@ -106,25 +106,27 @@ class ClientConnection:
         send = send or self._send
         can_be_batch = envelope is None and legacy.accepts_batches(self.session)
         members = batch_members(message) if can_be_batch else []
-        replies = _Replies(send, done, as_batch=bool(members))
-        replies.add_pending()  # until all members are taken
-        for member in members or [message]:
-            found = incoming.read(member) if envelope is None else incoming.checked(envelope, member)
-            self._take(found, member, send, replies)
-        replies.put(None)
+        if members:
+            replies = _Replies(send, done, len(members))
+            for member in members:
+                self._take(incoming.read(member), member, send, replies)
+        else:
+            found = incoming.read(message) if envelope is None else incoming.checked(envelope, message)
+            self._take(found, message, send, _Replies(send, done))
 
     def _take(self, found: Envelope | bytes, message: bytes, send: Send, replies: _Replies) -> None:
         if isinstance(found, bytes) and answered_ids(message):
             self._peer.receive(message)  # a reply that cannot be read: what waits for it fails
+            replies.put(None)
         elif isinstance(found, bytes):
-            replies.add_pending()
             replies.put(found)
         elif found.method is UNSET:
             self._peer.receive_reply(found, message)
+            replies.put(None)
         elif found.id is UNSET:
             self._notified(found.method, found.params, send)
+            replies.put(None)
         else:
-            replies.add_pending()
             self._asked(found.id, found.method, found.params, send, replies)  # type: ignore[arg-type]
 
     def _asked(self, request_id: RequestId, method: str, params: Raw, send: Send, replies: _Replies) -> None:
@@ -148,7 +150,7 @@ class ClientConnection:
         channel = (send, self._ask)
         request = ClientRequest(request_id, method, params, client, channel, meta.progress_token)
         running = self._running[request_id] = _Running(request, replies)
-        running.task = self._start(self._respond(request_id, running, handler))
+        running.task = asyncio.create_task(self._respond(request_id, running, handler))
 
     def _notified(self, method: str, params: Raw, send: Send) -> None:
         if method == "notifications/cancelled":
@@ -162,7 +164,7 @@ class ClientConnection:
             handler = self._service.handlers.get(method)
             if handler is not None and method.startswith(NOTIFICATIONS):
                 request = ClientRequest(None, method, params, self.session, (send, self._ask))
-                self._start(self._service.run(handler, request))
+                self._note(asyncio.create_task(self._service.run(handler, request)))
 
     def cancel(self, request_id: RequestId) -> None:
         """Cancels a request of the client, which then gets no reply; nothing if it is not running."""
@@ -171,6 +173,7 @@ class ClientConnection:
             running.end(None)
             if running.task is not None:
                 running.task.cancel()
+                self._note(running.task)
 
     # What is sent without a request.
 
@@ -210,19 +213,18 @@ class ClientConnection:
         """The client is gone: cancels what is running, and ends the client's resource subscriptions."""
         for request_id in list(self._running):
             self.cancel(request_id)
-        for task in self._tasks:
+        for task in self._others:
             task.cancel()
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        while self._others:
+            await asyncio.wait(self._others)
         await self._subscriptions.close()
 
     # Handling.
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
+    def _note(self, task: asyncio.Task[None]) -> None:
+        """`close` waits for the task."""
+        self._others.add(task)
+        task.add_done_callback(self._others.discard)
 
     async def _respond(self, request_id: RequestId, running: _Running, handler: Handler) -> None:
         try:
@@ -289,20 +291,17 @@ class ClientConnection:
 class _Replies:
     """Where the replies to one message go: each at once, or those to a batch together when all are there."""
 
-    def __init__(self, send: Send, done: Callable[[], None] | None, *, as_batch: bool) -> None:
+    def __init__(self, send: Send, done: Callable[[], None] | None, batch_size: int | None = None) -> None:
         self._send = send
         self._done = done
-        self._as_batch = as_batch
+        self._is_batch = batch_size is not None
         self._gathered: list[bytes] = []
-        self._awaited = 0
-
-    def add_pending(self) -> None:
-        self._awaited += 1
+        self._awaited = batch_size or 1
 
     def put(self, reply: bytes | None) -> None:
-        """None: there is no reply."""
+        """Called once for each message. None: there is no reply."""
         self._awaited -= 1
-        if reply is not None and not self._as_batch:
+        if reply is not None and not self._is_batch:
             self._send(reply)
         elif reply is not None:
             self._gathered.append(reply)
