@@ -17,7 +17,7 @@ from dragoman.calls.tool_call import JudgedCall, ToolCall
 from dragoman.catalog.tools import ServerTool
 from dragoman.connections.session import Session
 from dragoman.content.blocks import Block
-from dragoman.content.result import ToolResult, is_large, read_forwarded, read_large, read_result
+from dragoman.content.result import LARGE_BYTES, ToolResult, is_large, read_forwarded, read_large, read_result
 from dragoman.errors import MalformedReply
 from dragoman.protocol import META_CLIENT_CAPABILITIES, META_LOG_LEVEL, Era
 from dragoman.servers.server import Server
@@ -112,7 +112,7 @@ def _forwarded_or_modern_task_now(raw: Raw) -> tuple[str, Result | TaskState]:
 
 
 def _read_or_modern_task(raw: Raw) -> _Found:
-    if is_large(raw):
+    if len(raw) > LARGE_BYTES:
         return _read_large(raw)
     result = read_result(raw)
     kind = result[0].result_type

@@ -23,8 +23,10 @@ from dragoman.wire.codec import encode_notification, encode_request
 from dragoman.wire.mirroring import request_headers
 
 _encode = msgspec.json.Encoder().encode
+_ONLY_CAPABILITIES: Final = frozenset({META_CLIENT_CAPABILITIES})
 NARROWED_LIMIT: Final = 1000
-"""Capabilities of clients of a gateway that are kept encoded."""
+NARROWED_LIMIT_BYTES: Final = 4096
+"""How many capabilities of clients of a gateway are kept encoded, and how large they may be."""
 
 
 class ModernDriver:
@@ -58,28 +60,34 @@ class ModernDriver:
     def encode(
         self, request_id: int, method: str, params: Mapping[str, Any] | None, wants_progress: bool
     ) -> bytes:
-        found: object = params.get("_meta") if params else None
+        if params and not wants_progress and "_meta" not in params:
+            return self._encoded(request_id, method, params, self._encoded_meta)
+        found: object = (params or {}).get("_meta")
         given: Mapping[str, Any] = cast("Any", found) if isinstance(found, Mapping) else {}
-        if params and not wants_progress and len(given) == (META_CLIENT_CAPABILITIES in given):
-            if found is not None:
-                params = {key: value for key, value in params.items() if key != "_meta"}
-            return b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b,"_meta":%b}}' % (
-                request_id,
-                _encode(method),
-                _encode(params)[:-1],
-                self._narrowed_meta(given[META_CLIENT_CAPABILITIES]) if given else self._encoded_meta,
-            )
+        if params and not wants_progress and given.keys() == _ONLY_CAPABILITIES:
+            params = {key: value for key, value in params.items() if key != "_meta"}
+            meta = self._narrowed_meta(given[META_CLIENT_CAPABILITIES])
+            return self._encoded(request_id, method, params, meta)
         # What the caller gives (a trace context, a related task, a level) is kept; the protocol's own keys
         # win, but a request may declare fewer capabilities.
-        meta = {
+        merged = {
             **self._level,
             **given,
             **self._meta,
             **({"progressToken": request_id} if wants_progress else {}),
         }
         if META_CLIENT_CAPABILITIES in given:
-            meta[META_CLIENT_CAPABILITIES] = self._narrowed(given[META_CLIENT_CAPABILITIES])
-        return encode_request(request_id, method, {**(params or {}), "_meta": meta})
+            merged[META_CLIENT_CAPABILITIES] = self._narrowed(given[META_CLIENT_CAPABILITIES])
+        return encode_request(request_id, method, {**(params or {}), "_meta": merged})
+
+    def _encoded(self, request_id: int, method: str, params: Mapping[str, Any], meta: bytes) -> bytes:
+        """A request with parameters, and with metadata that is encoded already."""
+        return b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b,"_meta":%b}}' % (
+            request_id,
+            _encode(method),
+            _encode(params)[:-1],
+            meta,
+        )
 
     def _narrowed_meta(self, wanted: Mapping[str, Any]) -> bytes:
         """The metadata of a request that declares fewer capabilities, encoded. A gateway has many such
@@ -87,10 +95,11 @@ class ModernDriver:
         key = _encode(wanted)
         if (known := self._encoded_narrowed.get(key)) is not None:
             return known
-        if len(self._encoded_narrowed) >= NARROWED_LIMIT:
-            self._encoded_narrowed.clear()
         meta = {**self._level, **self._fixed, META_CLIENT_CAPABILITIES: self._narrowed(wanted)}
-        return self._encoded_narrowed.setdefault(key, _encode(meta))
+        encoded = _encode(meta)
+        if len(self._encoded_narrowed) < NARROWED_LIMIT and len(key) < NARROWED_LIMIT_BYTES:
+            self._encoded_narrowed[key] = encoded
+        return encoded
 
     def _narrowed(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
         """The capabilities that are both declared and wanted; extensions stay."""
