@@ -15,6 +15,7 @@ from msgspec import Raw, Struct
 
 from dragoman.calls.input_rounds import Read, request_with_input
 from dragoman.calls.recovery import Changed, react
+from dragoman.catalog.overview import enumerated
 from dragoman.connections.session import Session
 from dragoman.errors import ConnectionLost, NotConnected
 from dragoman.interaction import LOCAL_CALLER, Caller, RelatedCall
@@ -56,7 +57,7 @@ class Sender:
         """The server; `NotConnected` if there is none of this name."""
         server = self.servers.find(name)
         if server is None:
-            hint = f"There are: {', '.join(sorted(self.servers)) or 'none'}."
+            hint = f"There are: {enumerated(sorted(self.servers)) or 'none'}."
             raise NotConnected(name, "not configured", None, hint=hint)
         return server
 
