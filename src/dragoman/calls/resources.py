@@ -216,6 +216,7 @@ class Resources:
             NOTHING_SHOWN,
         )
         self._subscriptions[updates] = subscriptions
+        updates.is_denied = lambda: self._requests.denies(READ_RESOURCE, updates.about)
         try:
             yield updates
         finally:
