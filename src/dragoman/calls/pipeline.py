@@ -289,11 +289,11 @@ class Pipeline:
                 )
 
     def _is_passed_on(self, judged: JudgedCall, result: ForwardedResult, redact: Redactor | None) -> bool:
-        """Whether the result can stay undecoded: no hook wants it, and it has no secret of the entry."""
+        """Whether the result can stay undecoded: no hook wants it, and it can have no secret of the entry."""
         event = "PostToolUseFailure" if result.is_error else "PostToolUse"
         if self._hooks.wants(event, judged.tool, judged.arguments):
             return False
-        return not redact or not redact.is_in(bytes(result.raw))
+        return not redact or not redact.may_be_in_result(bytes(result.raw))
 
     # Results.
 
