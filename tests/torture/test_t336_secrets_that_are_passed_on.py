@@ -1,4 +1,4 @@
-"""T336: what a gateway passes on undecoded contains no secret of the entry that is spread over several texts."""
+"""T336: what a gateway passes on undecoded contains no secret that is spread over several texts."""
 
 import sys
 from typing import Any
@@ -20,14 +20,14 @@ results = {
         "capabilities": {"tools": {}, "experimental": {"x": {"note": secret}}},
         "serverInfo": {"name": "split", "version": "1"},
     },
-    "tools/list": {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in ("split", "plain")]},
+    "tools/list": {"tools": [{"name": n, "inputSchema": {"type": "object"}} for n in ("split", "plain")]},
 }
 for line in sys.stdin:
     asked = json.loads(line)
     if "id" in asked:
         result = results.get(asked["method"], {})
         if asked["method"] == "tools/call":
-            result = {"content": texts if asked["params"]["name"] == "split" else [{"type": "text", "text": "hi"}]}
+            result = {"content": texts if asked["params"]["name"] == "split" else texts[:1]}
         print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
 """
 ENTRY: dict[str, Any] = {

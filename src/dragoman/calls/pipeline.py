@@ -28,6 +28,7 @@ from dragoman.calls.outcome import (
     with_context,
 )
 from dragoman.calls.recovery import Changed
+from dragoman.calls.sending import still_allowed
 from dragoman.calls.task_following import MovedToBackground
 from dragoman.calls.tool_call import JudgedCall, ToolCall
 from dragoman.calls.validate import Checker
@@ -151,7 +152,8 @@ class Pipeline:
             redactor = server.redactor if server is not None else None
             if request.resumes is not None and (moved := self.tasks.calls.find(request.resumes.id)):
                 redactor = moved.redactor
-            judged = JudgedCall(self._servers, tool, server, name, arguments, redactor)
+            version = permissions.version
+            judged = JudgedCall(self._servers, tool, server, name, arguments, redactor, permissions, version)
             carry_out = self._traced if tracing.is_on() else self._carry_out
             outcome = await carry_out(judged, request)
         except Changed:
@@ -225,8 +227,7 @@ class Pipeline:
         is_error, error_code = True, "cancelled"
         try:
             if isinstance(tool, BuiltinTool):
-                judged.check()
-                result, content = await _run(tool, request.perform, judged.arguments, request.timeout_seconds)
+                result, content = await _run(tool, request.perform, judged, request.timeout_seconds)
                 if request.perform is not None:  # the caller has the result; this is what hooks see of it
                     is_error, error_code = False, None
                     return CallOutcome(server=judged.server_name, tool=tool.name, content=content)
@@ -378,13 +379,12 @@ async def _completed(
         raise InvalidArguments(tool.server, tool.name, (why,)) from None
 
 
-async def _run(
-    tool: BuiltinTool, perform: Run | None, arguments: Mapping[str, Any], seconds: float | None
-) -> Result:
-    limit = asyncio.timeout(seconds)
+async def _run(tool: BuiltinTool, perform: Run | None, judged: JudgedCall, seconds: float | None) -> Result:
+    judged.check()
+    limit, token = asyncio.timeout(seconds), still_allowed.set(judged.check)
     try:
         async with limit:
-            found = await (perform or tool.run)(arguments)
+            found = await (perform or tool.run)(judged.arguments)
     except (DragomanError, Changed, asyncio.CancelledError):
         raise
     except Exception as error:  # border: a program's own tool
@@ -392,6 +392,8 @@ async def _run(
             raise CallError(tool.server, f"{tool.name} took longer than {seconds:g} s") from None
         failed = f"{tool.name} failed: {type(error).__name__}: {one_line(str(error), 500)}"
         raise CallError(tool.server, failed) from error
+    finally:
+        still_allowed.reset(token)
     return ToolResult(), (TextBlock(found),) if isinstance(found, str) else found
 
 

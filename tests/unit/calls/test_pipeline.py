@@ -57,6 +57,7 @@ class World:
         self.reply: bytes | Exception = FINE
         self.progress: list[Progress] = []
         self.decision = Decision(True, "fine with me")
+        self.version = 0
         self.changed_arguments: Mapping[str, Any] | None = None
         self.wanted = {"PreToolUse", "PostToolUse", "PostToolUseFailure"}
         self.after = After()
