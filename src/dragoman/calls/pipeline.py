@@ -193,7 +193,7 @@ class Pipeline:
             seconds = request.timeout_seconds
             await server.wait_for_session(server.timeout_seconds if seconds is None else seconds)
         if task is None:
-            return self._catalog.resolve(request.name)
+            return self._catalog.resolve(request.name, self._permissions.denied)
         if (tool := self._catalog.tool_of(task.server, task.wire_name)) is None:
             raise TaskNotFound(task.server, task.id, "its tool is not offered any more")
         return tool

@@ -111,6 +111,9 @@ class World:
 
     # permissions
 
+    def denied(self, tools: Any) -> frozenset[str]:
+        return frozenset()
+
     def decide_by_rules_alone(self, tool: Tool, word: HookDecision | None) -> Decision | None:
         return None
 
