@@ -16,7 +16,7 @@ from typing import Any, Final
 from dragoman.agent.builtin.schema import object_schema
 from dragoman.agent.builtin.workspace import FileProblem, Workspace
 from dragoman.catalog.tools import BuiltinTool
-from dragoman.programs import CommandFailure, Watches, run
+from dragoman.programs import CommandFailure, Watches, run, search_path
 
 FILE_LIMIT: Final = 200
 SCAN_LIMIT: Final = 200_000
@@ -159,10 +159,12 @@ async def _grep(
     workspace: Workspace, watchdog: Watches, may_read: MayRead, arguments: Mapping[str, Any]
 ) -> str:
     path = workspace.path_in(arguments, FOLDER)
-    command = grep_command(arguments, has_ripgrep=shutil.which("rg") is not None)
+    programs = search_path()
+    command = grep_command(arguments, has_ripgrep=shutil.which("rg", path=programs) is not None)
     folder, target = (path, ".") if path.is_dir() else (path.parent, path.name)
     line = f"{shlex.join([*command, target])} | head -c {OUTPUT_LIMIT_BYTES}"
-    env = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "LC_ALL") if name in os.environ}
+    env = {name: os.environ[name] for name in ("HOME", "LANG", "LC_ALL") if name in os.environ}
+    env["PATH"] = programs
     try:
         async with asyncio.timeout(GREP_SECONDS):
             ended = await run(
