@@ -1,4 +1,4 @@
-"""T340: a server that names a secret of its entry in the address of a changed part does not get it through."""
+"""T340: a server does not get a secret of its entry through in the address of a changed part."""
 
 import sys
 
