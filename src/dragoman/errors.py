@@ -58,6 +58,15 @@ class DragomanError(Exception):
         super().__init__(visible(sentence))
         self.hint = hint
 
+    @property
+    def hint(self) -> str | None:
+        """What to do next. It may name what a repository or a server has named, so it is cleaned as well."""
+        return self._hint
+
+    @hint.setter
+    def hint(self, hint: str | None) -> None:
+        self._hint = None if hint is None else visible(hint)
+
     def __reduce__(self) -> Any:
         # Errors compose their sentence from facts, so they are carried to another process by both.
         return _revive, (type(self), str(self), vars(self))

@@ -136,7 +136,11 @@ class Host:
         elicitor = Elicitor(access.questions, access.hooks, self._redactor_of, self._allows_secret_fields)
         self._roots = Roots(self._sources.cwd, options.get("roots", ()), options.get("interaction"))
         sampling = Sampling(
-            options.get("sampler"), access.questions, lambda: self.configuration.settings, clock.monotonic
+            options.get("sampler"),
+            access.questions,
+            lambda: self.configuration.settings,
+            clock.monotonic,
+            self._redactor_of,
         )
         self._handlers = RequestHandlers(elicitor, sampling, self._roots)
         self._servers = self._registry(configuration, clock)

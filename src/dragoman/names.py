@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Final, NewType
 
-from dragoman.cleaning import fold, without_invisible
+from dragoman.cleaning import fold, one_line, without_invisible
 from dragoman.wildcards import Pieces, fits
 
 ServerName = NewType("ServerName", str)
@@ -38,8 +38,9 @@ _NEAR: Final = 0.75
 
 
 def typed(name: str) -> str:
-    """A name as it can be typed into a shell, whatever characters it has."""
-    quoted = shlex.quote(name)
+    """A name as it can be typed into a shell, whatever characters it has; those that cannot be seen are shown
+    as escapes."""
+    quoted = one_line(shlex.quote(name))
     return f"-- {quoted}" if name.startswith("-") else quoted
 
 

@@ -57,7 +57,7 @@ def read_process(pid: int) -> ProcessFacts | None:
 
 def _read_process_with_ps(pid: int) -> ProcessFacts | None:
     """The same facts where there is no /proc; the start time is then a number made from its text."""
-    command = ["ps", "-o", "stat=,pgid=,sess=,lstart=", "-p", str(pid)]
+    command = ["/bin/ps", "-o", "stat=,pgid=,sess=,lstart=", "-p", str(pid)]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=2, check=False).stdout.split(
             None, 3

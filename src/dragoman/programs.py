@@ -21,6 +21,13 @@ OUTPUT_END_SECONDS: Final = 0.25
 REAP_SECONDS: Final = 1.0
 
 
+def search_path(environ: Mapping[str, str] = os.environ) -> str:
+    """Where programs are looked for that Dragoman runs by itself. Not in folders of PATH that are relative to
+    the working directory (`node_modules/.bin`): that may be a repository's."""
+    folders = environ.get("PATH", os.defpath).split(os.pathsep)
+    return os.pathsep.join(filter(os.path.isabs, folders)) or os.defpath
+
+
 class Watches(Protocol):
     """Sees to it that a process group ends with this program, however that ends."""
 

@@ -28,6 +28,7 @@ from dragoman.calls.outcome import (
     with_context,
 )
 from dragoman.calls.recovery import Changed
+from dragoman.calls.sending import still_allowed
 from dragoman.calls.task_following import MovedToBackground
 from dragoman.calls.tool_call import JudgedCall, ToolCall
 from dragoman.calls.validate import Checker
@@ -151,7 +152,8 @@ class Pipeline:
             redactor = server.redactor if server is not None else None
             if request.resumes is not None and (moved := self.tasks.calls.find(request.resumes.id)):
                 redactor = moved.redactor
-            judged = JudgedCall(self._servers, tool, server, name, arguments, redactor)
+            version = permissions.version
+            judged = JudgedCall(self._servers, tool, server, name, arguments, redactor, permissions, version)
             if tracing.is_on():
                 outcome = await self._traced(judged, request)
             else:
@@ -193,7 +195,7 @@ class Pipeline:
             seconds = request.timeout_seconds
             await server.wait_for_session(server.timeout_seconds if seconds is None else seconds)
         if task is None:
-            return self._catalog.resolve(request.name)
+            return self._catalog.resolve(request.name, self._permissions.denied)
         if (tool := self._catalog.tool_of(task.server, task.wire_name)) is None:
             raise TaskNotFound(task.server, task.id, "its tool is not offered any more")
         return tool
@@ -227,8 +229,7 @@ class Pipeline:
         is_error, error_code = True, "cancelled"
         try:
             if isinstance(tool, BuiltinTool):
-                judged.check()
-                result, content = await _run(tool, request.perform, judged.arguments, request.timeout_seconds)
+                result, content = await _run(tool, request.perform, judged, request.timeout_seconds)
                 if request.perform is not None:  # the caller has the result; this is what hooks see of it
                     is_error, error_code = False, None
                     return CallOutcome(server=judged.server_name, tool=tool.name, content=content)
@@ -296,11 +297,11 @@ class Pipeline:
                 )
 
     def _is_passed_on(self, judged: JudgedCall, result: ForwardedResult, redact: Redactor | None) -> bool:
-        """Whether the result can stay undecoded: no hook wants it, and it has no secret of the entry."""
+        """Whether the result can stay undecoded: no hook wants it, and it can have no secret of the entry."""
         event = "PostToolUseFailure" if result.is_error else "PostToolUse"
         if self._hooks.wants(event, judged.tool, judged.arguments):
             return False
-        return not redact or not redact.is_in(bytes(result.raw))
+        return not redact or not redact.may_be_in_result(bytes(result.raw))
 
     # Results.
 
@@ -385,13 +386,12 @@ async def _completed(
         raise InvalidArguments(tool.server, tool.name, (why,)) from None
 
 
-async def _run(
-    tool: BuiltinTool, perform: Run | None, arguments: Mapping[str, Any], seconds: float | None
-) -> Result:
-    limit = asyncio.timeout(seconds)
+async def _run(tool: BuiltinTool, perform: Run | None, judged: JudgedCall, seconds: float | None) -> Result:
+    judged.check()
+    limit, token = asyncio.timeout(seconds), still_allowed.set(judged.check)
     try:
         async with limit:
-            found = await (perform or tool.run)(arguments)
+            found = await (perform or tool.run)(judged.arguments)
     except (DragomanError, Changed, asyncio.CancelledError):
         raise
     except Exception as error:  # border: a program's own tool
@@ -399,6 +399,8 @@ async def _run(
             raise CallError(tool.server, f"{tool.name} took longer than {seconds:g} s") from None
         failed = f"{tool.name} failed: {type(error).__name__}: {one_line(str(error), 500)}"
         raise CallError(tool.server, failed) from error
+    finally:
+        still_allowed.reset(token)
     return ToolResult(), (TextBlock(found),) if isinstance(found, str) else found
 
 

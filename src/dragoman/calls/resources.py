@@ -216,6 +216,9 @@ class Resources:
             NOTHING_SHOWN,
         )
         self._subscriptions[updates] = subscriptions
+        updates.is_denied = lambda: self._requests.denies(READ_RESOURCE, updates.about)
+        redact = self._reader.sender.known(server).redactor
+        updates.is_shown = lambda part: redact.text(part) == part
         try:
             yield updates
         finally:

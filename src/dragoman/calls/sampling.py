@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal, cast
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 
 from dragoman.cleaning import for_model, one_line, value_for_model
 from dragoman.config.model import ServerConfig
 from dragoman.connections.server_requests import Refusal, RequestContext, RequestHandler
+from dragoman.content.redact import Redactor
 from dragoman.errors import HostClosed
 from dragoman.interaction import (
     NoInteraction,
@@ -140,6 +141,30 @@ def _cleaned(part: dict[str, Any]) -> dict[str, Any]:
         raise _invalid("the request is nested too deeply") from None
 
 
+def _without_secrets(request: SamplingRequest, redact: Redactor) -> SamplingRequest:
+    """Without secrets of the server's entry, also those that are spread over several texts."""
+    blocks = [block for message in request.messages for block in message.content]
+    said = [str(block["text"]) for block in blocks if block["type"] == "text"]
+    system_prompt, *texts = redact.texts([request.system_prompt, *said])
+    rest = iter(texts)
+    messages = tuple(
+        SamplingMessage(message.role, tuple(_covered(block, rest, redact) for block in message.content))
+        for message in request.messages
+    )
+    covered = redact.struct(request, _NOT_REDACTED)
+    return structs.replace(covered, system_prompt=system_prompt, messages=messages)
+
+
+_NOT_REDACTED: Final = frozenset({"server", "calls", "messages", "system_prompt"})
+
+
+def _covered(block: Mapping[str, Any], texts: Iterator[str], redact: Redactor) -> Mapping[str, Any]:
+    """`texts`: those of the blocks that are texts, covered, from this one on."""
+    if block["type"] in ("image", "audio"):
+        return block
+    return redact.value({**block, "text": next(texts)} if block["type"] == "text" else dict(block))
+
+
 def _check_tool_results(messages: tuple[SamplingMessage, ...]) -> None:
     """Each use of a tool is answered in the next message, which has nothing else."""
     expected: set[Any] = set()
@@ -196,11 +221,13 @@ class Sampling:
         questions: Questions,
         settings: Callable[[], Settings],
         monotonic: Callable[[], float],
+        redactor_of: Callable[[str], Redactor | None],
     ) -> None:
         self._sampler = sampler
         self._questions = questions
         self._settings = settings
         self._monotonic = monotonic
+        self._redactor_of = redactor_of
         self._asked: dict[str, deque[float]] = {}
         """By server, when its requests of the last minute came."""
 
@@ -218,6 +245,8 @@ class Sampling:
             limit = self._settings()["DRAGOMAN_SAMPLING_MAX_TOKENS"]
             request = request_of(server, params, context, token_limit=limit, has_tools=has_tools)
             self._check_limits(server, context)
+            if redact := self._redactor_of(server):
+                request = _without_secrets(request, redact)
             return await self._sample(sampler, request, context, is_reviewed=mode == "ask")
 
         return (RequestHandler("sampling/createMessage", capabilities, answer),)

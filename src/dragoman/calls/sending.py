@@ -7,7 +7,7 @@ server's entry is another by the time a session is there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any, Final, Generic, TypeVar
 
@@ -15,6 +15,7 @@ from msgspec import Raw, Struct
 
 from dragoman.calls.input_rounds import Exchange, Read, request_with_input
 from dragoman.calls.recovery import Changed, react
+from dragoman.catalog.overview import enumerated
 from dragoman.connections.session import Session
 from dragoman.errors import ConnectionLost, NotConnected
 from dragoman.interaction import LOCAL_CALLER, Caller, RelatedCall
@@ -27,6 +28,9 @@ _MAY_BE_ASKED_ABOUT: Final = frozenset({"resources/read", "prompts/get"})
 
 current_request: ContextVar[tuple[str, Caller]] = ContextVar("dragoman request", default=("", LOCAL_CALLER))
 """The call id of the request that the running code makes, and its caller."""
+
+still_allowed: ContextVar[Callable[[], None]] = ContextVar("dragoman check", default=lambda: None)
+"""Raises `Changed` if the request that the running code makes has to be judged again."""
 
 T = TypeVar("T")
 L = TypeVar("L", bound=Struct)
@@ -56,7 +60,7 @@ class Sender:
         """The server; `NotConnected` if there is none of this name."""
         server = self.servers.find(name)
         if server is None:
-            hint = f"There are: {', '.join(sorted(self.servers)) or 'none'}."
+            hint = f"There are: {enumerated(sorted(self.servers)) or 'none'}."
             raise NotConnected(name, "not configured", None, hint=hint)
         return server
 
@@ -116,9 +120,11 @@ class Sender:
         return max(0.001, deadline - self.servers.clock.monotonic())
 
     def check(self, server: Server) -> None:
-        """Raises `Changed` if the server was removed, or its entry is another now."""
+        """Raises `Changed` if the server was removed, if its entry is another now, or if a rule denies the
+        request by now."""
         if self.servers.find(server.name) is not server:
             raise Changed
+        still_allowed.get()()
 
     async def list_of(self, reader: ListReader[L], server: Server, *, fresh: bool) -> Listed[L]:
         """One server's list; waits for a server that is reconnecting."""

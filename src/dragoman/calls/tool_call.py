@@ -15,6 +15,7 @@ from dragoman.calls.task_store import RunningTask
 from dragoman.catalog.tools import BuiltinTool, Run, ServerTool, Tool
 from dragoman.content.redact import Redactor
 from dragoman.interaction import LOCAL_CALLER, Caller, RelatedCall
+from dragoman.permissions.checker import PermissionChecker
 from dragoman.servers.registry import ServerRegistry
 from dragoman.servers.server import Server
 
@@ -71,14 +72,20 @@ class JudgedCall(Struct, frozen=True):
     """Its name, also where there is no such server; empty if the tool deals with none."""
     arguments: Mapping[str, Any]
     redactor: Redactor | None
+    permissions: PermissionChecker
+    rules_version: int
+    """Of the rules by which it was judged."""
 
     def check(self) -> None:
-        """Raises `Changed` unless tool and server are still those that were judged. Called after every
-        wait."""
+        """Raises `Changed` unless tool and server are still those that were judged, and no rule denies the
+        call by now. Called after every wait."""
         tool = self.tool
         if isinstance(tool, ServerTool):
             is_same = self.servers.catalog.find(tool.name) is tool
         else:
             is_same = self.servers.find(self.server_name) is self.server
         if not is_same:
+            raise Changed
+        permissions = self.permissions
+        if permissions.version != self.rules_version and permissions.denies(tool, self.arguments):
             raise Changed

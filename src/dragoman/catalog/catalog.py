@@ -5,7 +5,7 @@ Orders tools by name, and computes what changed when a list was read again. `nam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from operator import itemgetter
 from typing import cast
 
@@ -23,6 +23,8 @@ from dragoman.wire.messages import ToolDefinition
 
 Admit = Callable[[ServerTool | PromptDefinition | ResourceTemplate], str | None]
 """Why something that a server offers is left out; None if it is not."""
+Denied = Callable[[Iterable[Tool]], Collection[str]]
+"""The names of those tools that models are not shown."""
 
 
 class Difference(Struct, frozen=True):
@@ -125,12 +127,15 @@ class Catalog:
         tool = None if source is None else source.named.get(wire_name)
         return None if tool is None else pool.get(tool.name)
 
-    def resolve(self, name: str) -> ServerTool:
+    def resolve(self, name: str, denied: Denied = lambda tools: frozenset()) -> ServerTool:
+        """The tool of this name. `denied`: those of which names are not suggested in the error."""
         pool = self._pool()
         tool = pool.get(name)
         if tool is None:
-            offered = (other for other, each in pool.items() if each.is_for_models)
-            raise UnknownTool(name, near=near(name, offered), left_out=self._left_out.get(name))
+            offered = {other: each for other, each in pool.items() if each.is_for_models}
+            hidden = denied(offered.values())
+            suggested = (other for other in offered if other not in hidden)
+            raise UnknownTool(name, near=near(name, suggested), left_out=self._left_out.get(name))
         return tool
 
     def _pool(self) -> dict[str, ServerTool]:

@@ -252,14 +252,15 @@ class BuiltinTool(Tool):
         complete: Complete | None = None,
         is_independent: bool = False,
     ) -> None:
-        """`needs_permission`: false only for what looks at nothing but the host itself. `needs_no_rule`:
-        whether a call with these arguments is made unless a rule or a hook denies it or asks, because it only
-        reads the folder that the person works in. `shell_argument`:
-        which of its arguments is a command for the shell. `server_argument`: which of them names the server
-        that it looks at, so that rules and hooks about that server hold for it, too; `subject_argument`: and
-        which names the thing of that server. `complete`: fills in arguments that the caller left out, before
-        rules and hooks see the call; raises `InvalidArguments` if it cannot. `is_independent`: calls of one
-        turn may run in parallel, although they do not only read."""
+        """`needs_permission`: false only for what looks at nothing but the host itself, or makes calls that
+        are checked one by one; rules and hooks that deny it, or want it to be asked about, count all the
+        same. `needs_no_rule`: whether a call with these arguments is made unless a rule or a hook denies it
+        or asks, because it only reads the folder that the person works in. `shell_argument`: which of its
+        arguments is a command for the shell. `server_argument`: which of them names the server that it looks
+        at, so that rules and hooks about that server hold for it, too; `subject_argument`: and which names
+        the thing of that server. `complete`: fills in arguments that the caller left out, before rules and
+        hooks see the call; raises `InvalidArguments` if it cannot. `is_independent`: calls of one turn may
+        run in parallel, although they do not only read."""
         if name.startswith(RESERVED):
             raise ConfigError(f"built-in tool {name!r}: names that begin with {RESERVED} are servers'")
         schema = Raw(msgspec.json.encode(input_schema))

@@ -144,7 +144,15 @@ def plain_json(value: Any) -> str:
 
 
 def _warnings(configuration: Configuration, server: ConfiguredServer) -> Iterator[str]:
-    given = server.candidate.given
+    yield from entry_cautions(server.name, server.candidate.given)
+    present = configuration.servers.get(server.name)
+    if present is not None and present.candidate != server.candidate:
+        yield f"it would replace the server of the same name in {one_line(present.source)}"
+    yield from rule_warnings(configuration, server.name)
+
+
+def entry_cautions(name: str, given: object) -> Iterator[str]:
+    """What an entry does that a person may overlook."""
     env: Any = cast("Mapping[str, Any]", given).get("env") if isinstance(given, Mapping) else None
     names = tuple(map(str, cast("Mapping[str, Any]", env))) if isinstance(env, Mapping) else ()
     if changing := loader_variables(names):
@@ -152,12 +160,8 @@ def _warnings(configuration: Configuration, server: ConfiguredServer) -> Iterato
     if isinstance(given, Mapping) and "headersHelper" in given:
         yield "its headersHelper is a command that is run as well"
     yield from entry_warnings(cast("Mapping[str, Any]", given)) if isinstance(given, Mapping) else ()
-    if mixed := mixed_words((server.name, given)):
+    if mixed := mixed_words((name, given)):
         yield f"these words mix alphabets: {', '.join(mixed)}"
-    present = configuration.servers.get(server.name)
-    if present is not None and present.candidate != server.candidate:
-        yield f"it would replace the server of the same name in {one_line(present.source)}"
-    yield from rule_warnings(configuration, server.name)
 
 
 def rule_warnings(configuration: Configuration, name: str) -> Iterator[str]:

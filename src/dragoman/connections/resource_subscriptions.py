@@ -41,6 +41,10 @@ class Updates:
         self._pending: dict[str, None] = {}
         self._wake = asyncio.Event()
         self._finished = False
+        self.is_denied: Callable[[], bool] = lambda: False
+        """Whether a rule denies by now that the resource is watched: no further change is reported then."""
+        self.is_shown: Callable[[str], bool] = lambda uri: True
+        """Whether the address of a changed part is reported; otherwise that of the resource is."""
 
     @property
     def about(self) -> dict[str, str]:
@@ -67,9 +71,11 @@ class Updates:
                 raise StopAsyncIteration
             self._wake.clear()
             await self._wake.wait()
+        if self.is_denied():
+            raise StopAsyncIteration
         uri = next(iter(self._pending))
         del self._pending[uri]
-        return ResourceUpdated(server=self._server, uri=uri)
+        return ResourceUpdated(server=self._server, uri=uri if self.is_shown(uri) else self.uri)
 
 
 class ResourceSubscriptions:

@@ -35,6 +35,8 @@ _ESCAPED = re.compile(r'["\\\x00-\x1f]')
 _WORDS = re.compile(r"[A-Za-z]{1,15}|\d{1,11}|[\w.-]+\.[a-z]{2,6}")
 _LOGIN = re.compile(r"[^:/\s]+:[^/\s]+")
 _PERCENT = re.compile(r"%[0-9A-F]{2}")
+_TEXT: Final = b'"text"'
+"""Twice in each block of text: its type, and the name of the member."""
 NOT_LOOKED_INTO: Final = frozenset({"data", "blob"})
 """Fields with data in base64."""
 
@@ -104,6 +106,11 @@ class Redactor:
     def is_in(self, data: bytes) -> bool:
         """Whether a text in UTF-8, perhaps JSON, says a secret."""
         return any(spelling in data for spelling in self._bytes)
+
+    def may_be_in_result(self, data: bytes) -> bool:
+        """Whether a result in JSON may say a secret: as it is, or spread over several texts, which is known
+        only once they are decoded."""
+        return data.count(_TEXT) > 2 or self.is_in(data)
 
     def value(self, value: Any) -> Any:
         """The same for a value decoded from JSON, the names in it and all. What is nested too deeply to be

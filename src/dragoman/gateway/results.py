@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec import Raw, Struct
@@ -12,6 +12,7 @@ from dragoman.calls.outcome import CallOutcome
 from dragoman.catalog.prompts import Completion, Prompt
 from dragoman.catalog.resources import Resource, ResourceTemplate
 from dragoman.catalog.tools import ServerTool
+from dragoman.cleaning import for_model, value_for_model
 from dragoman.content.blocks import LargeBlock, UnknownBlock
 from dragoman.content.result import Undecoded
 from dragoman.errors import RemoteError
@@ -80,16 +81,43 @@ def without_nulls(struct: Any) -> Any:
 
 
 def listed_tool(name: str, tool: ServerTool, fixed: Mapping[str, Any]) -> Json:
-    """The definition as its server gave it, with the name that clients use; tasks are not offered. `fixed`:
-    arguments that clients do not see."""
+    """The definition as its server gave it, with the name that clients use, and with clean descriptions;
+    tasks are not offered. `fixed`: arguments that clients do not see."""
     schema = _without_arguments(tool.input_schema, fixed) if fixed else tool.input_schema
-    definition = {**tool.as_listed(), "name": name, "inputSchema": schema}
+    definition = {**tool.as_listed(), "inputSchema": schema}
     definition.pop("execution", None)
     if tool.output_schema is None:
         definition.pop("outputSchema", None)
+    for key in ("inputSchema", "outputSchema", "annotations", "title"):
+        if key in definition:
+            definition[key] = _with_clean_labels(definition[key])
     if definition.get("description"):
         definition["description"] = tool.description
-    return definition
+    return {**definition, "name": name}
+
+
+_LABELS: Final = frozenset({"title", "description", "$comment"})
+_DATA: Final = frozenset({"default", "enum", "const", "examples"})
+
+
+def _with_clean_labels(part: Any) -> Any:
+    """Without what is invisible in texts that only describe. Names and values are sent back as they are, so
+    they stay; the same object if it is clean. What is nested too deeply for that describes any object."""
+    try:
+        return part if value_for_model(part) is part else _cleaned("title", part)
+    except RecursionError:
+        return {"type": "object"}
+
+
+def _cleaned(key: str, part: Any) -> Any:
+    if isinstance(part, str):
+        return for_model(part) if key in _LABELS else part
+    if isinstance(part, list):
+        return [_cleaned(key, item) for item in cast("list[Any]", part)]
+    if isinstance(part, dict):
+        members = cast("dict[str, Any]", part)
+        return {name: inner if name in _DATA else _cleaned(name, inner) for name, inner in members.items()}
+    return part
 
 
 def _without_arguments(schema: Mapping[str, Any], fixed: Mapping[str, Any]) -> Json:

@@ -7,12 +7,15 @@ command or address: both may contain secrets, and reasons are given to models.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import dropwhile
 from typing import Any, Final
 
 from msgspec import Struct
 
 from dragoman.cleaning import one_line
+from dragoman.config.masking import masked_words
 from dragoman.errors import ConfigError
 from dragoman.hooks import matchers
 from dragoman.hooks.events import EVENTS
@@ -115,20 +118,33 @@ def name_of_function(function: object) -> str:
 
 
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
-_WORD: Final = re.compile(r"""[^\s"'`|&;<>()]+""")
+_OPERATORS: Final = frozenset("|&;<>()")
 _INTERPRETERS: Final = frozenset(
     {"bash", "bun", "deno", "env", "exec", "node", "npx", "perl", "php", "python", "python3", "ruby", "sh",
      "uv", "uvx", "zsh"}
 )  # fmt: skip
+_FLAGS: Final = frozenset({"-m", "-u", "-y", "--yes"})
+"""Options of interpreters behind which a script is named. Behind others there may be anything."""
 
 
 def name_of_command(command: str) -> str:
-    """The program that a command runs, without its arguments."""
-    named: list[str] = []
-    for word in _WORD.findall(command[:2000]):
-        if _ASSIGNMENT.match(word) or (named and word.startswith("-")):
-            continue
-        named.append(word)
-        if word.rpartition("/")[2] not in _INTERPRETERS or len(named) == 2:
-            break
-    return one_line(" ".join(named) or "a command", 80)
+    """The program that a command runs, and the script if that is an interpreter. No other word of it, and no
+    value of a variable: each may be a secret."""
+    try:
+        words = _words(command[:2000])
+    except ValueError:  # a quote that is not closed
+        return "a command"
+    if not words:
+        return "a command"
+    program, *rest = words
+    if program.rpartition("/")[2] in _INTERPRETERS:
+        script = next(dropwhile(_FLAGS.__contains__, rest), "-")
+        program = program if script.startswith("-") else " ".join((program, *masked_words([script])))
+    return one_line(program, 80)
+
+
+def _words(command: str) -> list[str]:
+    """The words of a command, without operators and variables that are set for it."""
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
+    lexer.commenters, lexer.whitespace_split = "", True
+    return [word for word in lexer if not (_ASSIGNMENT.match(word) or _OPERATORS.issuperset(word))]

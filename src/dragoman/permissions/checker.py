@@ -82,10 +82,13 @@ class PermissionChecker:
         self._replacements: dict[str, int] = {}
         """How often the entry of each server was changed or removed."""
         self._notices = Notices(hooks)
+        self.version = 0
+        """How often rules or mode have changed."""
         self.adopt(book, mode)
 
     def adopt(self, book: Rulebook, mode: PermissionMode) -> None:
         """Decides by these rules from now on."""
+        self.version += 1
         self._book = book
         self.mode: PermissionMode = mode
         self._decides_nothing = mode == "bypassPermissions" and not book.rules
@@ -140,6 +143,11 @@ class PermissionChecker:
     def preview(self, tool: BuiltinTool, arguments: Mapping[str, Any]) -> Verdict:
         """What rules and mode decide about a program's own request; no person is asked."""
         return self._judge(structs.replace(call_of(tool, arguments), is_own_request=True), None)
+
+    def denies(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
+        """Whether a deny rule applies to the call now."""
+        rule = self._judge(call_of(tool, arguments), None).rule
+        return rule is not None and rule.behaviour == "deny"
 
     def denied(self, tools: Iterable[Tool]) -> frozenset[str]:
         """The names of the tools of which a rule denies every call: models need not be shown them."""

@@ -4,14 +4,14 @@ The order in which rules, hooks, grants and the mode decide:
 
 1. a deny rule, or a hook's deny                         → deny, in every mode
 2. mode plan, and the tool does not only read            → deny
-3. a built-in tool that only looks at the host           → allow
-4. an administrator's ask rule                           → ask
-5. an administrator's allow rule                         → allow
-6. any other ask rule, or a hook's ask                   → ask, in every mode
-7. an allow rule, a hook's allow, a yes for the session  → allow
-8. a program's own request for a resource or a prompt,
-   or a built-in tool that reads the person's folder     → allow
-9. the mode: bypassPermissions allows, dontAsk denies, auto has a classifier asked, the others a person
+3. an administrator's ask rule                           → ask
+4. an administrator's allow rule                         → allow
+5. any other ask rule, or a hook's ask                   → ask, in every mode
+6. an allow rule, a hook's allow, a yes for the session  → allow
+7. a built-in tool that needs no permission, or that
+   reads the person's folder, or a program's own request
+   for a resource or a prompt                            → allow
+8. the mode: bypassPermissions allows, dontAsk denies, auto has a classifier asked, the others a person
 
 In dontAsk whatever would be asked is denied. So deny always wins, and no mode but bypassPermissions allows
 what no rule, hook or person allowed. One thing bypassPermissions asks about: a shell command of which it
@@ -88,15 +88,13 @@ def decide(
         return _deny(call, tool_rules, _hook_reason(hook_decision))
     if mode == "plan" and not (call.hints.read_only or call.is_own):
         return _deny(call, tool_rules, "permission mode plan allows only read-only tools")
-    if call.is_own:
-        return _allow(call, tool_rules, "it only reads the host's own data")
-    rule = _hit(tool_rules.managed_ask, call)
+    rule = _asking(tool_rules.managed_ask, call)
     if rule is not None:
         return _ask(call, tool_rules, mode, _reason(rule, call), rule)
     rule = _allowing(tool_rules.managed_allow, call, tool_rules)
     if rule is not None:
         return _allow(call, tool_rules, rule.description, rule)
-    rule = _hit(tool_rules.ask, call)
+    rule = _asking(tool_rules.ask, call)
     if rule is not None:
         return _ask(call, tool_rules, mode, _reason(rule, call), rule)
     if hook_decision is not None and hook_decision.behaviour == "ask":
@@ -106,6 +104,8 @@ def decide(
         return _allow(call, tool_rules, rule.description, rule)
     if hook_decision is not None:
         return _allow(call, tool_rules, _hook_reason(hook_decision))
+    if call.is_own:
+        return _allow(call, tool_rules, "it needs no permission by itself")
     if granted == "yes":
         return _allow(call, tool_rules, "allowed by the person for this session")
     if call.is_own_request:
@@ -197,6 +197,14 @@ def _hit(rules: tuple[Rule, ...], call: Call) -> Rule | None:
         if rule.applies(call) and (rule.shell is None or shell.hits(rule.shell, call.command)):
             return rule
     return None
+
+
+def _asking(rules: tuple[Rule, ...], call: Call) -> Rule | None:
+    """The first ask that holds for the call. One for everything does not mean tools that need no
+    permission: the search for tools, for example."""
+    if call.is_own:
+        rules = tuple(rule for rule in rules if rule.subject.text.strip("*"))
+    return _hit(rules, call)
 
 
 def _allowing(rules: tuple[Rule, ...], call: Call, tool_rules: ToolRules) -> Rule | None:

@@ -71,7 +71,8 @@ class Call(Struct, frozen=True, kw_only=True):
     command: str | None = None
     """What the shell would run."""
     is_own: bool = False
-    """A built-in tool that only looks at the host itself."""
+    """A built-in tool that needs no permission by itself: it looks at the host alone, or what it does is
+    checked call by call."""
     touches: str = ""
     """The server whose things a built-in tool deals with: what denies or asks about all of it, counts."""
     touched: str = ""

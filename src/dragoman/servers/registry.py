@@ -14,6 +14,7 @@ from msgspec import structs
 
 from dragoman.catalog.catalog import Catalog
 from dragoman.catalog.naming import prefix
+from dragoman.catalog.overview import enumerated
 from dragoman.catalog.tools import ServerTool
 from dragoman.clock import Clock
 from dragoman.config.connector_entries import check_token_target
@@ -163,7 +164,7 @@ class ServerRegistry(Mapping[str, Server]):
         """The server of this name; `ConfigError` if there is none."""
         server = self._servers.get(name)
         if server is None:
-            known = ", ".join(self._servers) or "none"
+            known = enumerated(list(self._servers)) or "none"
             raise ConfigError(f"there is no server {name!r}", hint=f"There are: {known}.")
         return server
 

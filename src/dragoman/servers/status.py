@@ -112,6 +112,7 @@ def _redacted(status: ServerStatus, redact: Redactor) -> ServerStatus:
         reason=status.reason and redact.text(status.reason),
         instructions=status.instructions and redact.text(status.instructions),
         server_info=redact.value(status.server_info),
+        capabilities=redact.value(status.capabilities),
         problems=tuple(map(redact.text, status.problems)),
         stderr_tail=redact.text(status.stderr_tail),
         noise=tuple(redact.text(line) for line in status.noise),

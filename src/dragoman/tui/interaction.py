@@ -55,8 +55,8 @@ class AppInteraction:
         view = PermissionView(question, diff, is_in_folder=bool(rules))
         answer = await self._ask(view)
         if view.allows_folder and self.app is not None:
-            for rule in rules:
-                self.app.host.add_rule("allow", rule)
+            for kind, rule in rules:
+                self.app.host.add_rule(kind, rule)
             self._note(f"Changes of files in {one_line(str(self.folder), 200)} are allowed for this session.")
         else:
             self._note(_answered(question, answer))

@@ -17,8 +17,10 @@ from textual.widgets.option_list import Option
 
 from dragoman import paths
 from dragoman.cleaning import one_line, visible
+from dragoman.config.scopes import Sources
 from dragoman.interaction import PermissionAnswer, PermissionQuestion
 from dragoman.mixed_alphabets import mixed_words
+from dragoman.permissions.rules import Behaviour
 from dragoman.tui.question_view import QuestionView
 from dragoman.tui.tool_card import OPEN_CHARACTERS
 
@@ -101,18 +103,24 @@ def diff_text(diff: str) -> Content:
     return Content("\n").join([Content.styled(line, _DIFF_STYLES.get(line[:1], "")) for line in lines])
 
 
-def folder_rules(question: PermissionQuestion, folder: Path) -> tuple[str, ...]:
-    """The rules that would allow every change of files in the folder; none if the question is about something
-    else, if a rule wants it to be asked, or if the person's settings are in the folder: a yes to changes of
-    files is none to other rules and hooks."""
+def folder_rules(question: PermissionQuestion, folder: Path) -> tuple[tuple[Behaviour, str], ...]:
+    """The rules that allow every change of files in the folder, but for Dragoman's own there; none if the
+    question is about something else, if a rule wants it to be asked, or if the person's settings are in the
+    folder: a yes to changes of files is none to other rules and hooks."""
     path = str(question.arguments.get("file_path", ""))
     is_change = not question.server and question.tool in ("Edit", "Write")
     if not is_change or question.reason != NO_RULE or not Path(path).is_relative_to(folder):
         return ()
     if paths.config_dir().resolve().is_relative_to(folder):
         return ()
-    quoted = str(folder).replace("\\", "\\\\").replace('"', '\\"').replace("*", "\\*")
-    return tuple(f'{tool}(file_path="{quoted}/*")' for tool in ("Edit", "Write"))
+    local = Sources.local_file_in(folder)
+    own = (f"{_quoted(local.parent.resolve())}/*", _quoted(local.resolve()))
+    files: list[tuple[Behaviour, str]] = [("allow", f"{_quoted(folder)}/*"), *(("ask", each) for each in own)]
+    return tuple((kind, f'{tool}(file_path="{file}")') for tool in ("Edit", "Write") for kind, file in files)
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("\\", "\\\\").replace('"', '\\"').replace("*", "\\*")
 
 
 class PermissionView(QuestionView[PermissionAnswer]):

@@ -176,7 +176,7 @@ async def test_files_are_found_by_name_the_newest_first(folder: Path):
 
 
 async def test_contents_are_searched(folder: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(find.shutil, "which", lambda name: None)  # ripgrep may be there or not
+    monkeypatch.setattr(find.shutil, "which", lambda name, path: None)  # ripgrep may be there or not
     (folder / "a.py").write_text("one\nTwo\nthree\n")
     (folder / "b.txt").write_text("two\n")
     async with benched(folder) as bench:

@@ -57,6 +57,7 @@ class World:
         self.reply: bytes | Exception = FINE
         self.progress: list[Progress] = []
         self.decision = Decision(True, "fine with me")
+        self.version = 0
         self.changed_arguments: Mapping[str, Any] | None = None
         self.wanted = {"PreToolUse", "PostToolUse", "PostToolUseFailure"}
         self.after = After()
@@ -109,6 +110,9 @@ class World:
         return self.after
 
     # permissions
+
+    def denied(self, tools: Any) -> frozenset[str]:
+        return frozenset()
 
     def decide_by_rules_alone(self, tool: Tool, word: HookDecision | None) -> Decision | None:
         return None

@@ -253,7 +253,7 @@ def test_the_published_schema_knows_hooks_where_they_count(name: str):
         ("TOKEN=abc ./check.sh", "./check.sh"),
         ("python3 -u access_control.py abc", "python3 access_control.py"),
         ("/usr/bin/env python3 access_control.py", "/usr/bin/env python3"),
-        ('"$CLAUDE_PROJECT_DIR"/hook.sh', "$CLAUDE_PROJECT_DIR"),
+        ('"$CLAUDE_PROJECT_DIR"/hook.sh', "$CLAUDE_PROJECT_DIR/hook.sh"),
         ("jq -e .x", "jq"),
         ("'", "a command"),
         ("\x1b[31mevil", r"\x1b[31mevil"),

@@ -96,6 +96,9 @@ allow mcp__gh + ask mcp__gh__get_*                GET       Q Q Q D Q   mcp__gh_
 allow mcp__gh + ask mcp__gh__get_*                MAKE      A A A A d   mcp__gh
 ask *                                             PAGE      Q Q Q D d   *
 ask *                                             OWN       a a a a a   -
+ask find_tools                                    OWN       Q Q Q D Q   find_tools
+ask Find_*                                        OWN       Q Q Q D Q   Find_*
+managed ask find_tools                            OWN       Q Q Q D Q   find_tools
 deny mcp__gh                                      GET       D D D D D   mcp__gh
 deny mcp__gh__*                                   MAKE      D D D D D   mcp__gh__*
 deny mcp__*__delete_*                             DROP      D D D D D   mcp__*__delete_*

@@ -16,7 +16,7 @@ from typing import Any, Final
 from dragoman.agent.builtin.schema import object_schema
 from dragoman.agent.builtin.workspace import FileProblem, Workspace
 from dragoman.catalog.tools import BuiltinTool
-from dragoman.programs import CommandFailure, Watches, run
+from dragoman.programs import CommandFailure, Watches, run, search_path
 
 FILE_LIMIT: Final = 200
 SCAN_LIMIT: Final = 200_000
@@ -89,7 +89,8 @@ async def _glob(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     pattern = str(arguments["pattern"])
     if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
         raise FileProblem("the pattern must be relative, and lead out of no folder: use path")
-    found, is_cut = await asyncio.to_thread(_found, folder, pattern)
+    is_hidden = _nothing if workspace.is_private(folder) else workspace.is_private
+    found, is_cut = await asyncio.to_thread(_found, folder, pattern, is_hidden)
     if not found:
         return f"No file in {folder} has such a name."
     more = f"\n({len(found)} files; the {FILE_LIMIT} newest are shown.)" if len(found) > FILE_LIMIT else ""
@@ -97,14 +98,19 @@ async def _glob(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     return "\n".join(str(path) for path in found[:FILE_LIMIT]) + more + cut
 
 
-def _found(folder: Path, pattern: str) -> tuple[list[Path], bool]:
-    """The files, the newest first; and whether there were too many to look at all."""
+def _nothing(path: Path) -> bool:
+    return False
+
+
+def _found(folder: Path, pattern: str, is_hidden: Callable[[Path], bool]) -> tuple[list[Path], bool]:
+    """The files, the newest first; and whether there were too many to look at all. `is_hidden`: those that
+    are left out."""
     times: dict[Path, float] = {}
     wanted = pattern if "/" in pattern or pattern.startswith("**") else f"**/{pattern}"
     for number, path in enumerate(_files(folder)):
         if number == SCAN_LIMIT:
             return _newest(times), True
-        if _fits(path.relative_to(folder), wanted):
+        if _fits(path.relative_to(folder), wanted) and not is_hidden(path):
             with contextlib.suppress(FileNotFoundError):  # it was removed meanwhile
                 times[path] = path.lstat().st_mtime
     return _newest(times), False
@@ -153,10 +159,12 @@ async def _grep(
     workspace: Workspace, watchdog: Watches, may_read: MayRead, arguments: Mapping[str, Any]
 ) -> str:
     path = workspace.path_in(arguments, FOLDER)
-    command = grep_command(arguments, has_ripgrep=shutil.which("rg") is not None)
+    programs = search_path()
+    command = grep_command(arguments, has_ripgrep=shutil.which("rg", path=programs) is not None)
     folder, target = (path, ".") if path.is_dir() else (path.parent, path.name)
     line = f"{shlex.join([*command, target])} | head -c {OUTPUT_LIMIT_BYTES}"
-    env = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "LC_ALL") if name in os.environ}
+    env = {name: os.environ[name] for name in ("HOME", "LANG", "LC_ALL") if name in os.environ}
+    env["PATH"] = programs
     try:
         async with asyncio.timeout(GREP_SECONDS):
             ended = await run(

@@ -24,6 +24,7 @@ from dragoman.agent.builtin.workspace import FileProblem, Workspace
 from dragoman.agent.models import SECRET_VARIABLES
 from dragoman.catalog.tools import BuiltinTool
 from dragoman.processes import KILL, MARKER, signal_group, start_of
+from dragoman.programs import search_path
 from dragoman.transports.orphans import ProcessWatchdog
 
 SECONDS: Final = 120.0
@@ -211,7 +212,7 @@ class RunningCommand:
         os.close(descriptor)
         reading, writing = os.pipe()
         pipe = os.fdopen(reading, "rb", 0)
-        program = shutil.which("bash") or "/bin/sh"
+        program = shutil.which("bash", path=search_path()) or "/bin/sh"
         environment = {name: value for name, value in os.environ.items() if name not in _SECRETS}
         try:
             process = await asyncio.create_subprocess_exec(

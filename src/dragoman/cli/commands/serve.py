@@ -515,7 +515,7 @@ def _say_what_is_served(gateway: Gateway, where: Address, settings: GatewaySetti
 
 def _failure(view: ServerStatus) -> str:
     reason = (view.reason or "").removeprefix(f"{view.name}: ")
-    return f"  {view.name}: {view.status}" + (f", {one_line(reason, 300)}" if reason else "")
+    return f"  {one_line(view.name, 80)}: {view.status}" + (f", {one_line(reason, 300)}" if reason else "")
 
 
 def _address(text: str) -> Address:

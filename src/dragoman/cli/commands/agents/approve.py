@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Final
 
 import click
 
 from dragoman.agent.definitions import AgentDefinition, approve_agent, find_agents
 from dragoman.cleaning import one_line, visible
-from dragoman.cli.approval_questions import entry_lines, rule_warnings
+from dragoman.cli.approval_questions import entry_cautions, entry_lines, rule_warnings
 from dragoman.cli.common import load_and_report
-from dragoman.cli.terminal_input import ask_key, cut, indented, is_interactive, show_keys
+from dragoman.cli.terminal_input import SHOWN_LINES, ask_key, cut, indented, is_interactive, show_keys
 from dragoman.config.load import Configuration, load
 from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError, NotFound
@@ -35,8 +36,9 @@ def command(name: str, yes: bool) -> None:
     if agent.state == "ready":
         click.echo(f"{agent.name} needs no approval.")
         return
-    _show(sources, agent)
-    if not yes and not _agrees():
+    _show(agent)
+    is_cut = _show_rights(sources, agent, full=not is_interactive())
+    if not yes and not _agrees(sources, agent, is_cut=is_cut):
         click.echo("Not approved.")
         return
     approve_agent(sources, agent)
@@ -54,39 +56,56 @@ def _found(sources: Sources, name: str) -> AgentDefinition:
     return agent
 
 
-def _show(sources: Sources, agent: AgentDefinition) -> None:
-    """The file, and after it, next to the question, what it may use. No line of the file can look like one of
-    ours, and blanks cannot move the rest out of sight."""
+def _show(agent: AgentDefinition) -> None:
+    """The file. No line of it can look like one of ours, and blanks cannot move the rest out of sight."""
     click.echo(f"{one_line(str(agent.path))}:\n")
     text = _BLANKS.sub(lambda found: f" … [{len(found[0])} blank characters] … ", visible(agent.text))
     for line in text.split("\n"):
         click.echo(f"    {indented(line, 4) if is_interactive() else line}".rstrip())
+
+
+def _show_rights(sources: Sources, agent: AgentDefinition, *, full: bool) -> bool:
+    """What it may use, next to the question; whether some of it is cut."""
     tools = "all" if agent.tools is None else ", ".join(agent.tools) or "none"
-    click.echo(f"  It may use the tools: {indented(cut(one_line(tools)), 4)}")
+    lines = [f"It may use the tools: {one_line(tools)}"]
     configuration = load(sources)
-    for server in _servers_in(agent):
-        for line in _server_lines(configuration, server):
-            click.echo(f"  {indented(cut(line), 4)}")
+    for name, entry in _servers_in(agent):
+        lines.extend(_server_lines(configuration, name, entry))
+    shown = lines if full else list(_shortened(lines))
+    for line in shown:
+        click.echo(f"  {indented(line, 4)}")
+    return shown != lines
+
+
+def _shortened(lines: list[str]) -> Iterator[str]:
+    """Long lines are cut, and of the fields of one server the first are kept, which decide what is run."""
+    for is_field, group in groupby(lines, lambda line: line.startswith("  ")):
+        kept = list(group)
+        yield from map(cut, kept[:SHOWN_LINES] if is_field else kept)
+        if is_field and len(kept) > SHOWN_LINES:
+            yield f"  … [{len(kept) - SHOWN_LINES} more fields]"
 
 
 def _servers_in(agent: AgentDefinition) -> list[tuple[str, object]]:
     return [row for item in agent.servers or () if not isinstance(item, str) for row in item.items()]
 
 
-def _server_lines(configuration: Configuration, server: tuple[str, object]) -> Iterator[str]:
-    name, entry = server
+def _server_lines(configuration: Configuration, name: str, entry: object) -> Iterator[str]:
     yield f"It starts the server {one_line(name, 80)}:"
     yield from entry_lines(entry)
-    for warning in rule_warnings(configuration, name):
+    for warning in (*entry_cautions(name, entry), *rule_warnings(configuration, name)):
         yield f"! {warning}"
 
 
-def _agrees() -> bool:
+def _agrees(sources: Sources, agent: AgentDefinition, *, is_cut: bool) -> bool:
     if not is_interactive():
         raise ConfigError(
             "there is no terminal to ask on, so nothing was approved",
             hint="Give --yes, once you have read it.",
         )
     meanings = {"y": "yes, use it from now on, exactly as it is shown", "n": "no"}
+    meanings |= {"v": "show the complete entries"} if is_cut else {}
     show_keys(meanings)
-    return asyncio.run(ask_key(meanings, otherwise="n")) == "y"
+    while (key := asyncio.run(ask_key(meanings, otherwise="n"))) == "v":
+        _show_rights(sources, agent, full=True)
+    return key == "y"
