@@ -6,13 +6,12 @@ have never been signed in to finds no marker, and loads no store.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -20,8 +19,10 @@ from msgspec import Struct
 from dragoman import paths
 from dragoman.atomic_write import put
 from dragoman.errors import ConfigError
+from dragoman.own_threads import in_own_thread
 
 VARIABLE: Final = "DRAGOMAN_SECRET_STORE"
+T = TypeVar("T")
 STORES: Final = ("auto", "keyring", "file", "memory")
 
 
@@ -114,13 +115,13 @@ class Vault:
         return ""
 
     async def read(self, key: str) -> bytes | None:
-        return await asyncio.to_thread(self.get, key)
+        return await _in_own_thread(lambda: self.get(key))
 
     async def write(self, key: str, secret: bytes) -> None:
-        await asyncio.to_thread(self.put, key, secret)
+        await _in_own_thread(lambda: self.put(key, secret))
 
     async def remove(self, key: str) -> None:
-        await asyncio.to_thread(self.delete, key)
+        await _in_own_thread(lambda: self.delete(key))
 
     def locked(self, key: str, wait_seconds: float | None = None) -> AbstractAsyncContextManager[None]:
         from dragoman.auth import lock
@@ -235,6 +236,14 @@ class Vault:
                 from dragoman.auth.stores.memory import MemoryStore
 
                 return MemoryStore()
+
+
+async def _in_own_thread(work: Callable[[], T]) -> T:
+    """A keychain may wait for a person who unlocks it, or for ever."""
+    try:
+        return await in_own_thread(work)
+    except OSError as error:
+        raise StoreFailed(f"the secret store cannot be used: {error.strerror}") from None
 
 
 def _name(key: str) -> str:
