@@ -12,14 +12,14 @@ import errno
 import os
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 AddressInfo = tuple[int, int, int, str, tuple[Any, ...]]
 
-_resolving: Final[dict[tuple[Any, ...], Future[list[AddressInfo]]]] = {}
+_resolving: Final[dict[tuple[Any, ...], Future[Sequence[AddressInfo]]]] = {}
 """Names that are being resolved. Whoever asks for one of them shares the thread: its number is bounded by
 that of the names."""
 _lock: Final = threading.Lock()
@@ -30,7 +30,7 @@ async def in_own_thread(function: Callable[[], T]) -> T:
     return await asyncio.wrap_future(_started(function))
 
 
-async def resolve(host: str, port: int, *, family: int = 0, flags: int = 0) -> list[AddressInfo]:
+async def resolve(host: str, port: int, *, family: int = 0, flags: int = 0) -> Sequence[AddressInfo]:
     """What `socket.getaddrinfo` says of a TCP address. Raises `OSError`."""
     key = (host, port, family, flags)
     with _lock:
@@ -40,7 +40,7 @@ async def resolve(host: str, port: int, *, family: int = 0, flags: int = 0) -> l
     return await asyncio.wrap_future(found)
 
 
-def _resolved(key: tuple[Any, ...]) -> list[AddressInfo]:
+def _resolved(key: tuple[Any, ...]) -> Sequence[AddressInfo]:
     host, port, family, flags = key
     try:
         return socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM, flags=flags)

@@ -74,7 +74,7 @@ async def test_t350_a_keychain_that_waits_for_a_person_keeps_nothing_else_waitin
     home: Path, monkeypatch: pytest.MonkeyPatch
 ):
     unlocked, vault = threading.Event(), Vault({"DRAGOMAN_SECRET_STORE": "keyring", "HOME": str(home)})
-    monkeypatch.setattr(vault, "_store", lambda kind: LockedStore(unlocked))
+    vault._stores["keyring"] = LockedStore(unlocked)  # pyright: ignore[reportPrivateUsage]
     vault._put_marker(_Marker("keyring", "key"))  # pyright: ignore[reportPrivateUsage]
     reading = [asyncio.create_task(vault.read("key")) for _ in range(MANY)]
     try:

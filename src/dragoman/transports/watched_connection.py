@@ -83,5 +83,5 @@ class _Resolver(AbstractResolver):
 
 def _with_scope(address: tuple[Any, ...]) -> str:
     """The address; one of IPv6 that counts on one network only with that network."""
-    scope = address[3] if len(address) > 3 else 0
-    return f"{address[0]}%{scope}" if scope and "%" not in address[0] else address[0]
+    host, scope = str(address[0]), (*address, 0, 0)[3]
+    return f"{host}%{scope}" if scope and "%" not in host else host
