@@ -1,4 +1,4 @@
-"""T351: other programs, among them servers, write very many files into a folder whose settings are followed."""
+"""T351: programs, among them servers, write very many files into a folder whose settings are followed."""
 
 import asyncio
 import json
@@ -13,8 +13,8 @@ from tests.cpu_time import CpuTimer
 
 FILES = 10_000
 BOUND_SECONDS = 0.7
-"""Of processor time, for all of it. Where each file was compared with a new list of settings files, 10 000 files
-took 3 seconds, and the event loop stood still meanwhile."""
+"""Of processor time, for all of it. Where each file was compared with a new list of settings files, it took
+seconds, and the event loop stood still meanwhile."""
 PROGRAM = f"""
 import os, sys
 for number in range({FILES}):

@@ -38,9 +38,9 @@ async def changes(
             folders, wanted = watched_folders(sources), paths_of_interest(sources)
             ticks = awatch(
                 *folders,
-                # Called for every file that any program writes into these folders. A plugin that was added since
-                # is found by the comparison.
-                watch_filter=lambda _, path: path in wanted,
+                # Called for every file that any program writes into these folders. A plugin that was added
+                # since is found by the comparison.
+                watch_filter=lambda _, path, wanted=wanted: path in wanted,
                 recursive=False,
                 debounce=SETTLE_MS,
                 step=20,
