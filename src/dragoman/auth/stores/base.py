@@ -26,6 +26,11 @@ T = TypeVar("T")
 STORES: Final = ("auto", "keyring", "file", "memory")
 
 
+UNREADABLE: Final = (0, 0)
+"""In place of the version of an account: it cannot be known whether it is stored."""
+_MISSING: Final = (FileNotFoundError, NotADirectoryError)
+
+
 class SecretStore(Protocol):
     """Secrets by key. Methods block; they raise `StoreFailed`."""
 
@@ -73,7 +78,8 @@ class AccountStore(Protocol):
     async def remove(self, key: str) -> None: ...
 
     def version(self, key: str) -> tuple[int, int] | None:
-        """Another value after each change of an account, by any process that uses the store."""
+        """Another value after each change of an account, by any process that uses the store; None if there is
+        none, and UNREADABLE if that cannot be known."""
         ...
 
     def locked(self, key: str, wait_seconds: float | None = None) -> AbstractAsyncContextManager[None]:
@@ -161,10 +167,18 @@ class Vault:
             self._store("memory").delete(key)
         elif marker is not None:
             self._store(marker.store).delete(key)
-            try:
-                self._path(key).unlink(missing_ok=True)
-            except OSError as error:
-                raise StoreFailed(f"{self._folder} cannot be written: {error.strerror}") from None
+            self._delete_marker(key)
+        elif self._path(key).exists():  # a marker that is damaged: the secret may be in either store
+            if self._kind() == "keyring":
+                self._store("keyring").delete(key)
+            self._store("file").delete(key)
+            self._delete_marker(key)
+
+    def _delete_marker(self, key: str) -> None:
+        try:
+            self._path(key).unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreFailed(f"{self._folder} cannot be written: {error.strerror}") from None
 
     def _put_marker(self, marker: _Marker) -> None:
         try:
@@ -176,15 +190,21 @@ class Vault:
         """Where a stored secret is, in words; empty if there is none."""
         if self._choice == "memory":
             return self._store("memory").description
-        marker = self._marker(key)
+        try:
+            marker = self._marker(key)
+        except StoreFailed:
+            return f"below {self._folder}, which cannot be read"
         return "" if marker is None else self._store(marker.store).description
 
     def version(self, key: str) -> tuple[int, int] | None:
-        """Another value after each change of a stored secret, by any process; None if there is none."""
+        """Another value after each change of a stored secret, by any process; None if there is none, and
+        UNREADABLE if that cannot be known."""
         try:
             found = self._path(key).stat()
-        except OSError:
+        except _MISSING:
             return None
+        except OSError:
+            return UNREADABLE
         return found.st_ino, found.st_mtime_ns
 
     def keys(self) -> list[str]:
@@ -206,8 +226,10 @@ class Vault:
     def _marker(self, key: str) -> _Marker | None:
         try:
             found = msgspec.json.decode(self._path(key).read_bytes(), type=_Marker)
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        except (*_MISSING, msgspec.DecodeError, UnicodeDecodeError):
             return None
+        except OSError as error:  # such as no file descriptors: that is no sign-out
+            raise StoreFailed(f"{self._folder} cannot be read: {error.strerror}") from None
         return found if found.key == key and found.store in ("keyring", "file") else None
 
     def _kind(self) -> str:
