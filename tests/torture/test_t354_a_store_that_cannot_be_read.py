@@ -2,7 +2,7 @@
 
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def secret_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def no_descriptors() -> Iterator[None]:
+def no_descriptors() -> Generator[None]:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))  # a file cannot get a higher number
     try:
