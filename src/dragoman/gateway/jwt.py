@@ -55,7 +55,7 @@ class JwtVerifier:
         return None if claims is None else self._caller(claims)
 
     async def _update_keys(self, valid_seconds: float) -> None:
-        """Reads the keys if they are older than this, once for all requests that wait for them. Unknown tokens
+        """Reads the keys if they are older than this, once for all requests that wait. Unknown tokens
         do not make the issuer be asked more often than once in `RETRY_SECONDS`, whether it answers or not;
         while it does not answer, the keys that are known count."""
         now = self._monotonic()
