@@ -1,4 +1,4 @@
-"""T356: an authorization server, or a helper, gives out a new token all the time: each is a secret to cover."""
+"""T356: an authorization server, or a helper, gives out a new token all the time. Each is a secret."""
 
 import secrets
 
