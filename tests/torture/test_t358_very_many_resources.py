@@ -10,7 +10,7 @@ from dragoman.calls.sending import Listed
 from dragoman.catalog.resources import Resource, ResourceTemplate
 from dragoman.names import ServerName
 
-pytestmark = pytest.mark.requirement("CAT-4")
+pytestmark = pytest.mark.requirement("CAT-9")
 
 
 def resources(server: str, count: int, description: str = "") -> list[Resource]:
