@@ -146,7 +146,7 @@ class LiveConfiguration:
         if not self._parts.shares_access:
             access.adopt(new)
         self._parts.preparer.limits = limits_of(new)
-        await self._parts.resources.end_denied()
+        self._parts.resources.end_denied()
         await servers.apply(new, plan)
         if not self.is_open:
             return
