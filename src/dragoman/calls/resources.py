@@ -224,8 +224,8 @@ class Resources:
                 await subscriptions.remove(updates)
 
     def end_denied(self) -> None:
-        """Ends the subscriptions that rules, which have changed, deny. Servers are told in the background: one
-        that does not answer must not delay what else a change of the rules brings."""
+        """Ends the subscriptions that rules, which have changed, deny. Servers are told in the background:
+        one that does not answer must not delay what else a change of the rules brings."""
         for each in list(self._subscriptions):
             if self._requests.denies(READ_RESOURCE, each.about):
                 each.finish()
