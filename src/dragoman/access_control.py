@@ -35,6 +35,7 @@ from dragoman.events import (
 from dragoman.hooks.active import ActiveHooks, HookSession
 from dragoman.hooks.configured import from_parts
 from dragoman.hooks.declared import Hook
+from dragoman.hooks.events import CONNECTION_EVENTS
 from dragoman.interaction import Interaction
 from dragoman.permissions.checker import PermissionChecker, names_of
 from dragoman.permissions.classifier import ByAnnotations, Classifier
@@ -45,7 +46,6 @@ from dragoman.permissions.shell.script import NO_PARSER, has_parser
 from dragoman.questions import Questions
 
 HOOKS_END_SECONDS: Final = 5.0
-CONNECTION_EVENTS: Final = frozenset({"ServerConnected", "ServerFailed", "NeedsAuth", "ToolsChanged"})
 
 
 class EffectiveRules(NamedTuple):
@@ -271,13 +271,27 @@ class AccessControl:
             await asyncio.to_thread(self.audit.close)
 
     async def _notify_hooks(self, events: EventStream) -> None:
+        """While the hooks of an event of a server run, only the last such event waits: a server that changes
+        all the time, or fails again and again, must not start ever more programs."""
+        waiting: dict[tuple[str, str], dict[str, Any]] = {}
+        running: set[tuple[str, str]] = set()
+
+        async def notify(key: tuple[str, str]) -> None:
+            while (facts := waiting.pop(key, None)) is not None:
+                await self.hooks.notify(key[0], facts)
+            running.discard(key)
+
         async with asyncio.TaskGroup() as tasks:
             async for event in events:
-                hook_event = _as_hook_event(event)
-                if hook_event is not None and self.hooks.wants(
-                    hook_event[0], hook_event[1]["mcp_server_name"]
-                ):
-                    tasks.create_task(self.hooks.notify(*hook_event))
+                name, facts = _as_hook_event(event) or ("", {})
+                if name and self.hooks.wants(name, server := facts["mcp_server_name"]):
+                    earlier = waiting.get((name, server), {})
+                    if "changed" in earlier:  # no changed tool is left out
+                        facts["changed"] = tuple(dict.fromkeys([*earlier["changed"], *facts["changed"]]))
+                    waiting[name, server] = facts
+                    if (name, server) not in running:
+                        running.add((name, server))
+                        tasks.create_task(notify((name, server)))
 
     def report_problem(self, problem: str) -> None:
         self._bus.publish(ConfigurationChanged(problems=(problem,)))

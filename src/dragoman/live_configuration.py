@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from weakref import WeakSet
 
 from dragoman.access_control import AccessControl
@@ -24,6 +24,9 @@ from dragoman.content.prepare import Preparer, ResultLimits
 from dragoman.errors import DragomanError
 from dragoman.events import ConfigurationChanged, EventBus
 from dragoman.servers.registry import ServerRegistry
+
+SAVE_SECONDS: Final = 2.0
+"""How long closing waits until what is in use is remembered."""
 
 
 class ConfigurationSource(NamedTuple):
@@ -75,6 +78,8 @@ class LiveConfiguration:
         self._background: list[asyncio.Task[None]] = []
         self._reloads: set[asyncio.Task[Plan]] = set()
         self._children: WeakSet[LiveConfiguration] = WeakSet()
+        self._unsaved: Configuration | None = None
+        self._saving: asyncio.Task[None] | None = None
         self._failure = ""
         """Why the last reload in the background has failed."""
 
@@ -96,7 +101,7 @@ class LiveConfiguration:
         """`watch`: changes of the files are applied until `close`."""
         self.is_open = True
         self._run(self._fetch_connectors())
-        self._run(self._save(self.current))
+        self._save_soon(self.current)
         if watch:
             self._run(self._follow())
 
@@ -108,12 +113,21 @@ class LiveConfiguration:
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, *self._reloads, return_exceptions=True)
+        if self._saving is not None:
+            await asyncio.wait([self._saving], timeout=SAVE_SECONDS)
+            self._saving.cancel()
 
     async def plan(self) -> Plan:
         """What `reload` would change now."""
         return compare(marks_of(self.current), marks_of(await self._read()))
 
     async def reload(self) -> Plan:
+        plan = await self._reload_once()
+        if self._saving is not None:
+            await asyncio.wait([self._saving])
+        return plan
+
+    async def _reload_once(self) -> Plan:
         # A task of its own: a caller that is cancelled does not leave the change half done.
         task = asyncio.create_task(self._reload(), name="dragoman reload")
         self._reloads.add(task)
@@ -146,7 +160,7 @@ class LiveConfiguration:
         if not self._parts.shares_access:
             access.adopt(new)
         self._parts.preparer.limits = limits_of(new)
-        await self._parts.resources.end_denied()
+        self._parts.resources.end_denied()
         await servers.apply(new, plan)
         if not self.is_open:
             return
@@ -162,7 +176,7 @@ class LiveConfiguration:
                     problems=self.problems if is_new else (),
                 )
             )
-        await self._save(new)
+        self._save_soon(new)
         children = list(self._children)
         for child in children:
             child._parts.servers.catalog.set_other_servers(servers.naming_servers())
@@ -173,7 +187,7 @@ class LiveConfiguration:
         failure = ""
         try:
             if self.is_open:
-                await self.reload()
+                await self._reload_once()
         except DragomanError as error:
             failure = str(error)
         except Exception as error:  # border: whatever a file causes, later changes must still be seen
@@ -217,14 +231,24 @@ class LiveConfiguration:
         finally:
             self.connectors_known.set()
 
-    async def _save(self, configuration: Configuration) -> None:
-        """Binds approvals by name to what is started now, and remembers what is in use."""
+    def _save_soon(self, configuration: Configuration) -> None:
+        """Binds approvals by name to what is started now, and remembers what is in use. No change of files
+        waits for that: another process may hold the lock of the file, for long if it is stopped."""
         if self._selection.sources.only_given:
             return
-        try:
-            await asyncio.to_thread(self._write, configuration)
-        except DragomanError as error:
-            self._report(str(error))
+        self._unsaved = configuration
+        if self._saving is None or self._saving.done():
+            self._saving = asyncio.create_task(self._save(), name="dragoman configuration in use")
+
+    async def _save(self) -> None:
+        while (configuration := self._unsaved) is not None:
+            self._unsaved = None
+            try:
+                await asyncio.to_thread(self._write, configuration)
+            except DragomanError as error:
+                self._report(str(error))
+            except (OSError, RuntimeError) as error:  # no thread can be started
+                self._report(f"what is in use could not be remembered: {error}")
 
     def _write(self, configuration: Configuration) -> None:
         sources = self._selection.sources

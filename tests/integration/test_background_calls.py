@@ -226,7 +226,7 @@ async def test_progress_goes_to_whoever_waits():
         call.progressed(Progress(3.0, None, None))
         return "result"
 
-    assert await call.start(work(), 0.01) is None
+    assert await call.start(work(), 0.01, lambda: True) is None
     call.progressed(Progress(2.0, None, None))
     asyncio.get_running_loop().call_soon(end.set)
     found = await call.result(

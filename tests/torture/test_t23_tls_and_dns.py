@@ -1,8 +1,8 @@
 """T23: what TLS and names can do wrong ends in a reason a person understands, and never in less than TLS."""
 
-import asyncio
 import datetime
 import socket
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -137,10 +137,8 @@ async def test_t23_a_name_that_cannot_be_resolved_is_named(arena, monkeypatch, k
 async def test_t23_a_name_server_that_never_answers_is_bounded_by_the_time_for_connecting(
     arena, monkeypatch, kind
 ):
-    async def never(*_, **__):
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", never)
+    over = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: over.wait())
     settings = {"MCP_TIMEOUT": 500, "DRAGOMAN_PROBE_TIMEOUT_MS": 200}
     url = f"{'ws' if kind == 'ws' else 'http'}://mcp.nowhere.invalid/mcp"
     async with arena(entry(kind, url), settings=settings, wait=False) as a:
@@ -149,6 +147,7 @@ async def test_t23_a_name_server_that_never_answers_is_bounded_by_the_time_for_c
         assert a.view.status == "failed"
         assert a.view.error is not None
         assert a.view.error.code in ("connect-timeout", "unreachable")
+    over.set()
 
 
 @pytest.mark.parametrize("kind", KINDS)

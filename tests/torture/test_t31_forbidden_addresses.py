@@ -1,6 +1,5 @@
 """T31: inner addresses that a server names (SSRF). None is contacted unless the entry allows it."""
 
-import asyncio
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -63,7 +62,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[list[str]]]:
     """By host: the addresses that each question for it is answered with. Others are not found."""
     known: dict[str, list[list[str]]] = {"localhost": [["127.0.0.1", "::1"]]}
 
-    async def getaddrinfo(loop: Any, host: str, port: int, **_: Any) -> list[Any]:
+    def getaddrinfo(host: str, port: int, *_: Any, **__: Any) -> list[Any]:
         if host not in known:
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
         found = known[host].pop(0) if len(known[host]) > 1 else known[host][0]
@@ -72,7 +71,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[list[str]]]:
             for each in found
         ]
 
-    monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     return known
 
 

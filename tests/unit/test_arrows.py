@@ -45,6 +45,7 @@ LAYERS: list[set[str]] = [
         "processes",
         "wildcards",
         "mixed_alphabets",
+        "own_threads",
     },
     {"transports", "wire", "auth", "config"},
     {"connections"},

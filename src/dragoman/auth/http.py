@@ -22,6 +22,7 @@ from yarl import URL
 from dragoman.addresses import is_public, parse_address, why_forbidden
 from dragoman.auth.errors import Refused, Unavailable
 from dragoman.errors import ConfigError
+from dragoman.own_threads import resolve
 from dragoman.urls import ServerUrl, is_loopback, parse_page_url, parse_url
 
 BODY_LIMIT_BYTES: Final = 256 * 1024
@@ -123,9 +124,7 @@ class OAuthHttp:
         if (literal := parse_address(host)) is not None:
             return not is_public(literal)
         try:
-            found = await asyncio.get_running_loop().getaddrinfo(
-                host, self._server.port, type=socket.SOCK_STREAM
-            )
+            found = await resolve(host, self._server.port)
         except OSError as error:  # not remembered: the network may be there again later
             raise Unavailable(f"{host} could not be resolved: {error.strerror}") from None
         addresses = [parse_address(str(each[4][0])) for each in found]
@@ -143,9 +142,7 @@ class _CheckedResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        found = await asyncio.get_running_loop().getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, family=family, flags=socket.AI_ADDRCONFIG
-        )
+        found = await resolve(host, port, family=family, flags=socket.AI_ADDRCONFIG)
         usable = [(each, parse_address(str(each[4][0]))) for each in found]
         addresses = [address for _, address in usable if address is not None]
         self.refused = why_forbidden(addresses, allow_private=self._allow_private)
@@ -156,7 +153,7 @@ class _CheckedResolver(AbstractResolver):
                 hostname=host,
                 host=str(each[4][0]),
                 port=port,
-                family=each[0],
+                family=socket.AddressFamily(each[0]),
                 proto=each[2],
                 flags=socket.AI_NUMERICHOST,
             )

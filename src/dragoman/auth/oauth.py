@@ -21,10 +21,11 @@ from dragoman.auth.entry import OAuthSettings
 from dragoman.auth.errors import AuthProblem, Rejected, Unavailable
 from dragoman.auth.needs_auth import NeedsAuthCache
 from dragoman.auth.references import is_reference
-from dragoman.auth.stores.base import AccountStore, StoreFailed
+from dragoman.auth.stores.base import UNREADABLE, AccountStore, StoreFailed
 from dragoman.auth.tokens import REFRESH_SECONDS, Account, Tokens, decode_account, encode_account
 from dragoman.credentials import Challenge, OutgoingRequest
 from dragoman.errors import SignInNeeded, Unreachable
+from dragoman.own_threads import in_own_thread
 
 if TYPE_CHECKING:  # loaded when a server asks for a sign-in
     from dragoman.auth.callback import BrowserReturn
@@ -288,7 +289,10 @@ class OAuthCredentials:
 
         entry = self.entry
         local = self.vault.local
-        secret = await asyncio.to_thread(read_client_secret, local, text, entry.server, entry.url)
+        try:
+            secret = await in_own_thread(lambda: read_client_secret(local, text, entry.server, entry.url))
+        except OSError as error:  # no thread can be started
+            raise Unavailable(f"the secret store cannot be used: {error.strerror}") from None
         self._learned([secret])
         return secret
 
@@ -306,7 +310,7 @@ class OAuthCredentials:
 
     def _is_newer_stored(self) -> bool:
         versions = zip(self._stored_versions(), self._versions, strict=True)
-        return any(version not in (None, known) for version, known in versions)
+        return any(version not in (None, UNREADABLE, known) for version, known in versions)
 
     def _stored_versions(self) -> tuple[tuple[int, int] | None, ...]:
         """Of the account, and of the company's sign-in that it depends on, if any."""

@@ -8,7 +8,7 @@ is open.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from dragoman.calls.invoke import Result
@@ -20,8 +20,11 @@ from dragoman.errors import CallTimeout, ConnectionLost, TaskNotFound
 from dragoman.wire.client.tasks import TaskState
 from dragoman.wire.peer import Progress
 
-CALL_LIMIT: Final = 32
+CALL_LIMIT: Final = 64
 """Calls of one host that go on, or whose results were not fetched. One more drops the oldest result."""
+
+CALLS_OF_SERVER: Final = 32
+"""The same for one server: one that never answers leaves room for others."""
 
 CLOSE_SECONDS: Final = 5.0
 
@@ -44,12 +47,15 @@ class BackgroundCall:
     def progressed(self, progress: Progress) -> Awaitable[None] | None:
         return None if self._on_progress is None else self._on_progress(progress)
 
-    async def start(self, work: Awaitable[Result], seconds: float) -> Result | None:
-        """The result; None if the call is not over after so many seconds, and goes on."""
+    async def start(
+        self, work: Awaitable[Result], seconds: float, may_move: Callable[[], bool]
+    ) -> Result | None:
+        """The result; None if the call is not over after so many seconds, and goes on. Where it may not be
+        moved then, the result is waited for."""
         self._running = asyncio.ensure_future(work)
         try:
             await asyncio.wait([self._running], timeout=seconds)
-            if self._running.done() or self.is_task:
+            if self._running.done() or self.is_task or not may_move():
                 return await self._running
         except asyncio.CancelledError:
             await self.cancel()
@@ -115,15 +121,24 @@ class BackgroundCalls:
     def __init__(self) -> None:
         self._calls: dict[str, tuple[RunningTask, BackgroundCall]] = {}
 
-    @property
-    def has_room(self) -> bool:
-        return len(self._calls) < CALL_LIMIT or any(call.is_over for _, call in self._calls.values())
+    def has_room(self, server: str) -> bool:
+        full = self._full_of(server)
+        return full is None or any(call.is_over for _, call in full)
 
     def keep(self, task: RunningTask, call: BackgroundCall) -> None:
-        if len(self._calls) >= CALL_LIMIT:
-            oldest = next(name for name, (_, each) in self._calls.items() if each.is_over)
-            self.forget(oldest)
+        """Call only if there is room."""
+        full = self._full_of(task.server)
+        if full is not None:
+            self.forget(next(each.id for each, known in full if known.is_over))
         self._calls[task.id] = (task, call)
+
+    def _full_of(self, server: str) -> list[tuple[RunningTask, BackgroundCall]] | None:
+        """The calls of which one has to make way for another call of the server; None if none has to."""
+        every = list(self._calls.values())
+        own = [each for each in every if each[0].server == server]
+        if len(own) >= CALLS_OF_SERVER:
+            return own
+        return every if len(every) >= CALL_LIMIT else None
 
     def find(self, task: str) -> BackgroundCall | None:
         found = self._calls.get(task)

@@ -46,7 +46,8 @@ class Delivery:
         task, after = request.resumes, request.background_after_seconds
         if task is not None and (moved := self.tasks.calls.find(task.id)) is not None:
             return self._fetch(task, moved, request)
-        if after is not None and task is None and not request.moves_tasks_only and self.tasks.calls.has_room:
+        may_move = task is None and not request.moves_tasks_only
+        if after is not None and may_move and self.tasks.calls.has_room(tool.server):
             return self._deliver_or_move(tool, judged, request, started, after)
         server = judged.server
         is_plain = task is None and request.on_progress is None and tool.task_support is None
@@ -87,7 +88,9 @@ class Delivery:
         request = structs.replace(request, on_progress=call.progressed)
         wait = wait_before_moving(after, judged.server.capabilities if judged.server else {})
         wait = max(0.0, wait - (self._clock.monotonic() - started))
-        result = await call.start(self._deliver(tool, judged, request, started, call), wait)
+        work = self._deliver(tool, judged, request, started, call)
+        # Asked again when the time has passed: others may have been moved meanwhile.
+        result = await call.start(work, wait, lambda: self.tasks.calls.has_room(tool.server))
         if result is not None:
             return result
         task = RunningTask(

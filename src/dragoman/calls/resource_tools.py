@@ -6,8 +6,9 @@ judged these calls, so what they read is not judged again; only a list of all se
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -19,6 +20,7 @@ from dragoman.catalog.tools import BuiltinResult, BuiltinTool
 from dragoman.content.blocks import TextBlock
 from dragoman.content.media import TEXT_LIMIT, Media
 
+T = TypeVar("T", Resource, ResourceTemplate)
 LISTED_LIMIT: Final = 500
 """Resources, and templates, that a model is shown at once."""
 PROBLEM_LIMIT: Final = 20
@@ -86,22 +88,35 @@ def resource_tools(
 def describe(resources: Listed[Resource], templates: Listed[ResourceTemplate]) -> str:
     """Both lists for a model, as JSON that stays whole however long they are."""
     problems = list(dict.fromkeys((*resources.problems, *templates.problems)))
-    shown: dict[str, Any] = {"resources": [as_listed(each) for each in resources.items[:LISTED_LIMIT]]}
+    kept = _of_each_server(resources.items, LISTED_LIMIT)
+    shown: dict[str, Any] = {}
     if templates.items:
-        shown["resourceTemplates"] = [as_listed(each) for each in templates.items[:LISTED_LIMIT]]
+        some = _of_each_server(templates.items, LISTED_LIMIT)
+        shown["resourceTemplates"] = [as_listed(each) for each in some]
     if problems:
         shown["problems"] = problems[:PROBLEM_LIMIT]
-    kept, left_out = shown["resources"], max(0, len(resources) - LISTED_LIMIT)
-    while len(text := _written(shown, left_out)) > TEXT_LIMIT and (kept or "resourceTemplates" in shown):
+    while len(text := _written(kept, shown, len(resources) - len(kept))) > TEXT_LIMIT:
         if kept:
-            half = len(kept) // 2
-            left_out += len(kept) - half
-            del kept[half:]
-        else:
-            del shown["resourceTemplates"]
+            kept = _of_each_server(kept, len(kept) // 2)
+        elif shown.pop("resourceTemplates", None) is None:
+            break
     return text
 
 
-def _written(shown: Mapping[str, Any], left_out: int) -> str:
+def _of_each_server(items: Sequence[T], limit: int) -> list[T]:
+    """As many as are allowed, in their order: of each server the first, then of each the second, and so on. A
+    server with very many hides none of another's."""
+    if len(items) <= limit:
+        return list(items)
+    ranks, seen = list[int](), Counter[str]()
+    for each in items:
+        ranks.append(seen[each.server])
+        seen[each.server] += 1
+    chosen = sorted(range(len(items)), key=ranks.__getitem__)[:limit]
+    return [items[place] for place in sorted(chosen)]
+
+
+def _written(kept: Sequence[Resource], shown: Mapping[str, Any], left_out: int) -> str:
     more = {"notShown": f"{left_out} more resources; name a server to see fewer"} if left_out else {}
-    return msgspec.json.encode({**shown, **more}).decode()
+    whole = {"resources": [as_listed(each) for each in kept], **shown, **more}
+    return msgspec.json.encode(whole).decode()

@@ -130,6 +130,7 @@ class Resources:
         self._reader = reader
         self._requests = requests
         self._subscriptions: dict[Updates, ResourceSubscriptions] = {}
+        self._ending: set[asyncio.Task[None]] = set()
 
     def for_caller(self, caller: Caller) -> Resources:
         """The same resources, requested on behalf of another caller."""
@@ -225,11 +226,15 @@ class Resources:
             if self._subscriptions.pop(updates, None) is not None:
                 await subscriptions.remove(updates)
 
-    async def end_denied(self) -> None:
-        """Ends the subscriptions that rules, which have changed, deny."""
-        denied = [each for each in self._subscriptions if self._requests.denies(READ_RESOURCE, each.about)]
-        ended = [(self._subscriptions.pop(each), each) for each in denied]
-        await asyncio.gather(*(subscriptions.remove(updates) for subscriptions, updates in ended))
+    def end_denied(self) -> None:
+        """Ends the subscriptions that rules, which have changed, deny. Servers are told in the background:
+        one that does not answer must not delay what else a change of the rules brings."""
+        for each in list(self._subscriptions):
+            if self._requests.denies(READ_RESOURCE, each.about):
+                each.finish()
+                ending = asyncio.create_task(self._subscriptions.pop(each).remove(each))
+                self._ending.add(ending)
+                ending.add_done_callback(self._ending.discard)
 
     async def complete(
         self,

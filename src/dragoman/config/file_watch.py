@@ -35,10 +35,12 @@ async def changes(
         try:
             from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
 
-            folders = watched_folders(sources)
+            folders, wanted = watched_folders(sources), paths_of_interest(sources)
             ticks = awatch(
                 *folders,
-                watch_filter=lambda _, path: concerns(sources, path),
+                # Called for every file that any program writes into these folders. A plugin that was added
+                # since is found by the comparison.
+                watch_filter=lambda _, path, wanted=wanted: path in wanted,
                 recursive=False,
                 debounce=SETTLE_MS,
                 step=20,
@@ -90,11 +92,10 @@ def _state(path: Path) -> os.stat_result:
         return place.lstat()
 
 
-def concerns(sources: Sources, path: str) -> bool:
-    """Whether a path is a file of the configuration, or a folder on the way to one."""
-    # Computed each time: a plugin may have been added.
-    files = [str(file) for file in sources.watched_files()]
-    return path in files or any(file.startswith(f"{path}/") for file in files)
+def paths_of_interest(sources: Sources) -> frozenset[str]:
+    """The files of the configuration, and the folders on the way to them."""
+    files = sources.watched_files()
+    return frozenset(str(path) for file in files for path in (file, *file.parents))
 
 
 def watched_folders(sources: Sources) -> set[Path]:

@@ -50,17 +50,19 @@ _HTML: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quo
 
 class Redactor:
     def __init__(self, secrets: Iterable[str]) -> None:
-        self._secrets: dict[str, None] = {}
-        self.learn(secrets)
+        """`secrets`: those of the entry, which are covered whatever becomes known later."""
+        self._of_entry = tuple(dict.fromkeys(secrets))[-SECRET_LIMIT:]
+        self._learned: dict[str, None] = {}
+        self.learn(())
 
     def learn(self, secrets: Iterable[str]) -> None:
-        """Covers these, too; of those that come and go, the newest."""
+        """Covers these, too; of those that come and go, such as tokens, the newest."""
         for secret in secrets:
-            self._secrets.pop(secret, None)
-            self._secrets[secret] = None
-        for oldest in list(self._secrets)[:-SECRET_LIMIT]:
-            del self._secrets[oldest]
-        known = [each for secret in self._secrets for each in _parts(secret)]
+            self._learned.pop(secret, None)
+            self._learned[secret] = None
+        for oldest in list(self._learned)[:-SECRET_LIMIT]:
+            del self._learned[oldest]
+        known = [each for secret in (*self._of_entry, *self._learned) for each in _parts(secret)]
         # Secrets as written come first, should there be more than is looked for.
         found = dict.fromkeys(spelling for each in known for spelling in _as_text(each))
         found |= dict.fromkeys(spelling for each in known for spelling in _encoded(each))

@@ -7,12 +7,13 @@ signature must be made with a key pair. Tokens are used for nothing else, and se
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, cast
 
 from joserfc import jwt
 from joserfc.errors import JoseError
-from joserfc.jwk import KeySet
+from joserfc.jwk import Key, KeySet
 
 from dragoman.auth.assertions import SIGNING_ALGORITHMS, without_warnings
 from dragoman.auth.discovery import read_issuer
@@ -27,6 +28,8 @@ KEYS_SECONDS: Final = 600.0
 """How long the keys of the issuer count before they are read again."""
 RETRY_SECONDS: Final = 10.0
 """Unknown keys have the issuer asked again, not more often than this."""
+WAIT_SECONDS: Final = 2.0
+"""How long a request waits for newer keys where some are known."""
 LEEWAY_SECONDS: Final = 30
 
 
@@ -38,7 +41,7 @@ class JwtVerifier:
         self._keys: KeySet | None = None
         self._read_at = 0.0
         self._tried_at: float | None = None
-        self._reading = asyncio.Lock()
+        self._reading: asyncio.Task[None] | None = None
 
     async def __call__(self, token: str) -> KnownCaller | None:
         """The caller of a valid token; None for any other. Raises if the issuer cannot be reached."""
@@ -52,26 +55,37 @@ class JwtVerifier:
         return None if claims is None else self._caller(claims)
 
     async def _update_keys(self, valid_seconds: float) -> None:
-        """Reads the keys if they are older than this. Unknown tokens do not make the issuer be asked more
-        often than once in `RETRY_SECONDS`, whether it answers or not."""
-        async with self._reading:
-            now = self._monotonic()
-            if self._keys is not None and now - self._read_at <= valid_seconds:
-                return
-            if self._tried_at is not None and now - self._tried_at <= RETRY_SECONDS:
-                if self._keys is None:
-                    raise ValueError("the issuer did not answer")
-                return
-            self._tried_at = now
-            await self._read_keys()
+        """Reads the keys if they are older than this, once for all requests that wait. Unknown tokens
+        do not make the issuer be asked more often than once in `RETRY_SECONDS`, whether it answers or not;
+        while it does not answer, the keys that are known count."""
+        now = self._monotonic()
+        if self._keys is not None and now - self._read_at <= valid_seconds:
+            return
+        is_reading = self._reading is not None and not self._reading.done()
+        if is_reading or self._tried_at is None or now - self._tried_at > RETRY_SECONDS:
+            if not is_reading:
+                self._tried_at = now
+                self._reading = asyncio.create_task(self._read_keys(), name="dragoman issuer keys")
+                self._reading.add_done_callback(self._has_tried)
+            assert self._reading is not None
+            await asyncio.wait([self._reading], timeout=None if self._keys is None else WAIT_SECONDS)
+        if self._keys is None:
+            raise ValueError("the issuer did not answer")
+
+    def _has_tried(self, reading: asyncio.Task[None]) -> None:
+        self._tried_at = self._monotonic()
+        if not reading.cancelled():
+            reading.exception()  # asyncio would log it otherwise
 
     async def _read_keys(self) -> None:
         issuer = await read_issuer(self._http, self._entry.issuer, TrustRules(needs_pkce=False))
         if issuer.jwks_uri is None:
             raise ValueError("the issuer publishes no keys")
         answer = await self._http.get(issuer.jwks_uri)
-        with without_warnings():
-            self._keys = KeySet.import_key_set(cast("Any", answer.document() or {}))
+        published = (answer.document() or {}).get("keys")
+        if answer.status != 200 or not isinstance(published, list):
+            raise ValueError("the issuer publishes no keys")
+        self._keys = KeySet([*_usable(cast("list[Any]", published))])
         self._read_at = self._monotonic()
 
     def _claims(self, token: str) -> Mapping[str, Any] | None:
@@ -98,6 +112,13 @@ class JwtVerifier:
         if not entry.scopes:
             selections = (EVERYTHING,)
         return KnownCaller(Caller(f"{claims['sub']}@{entry.issuer}"), selections, entry.calls_per_minute)
+
+
+def _usable(published: list[Any]) -> Iterator[Key]:
+    """Without keys of unknown kinds and those that cannot be read (RFC 7517, section 5)."""
+    for each in published:
+        with contextlib.suppress(JoseError, ValueError, TypeError, KeyError), without_warnings():
+            yield from KeySet.import_key_set({"keys": [each]}).keys
 
 
 def resource_metadata(entry: OAuthEntry) -> tuple[str, dict[str, Any]]:

@@ -210,15 +210,27 @@ class Sessions:
                 ) from None
             return session
         if found is None:
-            if session is not None:
-                await self._forget(session)
-            raise no_session()
+            return await self._kept(session)
         stored = _decoded(found)
         if stored is None or (stored.caller, stored.view) != (caller.caller.id, view):
             raise no_session()
         if session is None:
             session = await self._started(LegacySession(session_id, caller, view), caller, stored.client)
         await self._adopt(session, stored, found)
+        return session
+
+    async def _kept(self, session: LegacySession | None) -> LegacySession:
+        """The session that the store does not have. Without replicas nothing but the store has lost it, with
+        its file; where another replica may have ended it, it ends here too."""
+        if session is None or session.id not in self._sessions:
+            raise no_session()
+        if self._gateway.replicas is not None:
+            await self._forget(session)
+            raise no_session()
+        session.check_at = self._monotonic() + CHECK_SECONDS
+        session.saved = b""
+        with contextlib.suppress(StoreUnavailable):
+            await self.save(session)
         return session
 
     async def _adopt(self, session: LegacySession, stored: StoredSession, found: bytes) -> None:

@@ -286,3 +286,6 @@ _SPECS: Final = (
 )
 
 EVENTS: Final = {spec.name: spec for spec in _SPECS}
+
+CONNECTION_EVENTS: Final = frozenset({"ServerConnected", "ServerFailed", "NeedsAuth", "ToolsChanged"})
+"""What happens to connections: nothing waits for the hooks of these events."""

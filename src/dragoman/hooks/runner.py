@@ -23,6 +23,7 @@ from dragoman.cleaning import one_line
 from dragoman.errors import ConfigError
 from dragoman.hooks import commands, verdicts
 from dragoman.hooks.declared import CommandHook, Function, Hook, HookInput, Post, UnusableHook
+from dragoman.hooks.events import CONNECTION_EVENTS
 from dragoman.hooks.http import HttpHookFailure, HttpHooks
 from dragoman.hooks.verdicts import HookAnswer
 from dragoman.json_values import copied
@@ -30,7 +31,8 @@ from dragoman.surrogates import replace_lone_surrogates
 from dragoman.wire.codec import Unreadable, decode_as
 
 COMMANDS_AT_ONCE: Final = 16
-"""Programs that run at the same time; waiting for a place is not part of a hook's time."""
+"""Programs that run at the same time; waiting for a place is not part of a hook's time. Hooks of events that
+nothing waits for have as many places of their own: slow ones must not hold up calls."""
 STDERR_CHARACTERS: Final = 300
 END_SECONDS: Final = 5.0
 
@@ -83,6 +85,7 @@ class Runner:
         self._cwd = cwd
         self._environ = environ
         self._places = asyncio.Semaphore(COMMANDS_AT_ONCE)
+        self._unawaited_places = asyncio.Semaphore(COMMANDS_AT_ONCE)
         self._postman = HttpHooks()
         self._tasks: set[asyncio.Task[HookAnswer]] = set()
         self._limits: dict[asyncio.Timeout, asyncio.Future[None]] = {}
@@ -214,7 +217,8 @@ class Runner:
         given = event_input.as_json
         try:
             env = commands.environment(self._environ, self._facts(event_input))
-            async with self._places:
+            is_unawaited = event_input.event in CONNECTION_EVENTS
+            async with self._unawaited_places if is_unawaited else self._places:
                 if self._closed:
                     return _failure(hook, _CLOSING)
                 command = commands.run(what.command, given, env=env, cwd=self._cwd)

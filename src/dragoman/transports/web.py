@@ -26,6 +26,7 @@ from yarl import URL
 
 from dragoman.cleaning import cut, one_line
 from dragoman.errors import ConfigError
+from dragoman.own_threads import resolve
 from dragoman.transports.base import About, TransportFailure
 from dragoman.transports.watched_connection import WatchedConnector
 
@@ -428,8 +429,19 @@ async def accepts_connections(network: Network) -> bool:
         return False
     try:
         async with asyncio.timeout(PROBE_INTERVAL_SECONDS):
-            _, writer = await asyncio.open_connection(address.host, address.port)
+            _, writer = await open_stream(address.host, address.port)
     except (OSError, TimeoutError):
         return False
     writer.transport.abort()
     return True
+
+
+async def open_stream(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A TCP connection to the first of the name's addresses that accepts one. Raises `OSError`."""
+    failure = OSError(f"{host} has no address")
+    for info in await resolve(host, port):
+        try:
+            return await asyncio.open_connection(*info[4][:2])
+        except OSError as error:
+            failure = error
+    raise failure

@@ -37,6 +37,7 @@ from dragoman.transports.web import (
     failure_of,
     failure_of_status,
     open_client,
+    open_stream,
 )
 
 SUBPROTOCOL: Final = "mcp"
@@ -375,7 +376,7 @@ async def open_tunnel(proxy: URL, target: URL) -> socket.socket:
     """A socket that leads to the target, through the proxy."""
     if proxy.scheme != "http" or proxy.host is None:
         raise _proxy_failure(f"a {target.scheme}: address cannot be reached through a {proxy.scheme}: proxy")
-    reader, writer = await asyncio.open_connection(proxy.host, proxy.port)
+    reader, writer = await open_stream(proxy.host, proxy.port or 80)
     try:
         writer.write(_connect_request(proxy, target))
         head = await reader.readuntil(b"\r\n\r\n")

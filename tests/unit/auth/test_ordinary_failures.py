@@ -1,6 +1,5 @@
 """A network, a store or a keychain that fails for a while costs no sign-in; settings that change count."""
 
-import asyncio
 import socket
 from pathlib import Path
 from typing import Any
@@ -30,19 +29,18 @@ def bearer(token: str) -> dict[str, str]:
 
 async def test_a_failed_lookup_of_the_server_is_not_remembered(monkeypatch: pytest.MonkeyPatch):
     http = OAuthHttp("https://mcp.corp.example/mcp", NetworkAccess())
-    loop = asyncio.get_running_loop()
 
-    async def fails(*_: Any, **__: Any) -> Any:
+    def fails(*_: Any, **__: Any) -> Any:
         raise socket.gaierror(-3, "Temporary failure in name resolution")
 
-    monkeypatch.setattr(loop, "getaddrinfo", fails)
+    monkeypatch.setattr(socket, "getaddrinfo", fails)
     with pytest.raises(Unavailable, match=r"mcp\.corp\.example could not be resolved"):
         await http.get("https://login.corp.example/x")
 
-    async def private(*_: Any, **__: Any) -> Any:
+    def private(*_: Any, **__: Any) -> Any:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("10.0.0.7", 443))]
 
-    monkeypatch.setattr(loop, "getaddrinfo", private)
+    monkeypatch.setattr(socket, "getaddrinfo", private)
     assert await http._private_allowed()  # pyright: ignore[reportPrivateUsage]
 
 

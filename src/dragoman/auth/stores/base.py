@@ -6,13 +6,12 @@ have never been signed in to finds no marker, and loads no store.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -20,9 +19,16 @@ from msgspec import Struct
 from dragoman import paths
 from dragoman.atomic_write import put
 from dragoman.errors import ConfigError
+from dragoman.own_threads import in_own_thread
 
 VARIABLE: Final = "DRAGOMAN_SECRET_STORE"
+T = TypeVar("T")
 STORES: Final = ("auto", "keyring", "file", "memory")
+
+
+UNREADABLE: Final = (0, 0)
+"""In place of the version of an account: it cannot be known whether it is stored."""
+_MISSING: Final = (FileNotFoundError, NotADirectoryError)
 
 
 class SecretStore(Protocol):
@@ -72,7 +78,8 @@ class AccountStore(Protocol):
     async def remove(self, key: str) -> None: ...
 
     def version(self, key: str) -> tuple[int, int] | None:
-        """Another value after each change of an account, by any process that uses the store."""
+        """Another value after each change of an account, by any process that uses the store; None if there is
+        none, and UNREADABLE if that cannot be known."""
         ...
 
     def locked(self, key: str, wait_seconds: float | None = None) -> AbstractAsyncContextManager[None]:
@@ -114,13 +121,13 @@ class Vault:
         return ""
 
     async def read(self, key: str) -> bytes | None:
-        return await asyncio.to_thread(self.get, key)
+        return await _in_own_thread(lambda: self.get(key))
 
     async def write(self, key: str, secret: bytes) -> None:
-        await asyncio.to_thread(self.put, key, secret)
+        await _in_own_thread(lambda: self.put(key, secret))
 
     async def remove(self, key: str) -> None:
-        await asyncio.to_thread(self.delete, key)
+        await _in_own_thread(lambda: self.delete(key))
 
     def locked(self, key: str, wait_seconds: float | None = None) -> AbstractAsyncContextManager[None]:
         from dragoman.auth import lock
@@ -160,10 +167,18 @@ class Vault:
             self._store("memory").delete(key)
         elif marker is not None:
             self._store(marker.store).delete(key)
-            try:
-                self._path(key).unlink(missing_ok=True)
-            except OSError as error:
-                raise StoreFailed(f"{self._folder} cannot be written: {error.strerror}") from None
+            self._delete_marker(key)
+        elif self._path(key).exists():  # a marker that is damaged: the secret may be in either store
+            if self._kind() == "keyring":
+                self._store("keyring").delete(key)
+            self._store("file").delete(key)
+            self._delete_marker(key)
+
+    def _delete_marker(self, key: str) -> None:
+        try:
+            self._path(key).unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreFailed(f"{self._folder} cannot be written: {error.strerror}") from None
 
     def _put_marker(self, marker: _Marker) -> None:
         try:
@@ -175,15 +190,21 @@ class Vault:
         """Where a stored secret is, in words; empty if there is none."""
         if self._choice == "memory":
             return self._store("memory").description
-        marker = self._marker(key)
+        try:
+            marker = self._marker(key)
+        except StoreFailed:
+            return f"below {self._folder}, which cannot be read"
         return "" if marker is None else self._store(marker.store).description
 
     def version(self, key: str) -> tuple[int, int] | None:
-        """Another value after each change of a stored secret, by any process; None if there is none."""
+        """Another value after each change of a stored secret, by any process; None if there is none, and
+        UNREADABLE if that cannot be known."""
         try:
             found = self._path(key).stat()
-        except OSError:
+        except _MISSING:
             return None
+        except OSError:
+            return UNREADABLE
         return found.st_ino, found.st_mtime_ns
 
     def keys(self) -> list[str]:
@@ -205,8 +226,10 @@ class Vault:
     def _marker(self, key: str) -> _Marker | None:
         try:
             found = msgspec.json.decode(self._path(key).read_bytes(), type=_Marker)
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        except (*_MISSING, msgspec.DecodeError, UnicodeDecodeError):
             return None
+        except OSError as error:  # such as no file descriptors: that is no sign-out
+            raise StoreFailed(f"{self._folder} cannot be read: {error.strerror}") from None
         return found if found.key == key and found.store in ("keyring", "file") else None
 
     def _kind(self) -> str:
@@ -235,6 +258,14 @@ class Vault:
                 from dragoman.auth.stores.memory import MemoryStore
 
                 return MemoryStore()
+
+
+async def _in_own_thread(work: Callable[[], T]) -> T:
+    """A keychain may wait for a person who unlocks it, or for ever."""
+    try:
+        return await in_own_thread(work)
+    except OSError as error:
+        raise StoreFailed(f"the secret store cannot be used: {error.strerror}") from None
 
 
 def _name(key: str) -> str:

@@ -1,0 +1,66 @@
+"""Threads for what may wait long for another party: name servers, a keychain.
+
+The threads of the event loop (`asyncio.to_thread`) are few, and everything shares them: a party
+that does not answer would stop reloads, large results and other servers. These threads are used by nothing
+else, and the program can end while they wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
+AddressInfo = tuple[int, int, int, str, tuple[Any, ...]]
+
+_resolving: Final[dict[tuple[Any, ...], Future[Sequence[AddressInfo]]]] = {}
+"""Names that are being resolved. Whoever asks for one of them shares the thread: its number is bounded by
+that of the names."""
+_lock: Final = threading.Lock()
+
+
+async def in_own_thread(function: Callable[[], T]) -> T:
+    """The function's result. Who is cancelled leaves it behind. Raises `OSError` if there is no thread."""
+    return await asyncio.wrap_future(_started(function))
+
+
+async def resolve(host: str, port: int, *, family: int = 0, flags: int = 0) -> Sequence[AddressInfo]:
+    """What `socket.getaddrinfo` says of a TCP address. Raises `OSError`."""
+    key = (host, port, family, flags)
+    with _lock:
+        found = _resolving.get(key)
+        if found is None:
+            found = _resolving[key] = _started(lambda: _resolved(key))
+    return await asyncio.wrap_future(found)
+
+
+def _resolved(key: tuple[Any, ...]) -> Sequence[AddressInfo]:
+    host, port, family, flags = key
+    try:
+        return socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM, flags=flags)
+    finally:
+        with _lock:
+            del _resolving[key]
+
+
+def _started(function: Callable[[], T]) -> Future[T]:
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()  # from now on no caller that is cancelled cancels it for others
+
+    def work() -> None:
+        try:
+            future.set_result(function())
+        except BaseException as error:  # border: handed to whoever waits
+            future.set_exception(error)
+
+    try:
+        threading.Thread(target=work, name="dragoman waiting", daemon=True).start()
+    except RuntimeError:
+        raise OSError(errno.EAGAIN, f"no thread: {os.strerror(errno.EAGAIN)}") from None
+    return future
