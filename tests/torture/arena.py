@@ -264,7 +264,7 @@ class Arena:
 
     async def __aenter__(self) -> Self:
         self._tasks_before = asyncio.all_tasks()
-        self._processes_before = running_processes(self._home)
+        self._processes_before = running_processes()
         self._descriptors_before = open_descriptors()
         listening = self.host.events()
         await self.host.__aenter__()
