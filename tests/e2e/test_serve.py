@@ -6,6 +6,7 @@ import os
 import re
 import signal
 from pathlib import Path
+from typing import Any, Self
 
 import pytest
 
@@ -25,18 +26,11 @@ class Serving:
         self._words = words
         self.lines: list[str] = []
 
-    async def __aenter__(self) -> "Serving":
-        said, theirs = os.pipe()
-        with open(os.devnull, "r+b") as nothing, open(theirs, "wb") as stderr:
-            words = [str(DRAGOMAN), "serve", "--http", "127.0.0.1:0", *self._words]
-            self.process = Forked(words, [nothing.fileno(), nothing.fileno(), stderr.fileno()])
-        self.stderr = asyncio.StreamReader()
-        self._pipe, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(self.stderr), os.fdopen(said, "rb")
-        )
+    async def __aenter__(self) -> Self:
+        stderr = await self._start([str(DRAGOMAN), "serve", "--http", "127.0.0.1:0", *self._words])
         async with asyncio.timeout(30):
             while not self.lines or not self.lines[-1].endswith("Stop: Ctrl-C."):
-                line = await self.stderr.readline()
+                line = await stderr.readline()
                 assert line, self.lines
                 self.lines.append(line.decode().rstrip())
         found = re.search(r"at (http://127\.0\.0\.1:\d+/mcp)$", "\n".join(self.lines), re.MULTILINE)
@@ -44,11 +38,36 @@ class Serving:
         self.url = found[1]
         return self
 
+    async def _start(self, words: list[str]) -> asyncio.StreamReader:
+        said, theirs = os.pipe()
+        with open(os.devnull, "r+b") as nothing, open(theirs, "wb") as stderr:
+            self.process = Forked(words, [nothing.fileno(), nothing.fileno(), stderr.fileno()])
+        self.stderr = asyncio.StreamReader()
+        self._pipe, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(self.stderr), os.fdopen(said, "rb")
+        )
+        return self.stderr
+
     async def __aexit__(self, *_: object) -> None:
         self.process.send_signal(signal.SIGTERM)
         await self.stderr.read()
         await asyncio.to_thread(self.process.wait)
         self._pipe.close()
+
+
+class InstalledServing(Serving):
+    """The same with the command as it is installed: it loads modules when it needs them."""
+
+    process: Any
+
+    async def _start(self, words: list[str]) -> asyncio.StreamReader:
+        self.process = await asyncio.create_subprocess_exec(*words, stderr=asyncio.subprocess.PIPE)
+        return self.process.stderr
+
+    async def __aexit__(self, *_: object) -> None:
+        if self.process.returncode is None:
+            self.process.send_signal(signal.SIGTERM)
+        await self.process.communicate()
 
 
 def token(home: Path) -> str:
