@@ -73,7 +73,7 @@ def census(request: pytest.FixtureRequest, home: Path) -> Iterator[None]:
     if request.path.is_relative_to(UNIT_TESTS):
         yield
         return
-    before = running_processes(home)
+    before = running_processes()
     yield
     if left := leftovers(home, before, grace_seconds=2.0):
         pytest.fail("still running after the test:\n  " + "\n  ".join(left), pytrace=False)

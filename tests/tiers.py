@@ -10,6 +10,7 @@ import json
 import os
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -32,10 +33,15 @@ QUICK_TIERS = ("unit", "integration", "e2e")
 
 def tier_of(node_id: str) -> str:
     """tests/unit/test_x.py::test_y is 'unit', tests/interop/node/… is 'interop-node'."""
-    _, *folders = PurePath(node_id.partition("::")[0]).parent.parts
+    return _tier_of_file(node_id.partition("::")[0])
+
+
+@cache  # asked for several times for each of thousands of tests
+def _tier_of_file(path: str) -> str:
+    _, *folders = PurePath(path).parent.parts
     tier = "-".join(folders[:2] if folders[:1] == ["interop"] else folders[:1])
     if tier not in TIERS:
-        raise pytest.UsageError(f"{node_id} is in no tier: tests live in {', '.join(TIERS)}")
+        raise pytest.UsageError(f"{path} is in no tier: tests live in {', '.join(TIERS)}")
     return tier
 
 

@@ -4,6 +4,7 @@ provider on loopback."""
 from __future__ import annotations
 
 import json
+import os
 import resource
 import signal
 import subprocess
@@ -17,7 +18,7 @@ import pytest
 
 from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS
 from tests.e2e.fake_provider import Cut, FakeProvider, Holds, Other, Status, Step
-from tests.e2e.forked import run
+from tests.e2e.forked import Forked, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("AGT-2")]
 
@@ -229,21 +230,15 @@ def test_ended_at_any_point_nothing_runs_on_and_the_conversation_can_be_continue
 ) -> None:
     case = POINTS[point]
     with FakeProvider(*case.script) as provider:
-        process = subprocess.Popen(
-            [
-                DRAGOMAN,
-                *words(provider, CHAT, "-p", "go", "--allowed-tools", "mcp__shop", "--allowed-tools", "Bash"),
-                "--mcp-config",
-                case.mcp(home),
-            ],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        asked = ("-p", "go", "--allowed-tools", "mcp__shop", "--allowed-tools", "Bash")
+        with open(os.devnull, "r+b") as nothing:
+            process = Forked(
+                [str(DRAGOMAN), *words(provider, CHAT, *asked), "--mcp-config", case.mcp(home)],
+                [nothing.fileno()] * 3,
+            )
         _until(lambda: _is_there(case, provider, home))
         process.send_signal(number)
-        process.communicate(timeout=LIMIT_SECONDS)
-        assert process.returncode == (-number if number == signal.SIGKILL else 130)
+        assert process.wait(LIMIT_SECONDS) == (-number if number == signal.SIGKILL else 130)
         provider.script = [["Welcome back."]]
         done = run(*words(provider, CHAT, "-c", "-p", "Are you there?"))
     assert (done.returncode, done.stdout, done.stderr) == (0, "Welcome back.\n", "")

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from dragoman.cli import exit_codes
-from tests.e2e.command import config, run
+from tests.e2e.command import config
+from tests.e2e.forked import run
 from tests.e2e.person import Person
 from tests.servers import zoo
 

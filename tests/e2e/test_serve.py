@@ -5,13 +5,14 @@ import json
 import os
 import re
 import signal
-import subprocess
 from pathlib import Path
+from typing import Any, Self
 
 import pytest
 
 from dragoman.cli.commands.serve import Address, same_options
-from tests.e2e.command import DRAGOMAN, run
+from tests.e2e.command import DRAGOMAN
+from tests.e2e.forked import Forked, run
 from tests.gateway import Client
 
 pytestmark = pytest.mark.requirement("GWY-1")
@@ -25,20 +26,43 @@ class Serving:
         self._words = words
         self.lines: list[str] = []
 
-    async def __aenter__(self) -> "Serving":
-        self.process = await asyncio.create_subprocess_exec(
-            DRAGOMAN, "serve", "--http", "127.0.0.1:0", *self._words, stderr=asyncio.subprocess.PIPE
-        )
-        assert self.process.stderr is not None
+    async def __aenter__(self) -> Self:
+        stderr = await self._start([str(DRAGOMAN), "serve", "--http", "127.0.0.1:0", *self._words])
         async with asyncio.timeout(30):
             while not self.lines or not self.lines[-1].endswith("Stop: Ctrl-C."):
-                line = await self.process.stderr.readline()
+                line = await stderr.readline()
                 assert line, self.lines
                 self.lines.append(line.decode().rstrip())
         found = re.search(r"at (http://127\.0\.0\.1:\d+/mcp)$", "\n".join(self.lines), re.MULTILINE)
         assert found is not None, self.lines
         self.url = found[1]
         return self
+
+    async def _start(self, words: list[str]) -> asyncio.StreamReader:
+        said, theirs = os.pipe()
+        with open(os.devnull, "r+b") as nothing, open(theirs, "wb") as stderr:
+            self.process = Forked(words, [nothing.fileno(), nothing.fileno(), stderr.fileno()])
+        self.stderr = asyncio.StreamReader()
+        self._pipe, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(self.stderr), os.fdopen(said, "rb")
+        )
+        return self.stderr
+
+    async def __aexit__(self, *_: object) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        await self.stderr.read()
+        await asyncio.to_thread(self.process.wait)
+        self._pipe.close()
+
+
+class InstalledServing(Serving):
+    """The same with the command as it is installed: it loads modules when it needs them."""
+
+    process: Any
+
+    async def _start(self, words: list[str]) -> asyncio.StreamReader:
+        self.process = await asyncio.create_subprocess_exec(*words, stderr=asyncio.subprocess.PIPE)
+        return self.process.stderr
 
     async def __aexit__(self, *_: object) -> None:
         if self.process.returncode is None:
@@ -71,8 +95,7 @@ async def test_it_says_what_it_serves_to_whom_and_how_to_connect(home: Path):
 async def test_an_address_that_is_in_use_is_named_with_the_option_that_changes_it(home: Path):
     async with Serving("--mcp-config", "demo") as served:
         address = served.url.removeprefix("http://").removesuffix("/mcp")
-        words = [DRAGOMAN, "serve", "--http", address, "--mcp-config", "demo"]
-        second = await asyncio.to_thread(subprocess.run, words, capture_output=True, text=True, timeout=30)
+        second = await asyncio.to_thread(run, "serve", "--http", address, "--mcp-config", "demo")
     assert (second.returncode, second.stdout) == (3, "")
     assert second.stderr == (
         f"error: the gateway cannot listen on {address}: address already in use\n"
@@ -97,9 +120,7 @@ async def test_calls_are_in_the_audit_log_with_their_caller(home: Path):
     async with serving as served, Client(served.url, "0123456789abcdefghij") as client:
         called = await client.modern("tools/call", {"name": "demo__add", "arguments": {"a": 2, "b": 3}})
         assert called.last["result"]["structuredContent"] == {"sum": 5}
-    shown = subprocess.run(
-        [DRAGOMAN, "logs", "--audit", "--json"], capture_output=True, text=True, check=True
-    )
+    shown = await asyncio.to_thread(run, "logs", "--audit", "--json")
     entry = json.loads(shown.stdout.splitlines()[-1])
     assert (entry["tool"], entry["caller"], entry["outcome"]) == ("mcp__demo__add", "ada", "ok")
 
@@ -117,7 +138,7 @@ async def test_sigterm_lets_a_running_call_finish(home: Path):
         served.process.send_signal(signal.SIGTERM)
         reply = await calling
         assert reply.last["result"]["content"][0]["text"].startswith("counted to 3")
-        assert await served.process.wait() == 130
+        assert await asyncio.to_thread(served.process.wait) == 130
 
 
 @pytest.mark.parametrize(
@@ -136,8 +157,9 @@ def test_the_next_step_names_the_options_that_the_entry_depends_on(
 
 @pytest.mark.parametrize("client", ["claude-code", "codex", "cursor", "vscode"])
 def test_the_entry_for_a_client_names_address_and_token(home: Path, client: str):
-    words = [DRAGOMAN, "serve", "--http", "127.0.0.1:9000", "--print-config", client]
-    shown = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    done = run("serve", "--http", "127.0.0.1:9000", "--print-config", client)
+    assert done.returncode == 0
+    shown = done.stdout
     assert "http://127.0.0.1:9000/mcp" in shown
     assert f"Bearer {token(home)}" in shown
 
@@ -162,13 +184,9 @@ def test_the_entry_for_a_client_that_starts_the_gateway_has_the_same_options(
     """The program is named by its path, unless a client finds it by its name."""
     folders = os.environ["PATH"]
     for path, named in ((folders, str(DRAGOMAN)), (f"{DRAGOMAN.parent}:{folders}", "dragoman")):
-        shown = subprocess.run(
-            [DRAGOMAN, "serve", *words],
-            capture_output=True,
-            text=True,
-            check=True,
-            env={**os.environ, "PATH": path},
-        ).stdout
+        done = run("serve", *words, env={**os.environ, "PATH": path})
+        assert done.returncode == 0
+        shown = done.stdout
         assert json.loads(shown) == {"mcpServers": {"dragoman": {"command": named, "args": ["serve", *kept]}}}
 
 
@@ -197,15 +215,13 @@ async def test_a_store_that_does_not_answer_is_reported_at_the_start(home: Path)
     file.write_text(json.dumps({"callers": {"ci": {"token": "t" * 20}}, "store": store}))
     file.chmod(0o600)
     async with Serving("--mcp-config", "demo", "--config", str(file)) as served:
-        assert served.process.stderr is not None
         async with asyncio.timeout(30):
-            said = (await served.process.stderr.readline()).decode()
+            said = (await served.stderr.readline()).decode()
     assert said.startswith("! the gateway's store does not answer (Redis at 127.0.0.1: ConnectionError): ")
 
 
 def test_without_accounts_of_callers_there_is_nothing_to_forget(home: Path):
-    words = [DRAGOMAN, "serve", "--mcp-config", "demo", "--forget-caller", "ada"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    done = run("serve", "--mcp-config", "demo", "--forget-caller", "ada")
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.splitlines()[0] == (
         "error: callers have no accounts of their own, so there is nothing to forget"

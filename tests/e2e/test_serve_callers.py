@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.callers_site import CallersSite, call, names, signed_in
-from tests.e2e.command import config, run
+from tests.e2e.command import config
+from tests.e2e.forked import run
 from tests.e2e.test_serve import OPEN, Serving
 from tests.gateway import ADA, BOB, Client
 from tests.integration.waiting import until

@@ -10,7 +10,8 @@ import pytest
 
 from dragoman.cli import exit_codes
 from dragoman.connections.server_log import path_of
-from tests.e2e.command import in_terminal, plain, run
+from tests.e2e.command import plain
+from tests.e2e.forked import in_terminal, run
 from tests.e2e.person import Person
 from tests.e2e.server import EVIL
 

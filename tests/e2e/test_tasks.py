@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dragoman.cli import exit_codes
-from tests.e2e.command import run
+from tests.e2e.forked import run
 from tests.e2e.person import Person
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("CAL-8", "CLI-2")]

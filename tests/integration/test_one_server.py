@@ -1,6 +1,7 @@
 """What holds for every kind of server in every revision: listed, called, followed, cancelled, closed."""
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -135,11 +136,14 @@ async def test_cancelling_the_task_cancels_the_call_on_the_server(connect: Conne
 
 async def test_a_call_over_its_time_limit_is_a_typed_error_and_the_server_is_told(connect: Connect) -> None:
     async with connect() as host:
-        # Long enough to arrive everywhere; the server itself would hold it for ever.
-        with pytest.raises(CallTimeout) as caught:
-            await host.call(tool("hold"), timeout_seconds=0.5)
-        assert (caught.value.server, caught.value.timeout_seconds) == (SERVER, 0.5)
-        await until(lambda: _says(host, "1 begun, 1 given up"))
+        # The server would hold it for ever. On a busy machine the first limit may be over before it begins.
+        for seconds in (0.1, 1.0, 10.0):
+            with pytest.raises(CallTimeout) as caught:
+                await host.call(tool("hold"), timeout_seconds=seconds)
+            assert (caught.value.server, caught.value.timeout_seconds) == (SERVER, seconds)
+            if not await _says(host, "0 begun, 0 given up"):
+                break
+        await until(lambda: _says_all_were_given_up(host))
 
 
 async def test_events_tell_the_story_in_order(connect: Connect) -> None:
@@ -175,6 +179,10 @@ async def test_closing_ends_the_call_in_flight_and_leaves_nothing(connect: Conne
     assert host.tools() == []
     assert pid is None or not Path(f"/proc/{pid}").exists()
     await until(lambda: asyncio.all_tasks() <= before)
+
+
+async def _says_all_were_given_up(host: Host) -> bool:
+    return re.fullmatch(r"([1-9]\d*) begun, \1 given up", await held(host)) is not None
 
 
 async def _says(host: Host, what: str) -> bool:

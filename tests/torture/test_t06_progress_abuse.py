@@ -17,8 +17,8 @@ async def test_t06_the_deadline_fires_through_any_flood_of_progress(arena, era, 
     settings = {"DRAGOMAN_UNREQUESTED_MESSAGES_PER_SECOND": 1_000_000}
     async with arena(zoo("floods_progress.py", protocol=era), settings=settings) as a:
         with pytest.raises(CallTimeout, match="hostile did not answer"):
-            async with at_once(1 + 2):
-                await a.call("report", kind=kind, count=0, seconds=1, on_progress=lambda _: None)
+            async with at_once(0.5 + 2):
+                await a.call("report", kind=kind, count=0, seconds=0.5, on_progress=lambda _: None)
         assert a.pulse.growth_bytes < 64 * MEGABYTE
 
 

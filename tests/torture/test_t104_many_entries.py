@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from dragoman.cli.commands.config.explain import line_of
 from dragoman.config import connectors
 from dragoman.config.files import ENTRY_LIMIT, RULE_LIMIT
 from dragoman.config.model import PROBLEM_LIMIT
+from tests.cpu_time import shortest
 from tests.e2e.forked import run
 from tests.servers import zoo
 from tests.torture import projects
@@ -33,18 +35,14 @@ UNTRUSTED = {
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """The shortest process time of two runs."""
-    return min(_once(work) for _ in range(2))
-
-
-def _once(work: Callable[[], object]) -> float:
     start = time.process_time()
     work()
     return time.process_time() - start
 
 
 def is_in_proportion(of: Callable[[int], Callable[[], object]]) -> bool:
-    few, many = seconds(of(FEW)), seconds(of(MANY))
+    few = shortest(partial(seconds, of(FEW)), tries=2)
+    many = shortest(partial(seconds, of(MANY)), below=few * GROWTH, tries=2)
     assert many < few * GROWTH, f"{FEW}: {few:.3f} s, {MANY}: {many:.3f} s"
     return True
 

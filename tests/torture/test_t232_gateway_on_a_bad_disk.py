@@ -21,7 +21,7 @@ from dragoman.errors import ConfigError
 from dragoman.gateway.store import sqlite
 from dragoman.gateway.store.sqlite import SqliteStore
 from tests.e2e.forked import run
-from tests.e2e.test_serve import OPEN, Serving
+from tests.e2e.test_serve import OPEN, InstalledServing
 from tests.gateway import ADA, Client, gateway_of
 from tests.servers.office import Office
 
@@ -180,7 +180,7 @@ async def test_t232_the_program_goes_on_without_its_files_and_says_so(home: Path
     (home / ".dragoman").mkdir(exist_ok=True)
     for name in ("state", "logs"):  # a file where a folder is needed: nothing can be written there
         (home / ".dragoman" / name).write_text("")
-    async with Serving("--mcp-config", "demo", *OPEN, "--config", str(settings)) as served:
+    async with InstalledServing("--mcp-config", "demo", *OPEN, "--config", str(settings)) as served:
         async with Client(served.url) as client:
             await client.initialize()
             called = await client.legacy("tools/call", {"name": "demo__add", "arguments": {"a": 1, "b": 2}})

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.e2e import command
-from tests.e2e.command import in_terminal
 from tests.e2e.fake_provider import FakeProvider
+from tests.e2e.forked import in_terminal
 
 pytestmark = pytest.mark.requirement("AGT-1")
 ANSWER = "\x1b]0;title\x07done\u202e"

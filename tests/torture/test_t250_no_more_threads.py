@@ -65,7 +65,7 @@ async def test_t250_every_call_is_answered_and_is_in_the_audit_log(home: Path, r
     ):
         for names in ({AUDIT}, {AUDIT}, set[str]()):
             refused.names = names
-            outcome = await host.call("mcp__demo__count", {"to": 1})
+            outcome = await host.call("mcp__demo__count", {"to": 1, "seconds": 0.1})
             assert outcome.text == "counted to 1"
         log = host.audit_log()
         assert log is not None

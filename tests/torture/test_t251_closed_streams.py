@@ -23,7 +23,7 @@ def run(closed: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     [("<&-", "counted to 1\n"), (">&-", ""), ("2>&-", "counted to 1\n"), ("<&- >&- 2>&-", "")],
 )
 def test_t251_a_call_is_made_without_a_standard_stream(home: Path, closed: str, printed: str):
-    ended = run(closed, "call", "mcp__demo__count", "to=1", "--mcp-config", "demo", "--yes")
+    ended = run(closed, "call", "mcp__demo__count", "to=1", "seconds=0.1", "--mcp-config", "demo", "--yes")
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, printed, "")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.gateway import app
 from dragoman.testing import InMemoryServer
-from tests.e2e.test_serve import Serving
+from tests.e2e.test_serve import InstalledServing
 from tests.gateway import Client, gateway_of
 from tests.integration.waiting import until
 
@@ -21,7 +21,7 @@ DRAIN_SECONDS = 3.0
 
 
 async def test_t292_it_is_said_once_and_the_gateway_goes_on():
-    async with Serving("--mcp-config", "demo") as served:
+    async with InstalledServing("--mcp-config", "demo") as served:
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE, (DESCRIPTORS, hard))
         port = int(served.url.split(":")[2].removesuffix("/mcp"))

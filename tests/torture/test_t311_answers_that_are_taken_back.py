@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.agent.definitions import approve_agent, find_agents
 from dragoman.config.scopes import Sources
-from tests.e2e.command import run
+from tests.e2e.forked import run
 
 pytestmark = pytest.mark.requirement("CFG-8")
 AGENT = "---\nservers: [{own: {command: ./tool}}]\n---\nYou work.\n"

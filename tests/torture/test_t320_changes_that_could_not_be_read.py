@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.gateway.access import RequestRefused
-from tests.e2e.test_serve import OPEN, Serving, token
+from tests.e2e.test_serve import OPEN, InstalledServing, token
 from tests.gateway import ADA, BOB, Client
 from tests.torture.test_t233_callers_that_are_taken_out import BOTH, quick, watched, write
 
@@ -22,7 +22,10 @@ UNREAD = (
 
 @pytest.mark.requirement("CFG-11")
 async def test_t320_a_deny_that_was_added_without_descriptors_counts_when_there_are_some(home: Path):
-    async with Serving("--mcp-config", "demo", *OPEN) as served, Client(served.url, token(home)) as client:
+    async with (
+        InstalledServing("--mcp-config", "demo", *OPEN) as served,
+        Client(served.url, token(home)) as client,
+    ):
         assert len((await client.modern("tools/list")).last["result"]["tools"]) == 5
         pid = served.process.pid
         limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)

@@ -249,7 +249,7 @@ async def test_t68_after_any_quarrel_the_last_word_holds_and_one_process_lives(s
         else:
             await asyncio.sleep(chance.random() * 0.1)
 
-    before = running_processes(home)
+    before = running_processes()
     async with Host({"x": diary.entry()}, **OPTIONS) as host:
         last = await quarrel(host, chance, 25, nuisance)
         await check(host, last, "mcp__x__echo", {"message": "well"}, "well")
@@ -265,7 +265,7 @@ async def test_t68_a_configuration_edited_all_the_while_is_followed_to_the_end(s
     """Entries change, go and come back while words are said and calls are made; the last edit holds."""
     chance = random.Random(seed)
     diaries = [Diary(tmp_path / str(n)) for n in range(3)]
-    before = running_processes(home)
+    before = running_processes()
     files.say(x=diaries[0].entry())
     async with Host.configured(**OPTIONS) as host:
         doing: list[asyncio.Task[object]] = []

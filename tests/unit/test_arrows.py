@@ -142,13 +142,17 @@ def _leads_to(start: str, goal: str, arrows: dict[Arrow, str]) -> bool:
     return False
 
 
-def test_imports_point_downward_only():
-    wrong = wrong_arrows(arrows_in(SOURCE))
+@pytest.fixture(scope="module")
+def arrows() -> dict[Arrow, str]:
+    return arrows_in(SOURCE)
+
+
+def test_imports_point_downward_only(arrows: dict[Arrow, str]):
+    wrong = wrong_arrows(arrows)
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_whole_tree_is_read():
-    arrows = arrows_in(SOURCE)
+def test_the_whole_tree_is_read(arrows: dict[Arrow, str]):
     assert ("wire", "errors") in arrows or ("wire", "protocol") in arrows
 
 

@@ -17,12 +17,12 @@ subprocess.Popen(["sleep", "60"], env=few, start_new_session=True)
 
 
 def test_nobody_is_left_when_nothing_was_started(home: Path):
-    before = running_processes(home)
+    before = running_processes()
     assert leftovers(home, before, grace_seconds=0) == []
 
 
 def test_a_child_is_found_and_ended(home: Path):
-    before = running_processes(home)
+    before = running_processes()
     child = subprocess.Popen(["sleep", "60"])
     (left,) = leftovers(home, before, grace_seconds=0)
     assert left == f"{child.pid} sleep 60"
@@ -30,7 +30,7 @@ def test_a_child_is_found_and_ended(home: Path):
 
 
 def test_a_process_adopted_by_init_is_found_by_its_home(home: Path):
-    before = running_processes(home)
+    before = running_processes()
     subprocess.run([sys.executable, "-c", ABANDON], check=True)
     (left,) = leftovers(home, before, grace_seconds=0)
     assert left.endswith("sleep 60")
@@ -38,7 +38,7 @@ def test_a_process_adopted_by_init_is_found_by_its_home(home: Path):
 
 @pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
 def test_a_child_nobody_waited_for_is_found(home: Path):
-    before = running_processes(home)
+    before = running_processes()
     child = subprocess.Popen(["true"])
     left: list[str] = []
     while not any("zombie" in line for line in left):
@@ -48,7 +48,7 @@ def test_a_child_nobody_waited_for_is_found(home: Path):
 
 
 def test_a_child_that_ends_in_time_is_no_leftover(home: Path):
-    before = running_processes(home)
+    before = running_processes()
     with subprocess.Popen(["sleep", "0.05"]) as child:
         child.wait(5)
         assert leftovers(home, before, grace_seconds=5) == []

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 DOCS = Path(__file__).parents[2] / "docs"
 
 
@@ -15,6 +17,7 @@ def run(code: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow  # scripts/check looks at it too
 def test_the_page_is_current():
     assert (
         run("import python_reference; print(python_reference.page(), end='')")

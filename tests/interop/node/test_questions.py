@@ -13,8 +13,9 @@ from dragoman import Host
 from dragoman.cli import exit_codes
 from dragoman.interaction import SamplingAnswer, SamplingRequest
 from dragoman.testing import ScriptedUser
-from tests.e2e.command import config, run
+from tests.e2e.command import config
 from tests.e2e.fake_provider import FakeProvider
+from tests.e2e.forked import run
 from tests.e2e.person import Person
 from tests.integration.waiting import until
 from tests.interop.remote import RECIPES, Remote

@@ -12,7 +12,8 @@ import pytest
 from dragoman import Host
 from dragoman.events import ResourceUpdated, ServerLogged
 from dragoman.hooks.declared import hook
-from tests.e2e.command import config, run
+from tests.e2e.command import config
+from tests.e2e.forked import run
 from tests.e2e.person import Person
 from tests.interop.remote import RECIPES, Remote
 

@@ -625,7 +625,17 @@ def test_what_is_run_unseen_is_asked_as_long_as_there_is_a_deny(command: str):
     assert judged(command, mode="bypassPermissions") == "allow"
 
 
-@pytest.mark.parametrize("text", ["env ", "xargs ", "sudo nice ", "find . -exec ", "sh -c ", "command "])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "env ",
+        "sh -c ",
+        *(
+            pytest.param(text, marks=pytest.mark.slow)
+            for text in ("xargs ", "sudo nice ", "find . -exec ", "command ")
+        ),
+    ],
+)
 def test_programs_that_start_programs_without_end_are_asked_about(text: str):
     command = text * (LENGTH_LIMIT // len(text) - 1) + "ls"
     assert judged(command, ["git *"]) == "ask"
