@@ -17,8 +17,7 @@ from tests.integration.waiting import until
 pytestmark = pytest.mark.requirement("GWY-3")
 SERVERS = Path(__file__).parents[1] / "servers"
 CLIENTS = 50
-CALLS = 20_000
-"""Of both eras together: each client makes 200 in each era, while 49 others make theirs."""
+CALLS = 100_000
 PROGRESS_EVERY = 10
 CALLERS = {f"caller{n}": CallerEntry(token=f"token-of-caller-{n:04d}") for n in range(CLIENTS)}
 
