@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
 
 from msgspec import structs
 
@@ -39,34 +38,21 @@ class Delivery:
         self._elicitor = elicitor
         self.tasks = TaskRunner(servers)
 
-    def deliver(
+    async def deliver(
         self, tool: ServerTool, judged: JudgedCall, request: ToolCall, started: float
-    ) -> Coroutine[Any, Any, Result]:
-        """The result of the call; raises `MovedToBackground` if the call goes on without it."""
-        task, after = request.resumes, request.background_after_seconds
-        if task is not None and (moved := self.tasks.calls.find(task.id)) is not None:
-            return self._fetch(task, moved, request)
-        may_move = task is None and not request.moves_tasks_only
-        if after is not None and may_move and self.tasks.calls.has_room(tool.server):
-            return self._deliver_or_move(tool, judged, request, started, after)
-        server = judged.server
-        is_plain = task is None and request.on_progress is None and tool.task_support is None
-        is_plain = is_plain and not self._bus.has_call_listeners
-        if is_plain and server is not None and (session := server.session()) is not None:
-            return self._deliver_now(session, server, tool, judged, request, started)
-        return self._deliver(tool, judged, request, started)
-
-    async def _deliver_now(
-        self,
-        session: Session,
-        server: Server,
-        tool: ServerTool,
-        judged: JudgedCall,
-        request: ToolCall,
-        started: float,
     ) -> Result:
-        """Most calls: the session is there, and nothing is reported meanwhile. `_deliver` goes on after a
-        failure."""
+        """The result of the call; raises `MovedToBackground` if the call goes on without it."""
+        task, after, server = request.resumes, request.background_after_seconds, judged.server
+        if task is not None and (moved := self.tasks.calls.find(task.id)) is not None:
+            return await self._fetch(task, moved, request)
+        may_move = after is not None and task is None and not request.moves_tasks_only
+        if after is not None and may_move and self.tasks.calls.has_room(tool.server):
+            return await self._deliver_or_move(tool, judged, request, started, after)
+        reports = request.on_progress is not None or self._bus.has_call_listeners
+        session = None if server is None else server.session()
+        if server is None or session is None or reports or task is not None or tool.task_support is not None:
+            return await self._deliver(tool, judged, request, started)
+        # Most calls need no more than this.
         seconds = request.timeout_seconds
         if seconds is None:
             seconds = server.timeout_seconds

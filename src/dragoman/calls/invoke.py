@@ -46,14 +46,14 @@ async def invoke(
 ) -> Result | TaskState:
     """The result, or the task that the server makes of the call. `task_ttl_ms`: a task is asked for, in the
     form of the legacy era, and is to be kept for so long."""
-    arguments, era = judged.arguments, session.driver.era
+    arguments, driver = judged.arguments, session.driver
     params: dict[str, Any] = {"name": tool.definition.name, "arguments": arguments}
-    if request.meta and (meta := _understood(request.meta, era)):
+    if request.meta and (meta := _understood(request.meta, driver.era)):
         params["_meta"] = meta
     if task_ttl_ms is not None:
         params["task"] = {"ttl": task_ttl_ms}
     headers = argument_headers(tool.mirrored, arguments) if session.mirrors_arguments else None
-    read = _READERS[era, task_ttl_ms is not None, request.forward]
+    read = _READERS[driver.era, task_ttl_ms is not None, request.forward]
     deadline = monotonic() + timeout_seconds
     raw = await session.request(
         "tools/call",
@@ -63,7 +63,7 @@ async def invoke(
         headers=headers,
         reset_timeout_on_progress=request.reset_timeout_on_progress,
         before_send=judged.check,
-        call=request.related(tool) if session.driver.servers_may_ask else None,
+        call=request.related(tool) if driver.servers_may_ask else None,
     )
     try:
         found = read(raw)

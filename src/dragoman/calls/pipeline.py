@@ -235,7 +235,7 @@ class Pipeline:
                     return CallOutcome(server=judged.server_name, tool=tool.name, content=content)
             else:
                 result, content = await self._delivery.deliver(tool, judged, request, started)
-            if isinstance(result, ForwardedResult):
+            if request.forward and isinstance(result, ForwardedResult):
                 if self._is_passed_on(judged, result, redact):
                     is_error, error_code = result.is_error, None
                     took = self._clock.monotonic() - started

@@ -190,14 +190,10 @@ class Session:
 
     def use(self, driver: Driver) -> None:
         """Speaks as this driver from now on."""
-        self._driver = driver
+        self.driver = driver
         self._peer.accepts_batches = driver.accepts_batches
         self.mirrors_arguments = self._transport.carries_headers and driver.era == "modern"
         """Whether parts of a call's arguments are repeated as headers."""
-
-    @property
-    def driver(self) -> Driver:
-        return self._driver
 
     @property
     def lost_cause(self) -> str | None:
@@ -252,42 +248,42 @@ class Session:
         if is_long_lived:
             self._long_lived += 1
         future: asyncio.Future[Raw] = self._loop.create_future()
-        request_id = self._peer.next_id
         if reset_timeout_on_progress:
-            on_progress = self._extending(request_id, timeout_seconds, on_progress)
-        self._peer.open_request(future, on_progress)
+            on_progress = self._extending(self._peer.next_id, timeout_seconds, on_progress)
+        request_id = self._peer.open_request(future, on_progress)
         self._deadlines.set(request_id, timeout_seconds)
         # In the modern era the server asks in its reply.
-        may_ask = call is not None and self._driver.servers_may_ask
+        may_ask = call is not None and self.driver.servers_may_ask
         if call is not None and may_ask:
             self._calls[request_id] = OpenCall(call, current_question(), sampling_depth.get())
         is_sent = is_answered = False
         try:
             try:
-                message = self._driver.encode(request_id, method, params, on_progress is not None)
+                message = self.driver.encode(request_id, method, params, on_progress is not None)
             except (TypeError, ValueError, OverflowError, RecursionError) as error:
                 raise _unencodable(self.server, params, error) from None
             if self._transport.congested:
                 await self._wait_for_room(request_id, future)
-                if self._lost_cause is not None and not future.done():
+                if future.done():
+                    return await future
+                if self._lost_cause is not None:
                     raise ConnectionLost(self.server, self._lost_cause, may_have_run=False)
-                if before_send is not None and not future.done():
+                if before_send is not None:
                     before_send()
-            if not future.done():
-                if self._wants_about:
-                    mirrored = self._driver.headers(method, params)
-                    about = About(
-                        request_id,
-                        method,
-                        {**mirrored, **headers} if headers else mirrored,
-                        # The limit that progress extends is kept here; the transport's must not end it.
-                        math.inf if reset_timeout_on_progress else timeout_seconds,
-                        is_long_lived,
-                    )
-                    self._transport.send(message, about)
-                else:
-                    self._transport.send(message)
-                is_sent = True
+            if self._wants_about:
+                mirrored = self.driver.headers(method, params)
+                about = About(
+                    request_id,
+                    method,
+                    {**mirrored, **headers} if headers else mirrored,
+                    # The limit that progress extends is kept here; the transport's must not end it.
+                    math.inf if reset_timeout_on_progress else timeout_seconds,
+                    is_long_lived,
+                )
+                self._transport.send(message, about)
+            else:
+                self._transport.send(message)
+            is_sent = True
             result = await future
             is_answered = True
             if method in REPLY_LIMITS_BYTES:
@@ -296,8 +292,6 @@ class Session:
                 self.is_used = method not in _HOUSEKEEPING
             return result
         except _TimeLimitPassed:
-            if is_sent:
-                self._report_unanswered(request_id, send_cancelled)
             raise CallTimeout(self.server, method, timeout_seconds, may_have_run=is_sent) from None
         except RemoteError as error:
             self._check_session(error)
@@ -315,10 +309,20 @@ class Session:
                 del self._calls[request_id]
                 self._events.call_ended(request_id)
             if not is_answered:
-                # Still awaited only if the caller was cancelled, or if it could not be encoded.
-                is_cancelled = future.cancelled()
-                if (is_cancelled or not future.done()) and self._peer.forget(request_id) and is_cancelled:
-                    self._give_up(request_id, "the caller gave up" if send_cancelled else None)
+                self._end_unanswered(request_id, future, is_sent, send_cancelled)
+
+    def _end_unanswered(
+        self, request_id: int, future: asyncio.Future[Raw], is_sent: bool, send_cancelled: bool
+    ) -> None:
+        """Notifies the server that no caller waits for a reply any more, if it was to send one."""
+        is_cancelled = future.cancelled()
+        if is_cancelled or not future.done():  # the caller was cancelled, or it could not be encoded
+            if self._peer.forget(request_id) and is_cancelled:
+                self._give_up(request_id, "the caller gave up" if send_cancelled else None)
+        elif isinstance(future.exception(), _TimeLimitPassed) and is_sent:
+            if self._wants_about and self._health.expired():
+                self._events.unresponsive(self)
+            self._give_up(request_id, "the time limit passed" if send_cancelled else None)
 
     def _extending(
         self,
@@ -371,7 +375,7 @@ class Session:
     def handshake_done(self) -> None:
         """The handshake is done."""
         self._is_handshake_done = True
-        self._transport.negotiated(self._driver.revision)
+        self._transport.negotiated(self.driver.revision)
 
     def skip_stop_wait(self) -> None:
         """`close`, now or later, does not wait for the server to finish."""
@@ -432,22 +436,16 @@ class Session:
     def _expired(self, request_id: int) -> None:
         self._peer.fail(request_id, _TimeLimitPassed())
 
-    def _report_unanswered(self, request_id: int, send_cancelled: bool) -> None:
-        """The time limit of a request that was sent has passed."""
-        if self._wants_about and self._health.expired():
-            self._events.unresponsive(self)
-        self._give_up(request_id, "the time limit passed" if send_cancelled else None)
-
     def _give_up(self, request_id: int, reason: str | None) -> None:
         """No caller waits for the reply any more; the server is notified, if there is a reason to give."""
         if not self._transport.abandon(request_id) and reason is not None:
-            self._send_quietly(self._driver.encode_cancel(request_id, reason), although_congested=True)
+            self._send_quietly(self.driver.encode_cancel(request_id, reason), although_congested=True)
 
     def _check_session(self, error: RemoteError) -> None:
         """Some servers say in an ordinary reply that the client has to reconnect."""
         if not self._is_handshake_done or not self._transport.carries_headers:
             return
-        cause = why_renewed(self._driver.era, error)
+        cause = why_renewed(self.driver.era, error)
         if cause is not None:
             self._end_as(cause, "session")
             raise ConnectionLost(self.server, cause, may_have_run=False, was_refused=True) from None
@@ -530,7 +528,7 @@ class Session:
         self._events.notified(method, params)
 
     def asked(self, request_id: MessageId, method: str, params: Raw) -> None:
-        if self._driver.servers_may_ask:
+        if self.driver.servers_may_ask:
             calls = _calls_of_task(self._possible_calls(), params)
             self._events.asked(self, request_id, method, params, calls)
         else:

@@ -19,7 +19,8 @@ from msgspec import Raw
 from dragoman.wire.messages import Envelope
 
 _encode = msgspec.json.Encoder().encode
-_decode_envelope = msgspec.json.Decoder(Envelope).decode
+decode_message = msgspec.json.Decoder(Envelope).decode
+"""Like `decode_envelope`; raises `DECODE_ERRORS`."""
 _decode_batch = msgspec.json.Decoder(list[Raw]).decode
 
 T = TypeVar("T")
@@ -100,10 +101,13 @@ def can_be_encoded(value: object) -> bool:
 
 def decode_envelope(data: bytes) -> Envelope:
     try:
-        return _decode_envelope(data)
+        return decode_message(data)
     except DECODE_ERRORS as error:
-        is_json = isinstance(error, msgspec.ValidationError)
-        raise Unreadable(describe(error), is_json=is_json) from None
+        raise unreadable(error) from None
+
+
+def unreadable(error: Exception) -> Unreadable:
+    return Unreadable(describe(error), is_json=isinstance(error, msgspec.ValidationError))
 
 
 def batch_members(data: bytes) -> list[bytes]:

@@ -18,7 +18,15 @@ from dragoman.cleaning import CUT
 from dragoman.errors import DragomanError, MalformedReply, MessageTooLarge, RemoteError
 from dragoman.surrogates import keep_original, replace_lone_surrogates
 from dragoman.wire.attribution import answered_ids, ids_in_ends
-from dragoman.wire.codec import Unreadable, batch_members, decode_as, decode_envelope
+from dragoman.wire.codec import (
+    DECODE_ERRORS,
+    Unreadable,
+    batch_members,
+    decode_as,
+    decode_envelope,
+    decode_message,
+    unreadable,
+)
 from dragoman.wire.messages import (
     ABSENT,
     Envelope,
@@ -140,9 +148,9 @@ class Peer:
     def receive(self, message: bytes) -> None:
         """Takes one message as it came off the wire."""
         try:
-            envelope = decode_envelope(message)
-        except Unreadable as problem:
-            self._receive_odd(message, problem)
+            envelope = decode_message(message)
+        except DECODE_ERRORS as error:
+            self._receive_odd(message, unreadable(error))
             return
         if envelope.method is UNSET:
             self.receive_reply(envelope, message)

@@ -575,3 +575,17 @@ async def test_a_session_is_idle_only_while_nothing_is_asked(remote: Session, we
     assert idle <= asyncio.get_running_loop().time() - since + 0.001, (
         "counted from the reply, not from a look"
     )
+
+
+async def test_a_caller_that_is_cancelled_in_the_moment_its_time_is_up_leaves_no_work_at_the_server(
+    session: Session, wire: Wire
+):
+    task = await started(session, timeout_seconds=0.01)
+    request_id = wire.sent[0]["id"]
+    session._expired(request_id)  # pyright: ignore[reportPrivateUsage]
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert wire.sent[1]["method"] == "notifications/cancelled"
+    assert wire.sent[1]["params"]["requestId"] == request_id
