@@ -45,12 +45,13 @@ class Delivery:
         task, after, server = request.resumes, request.background_after_seconds, judged.server
         if task is not None and (moved := self.tasks.calls.find(task.id)) is not None:
             return await self._fetch(task, moved, request)
-        may_move = after is not None and task is None and not request.moves_tasks_only
+        may_move = task is None and not request.moves_tasks_only
         if after is not None and may_move and self.tasks.calls.has_room(tool.server):
             return await self._deliver_or_move(tool, judged, request, started, after)
-        reports = request.on_progress is not None or self._bus.has_call_listeners
         session = None if server is None else server.session()
-        if server is None or session is None or reports or task is not None or tool.task_support is not None:
+        takes_progress = request.on_progress is not None or request.reset_timeout_on_progress
+        may_be_task = task is not None or tool.task_support is not None
+        if takes_progress or may_be_task or self._bus.has_call_listeners or session is None or server is None:
             return await self._deliver(tool, judged, request, started)
         # Most calls need no more than this.
         seconds = request.timeout_seconds
@@ -63,7 +64,7 @@ class Delivery:
             return await self._deliver(tool, judged, request, started, failed=error)
         if isinstance(result, TaskState):
             task = self._new_task(session, tool, server, result)
-            return await self._follow(task, result, request, tool, started, started + seconds)
+            return await self._follow(task, result, request, tool, started, started + seconds, seconds)
         return result
 
     async def _deliver_or_move(
@@ -177,7 +178,7 @@ class Delivery:
         tool: ServerTool,
         started: float,
         deadline: float,
-        limit_seconds: float | None = None,
+        limit_seconds: float,
         progress: TaskProgress | None = None,
         background: BackgroundCall | None = None,
     ) -> Result:
@@ -190,7 +191,7 @@ class Delivery:
             request.reset_timeout_on_progress,
             self._wait_left(request, started) if is_kept else None,
             progress,
-            deadline - started if limit_seconds is None else limit_seconds,
+            limit_seconds,
             is_kept=is_kept,
             call=request.related(tool),
         )
