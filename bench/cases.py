@@ -184,7 +184,7 @@ class Bound:
 
 
 BOUNDS = (
-    Bound("throughput", "calls_per_s", "host", "raw", 0.40, at_least=True, slack=0.10),
+    Bound("throughput", "calls_per_s", "host", "raw", 0.50, at_least=True, slack=0.19),
     Bound("throughput", "calls_per_s", "host", "official", 12, at_least=True, slack=0.15),
     Bound("pipeline", "calls_per_s", "guarded", "official", 6, at_least=True),
     Bound("latency", "median_us", "host", "raw", 1.4, slack=0.10),
