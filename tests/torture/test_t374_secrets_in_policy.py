@@ -1,4 +1,4 @@
-"""T374: a rule of policy repeats a server's command, and with it a secret; no view, reason or error shows it."""
+"""T374: a rule of policy repeats a server's command, and with it a secret, which nothing shows."""
 
 import json
 from pathlib import Path

@@ -69,9 +69,7 @@ async def request_token(
     raise Rejected(f"HTTP {answer.status}", "its authorization server refused the request")
 
 
-def refusal_of(
-    document: Mapping[str, Any], form: Mapping[str, str], headers: Mapping[str, str]
-) -> Rejected:
+def refusal_of(document: Mapping[str, Any], form: Mapping[str, str], headers: Mapping[str, str]) -> Rejected:
     """The error in an answer, without what was sent, which an authorization server may repeat: of
     `Authorization: Basic …` also the second word alone, which is the client secret in base64."""
     credentials = (value.partition(" ")[2] for value in headers.values())
