@@ -44,8 +44,11 @@ PAGE_SECONDS: Final = 60.0
 is complete."""
 TOGETHER_SECONDS: Final = 0.05
 """How long the questions that a server asks together take to come, at most."""
-ARGUMENTS_SHOWN: Final = 1000
-"""Characters of a call's arguments in the question whether it may be made."""
+ARGUMENTS_SHOWN: Final = 20
+"""Arguments of a call in the question whether it may be made."""
+VALUES_SHOWN: Final = 1000
+"""Characters of all their values."""
+NAME_SHOWN: Final = 60
 _ONCE, _SESSION, _NO = "allow this call", "allow while the gateway runs", "refuse"
 
 
@@ -213,9 +216,8 @@ class ClientQuestions:
             step = f"; an allow rule {question.rule!r} would help" if question.rule else ""
             raise NoInteraction(f"the client cannot be asked{step}")
         own = {name: value for name, value in question.arguments.items() if name not in running.fixed}
-        arguments = one_line(msgspec.json.encode(own).decode(), ARGUMENTS_SHOWN)
         why = f" ({question.reason})" if question.reason else ""
-        message = f"May {question.tool} be called{why}? Its arguments: {arguments}"
+        message = f"May {question.tool} be called{why}? Its arguments: {_shown(own)}"
         choices = [_ONCE, *([_SESSION] if question.is_rememberable else []), _NO]
         schema = {
             "type": "object",
@@ -348,3 +350,16 @@ def _about(request: ClientRequest) -> tuple[str, bytes]:
         if key not in ("_meta", "inputResponses", "requestState")
     }
     return request.method, msgspec.json.encode(params, order="sorted")
+
+
+def _shown(arguments: Mapping[str, Any]) -> str:
+    """As JSON, each name and value cut for itself: a long one hides no other."""
+    shown = list(arguments.items())[:ARGUMENTS_SHOWN]
+    room = VALUES_SHOWN // max(1, len(shown))
+    parts = [f"{_cut(name, NAME_SHOWN)}:{_cut(value, room)}" for name, value in shown]
+    more = len(arguments) - len(shown)
+    return f"{{{','.join(parts)}{f', … [{more} more arguments]' if more else ''}}}"
+
+
+def _cut(value: Any, limit: int) -> str:
+    return one_line(msgspec.json.encode(value).decode(), limit)
