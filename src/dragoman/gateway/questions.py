@@ -232,14 +232,14 @@ class ClientQuestions:
         return PermissionAnswer(chosen != _NO, for_session=chosen == _SESSION)
 
     async def elicit_form(self, question: FormElicitation) -> FormAnswer:
-        params: Json = {"message": question.message, "requestedSchema": dict(question.schema)}
+        params: Json = {"message": _named(question), "requestedSchema": dict(question.schema)}
         answer = await self._ask(question.calls, "elicitation/create", params)
         content = answer.get("content")
         values = cast("dict[str, Any]", content) if isinstance(content, dict) else {}
         return FormAnswer(_action(answer), values)
 
     async def elicit_url(self, question: UrlElicitation) -> Literal["accept", "decline", "cancel"]:
-        params: Json = {"mode": "url", "message": question.message, "url": question.url}
+        params: Json = {"mode": "url", "message": _named(question), "url": question.url}
         params["elicitationId"] = question.elicitation_id or secrets.token_urlsafe(12)
         return _action(await self._ask(question.calls, "elicitation/create", params))
 
@@ -350,6 +350,11 @@ def _about(request: ClientRequest) -> tuple[str, bytes]:
         if key not in ("_meta", "inputResponses", "requestState")
     }
     return request.method, msgspec.json.encode(params, order="sorted")
+
+
+def _named(question: FormElicitation | UrlElicitation) -> str:
+    """The message with the server that asks: for the client, all servers and the gateway itself are one."""
+    return f"{one_line(question.server, 80)} asks: {question.message}"
 
 
 def _shown(arguments: Mapping[str, Any]) -> str:
