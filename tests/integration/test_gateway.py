@@ -57,7 +57,7 @@ async def test_a_legacy_client_lists_calls_and_reads(revision: str):
 async def test_questions_reach_a_modern_client_as_input_required(revision: str):
     async with gateway_of({"office": Office((revision,))}) as running, Client(running.url) as client:
         params: Json = {"name": "office__ask", "arguments": {}}
-        for question, name in (("Who asks?", "Ada"), ("Who pays?", "Bob")):
+        for question, name in (("office asks: Who asks?", "Ada"), ("office asks: Who pays?", "Bob")):
             reply = (await client.modern("tools/call", params, capabilities=FORMS)).last["result"]
             assert reply["resultType"] == "input_required"
             ((key, asked),) = reply["inputRequests"].items()

@@ -72,7 +72,7 @@ async def test_the_input_that_a_task_needs_comes_from_a_modern_client(server_era
     async with gateway_of({"t": server}) as running, Client(running.url) as client:
         *_, asked = await call(client, "modern", "ask")
         ((key, question),) = asked["result"]["inputRequests"].items()
-        assert question["params"]["message"] == "Who?"
+        assert question["params"]["message"] == "t asks: Who?"
         answer = {"action": "accept", "content": {"name": "Ada"}}
         state = asked["result"]["requestState"]
         *_, done = await call(client, "modern", "ask", requestState=state, inputResponses={key: answer})

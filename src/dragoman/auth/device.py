@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from dragoman.auth import grants
 from dragoman.auth.errors import Refused, Rejected, Unavailable
 from dragoman.auth.registration import DEVICE_CODE
-from dragoman.auth.tokens import Account, positive_number, rejected
+from dragoman.auth.token_endpoint import refusal_of
+from dragoman.auth.tokens import Account, positive_number
 from dragoman.urls import parse_page_url
 
 if TYPE_CHECKING:
@@ -48,8 +49,8 @@ async def _begin(credentials: OAuthCredentials, account: Account) -> dict[str, A
         form["resource"] = account.resource
     answer = await credentials.http.post_form(endpoint, form, headers)
     reply = answer.document()
-    if answer.status != 200 or reply is None:
-        raise rejected(reply or {"error": f"HTTP {answer.status}"})
+    if answer.status != 200 or reply is None or "error" in reply:
+        raise refusal_of(reply or {"error": f"HTTP {answer.status}"}, form, headers)
     return reply
 
 

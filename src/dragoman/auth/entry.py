@@ -141,5 +141,7 @@ class OAuthSettings(HiddenRepr, frozen=True, kw_only=True):
         return self.grant != "authorization_code"
 
     def is_pinned(self, stored: Account | None) -> bool:
-        """Whether it is known which issuer the secrets of the entry belong to."""
-        return self.issuer is not None or self.metadata_url is not None or stored is not None
+        """Whether it is known which issuer the secrets of the entry belong to: the entry says it, or one was
+        sent there before. A sign-in without a secret says nothing: the server has named its issuer."""
+        is_known = stored is not None and stored.client.authenticates
+        return self.issuer is not None or self.metadata_url is not None or is_known

@@ -77,7 +77,7 @@ async def find_unattended(
     """The authorization server that the entry's secrets belong to, and the scopes to ask for."""
     entry = credentials.entry
     issuer = credentials.confirmed_issuer or (None if stored is None else stored.issuer)
-    if entry.has_secret and issuer is None and not entry.is_pinned(stored):
+    if entry.has_secret and credentials.confirmed_issuer is None and not entry.is_pinned(stored):
         raise Refused(
             "it is not known which authorization server the secrets of the entry belong to",
             "Name it in the entry: oauth.issuer. "

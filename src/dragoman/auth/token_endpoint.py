@@ -58,15 +58,22 @@ async def request_token(
     with tracing.span("token", url__full=address, dragoman__grant=form.get("grant_type", "")):
         answer = await _post(http, server, form, headers or {}, dpop)
     document = answer.document()
+    if document is not None and "error" in document and answer.status not in RETRY_STATUSES:
+        raise refusal_of(document, form, headers or {})
     if answer.status == 200 and document is not None:
         return document
-    if document is not None and "error" in document and answer.status not in RETRY_STATUSES:
-        raise rejected(document, [*form.values(), *(headers or {}).values()])
     if answer.status == 200:
         raise Refused("its authorization server did not answer with a JSON object")
     if answer.status in RETRY_STATUSES:
         raise Unavailable(f"its authorization server answered with HTTP {answer.status}")
     raise Rejected(f"HTTP {answer.status}", "its authorization server refused the request")
+
+
+def refusal_of(document: Mapping[str, Any], form: Mapping[str, str], headers: Mapping[str, str]) -> Rejected:
+    """The error in an answer, without what was sent, which an authorization server may repeat: of
+    `Authorization: Basic …` also the second word alone, which is the client secret in base64."""
+    credentials = (value.partition(" ")[2] for value in headers.values())
+    return rejected(document, [*form.values(), *headers.values(), *credentials])
 
 
 async def _post(

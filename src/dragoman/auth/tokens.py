@@ -51,6 +51,11 @@ class OAuthClient(HiddenRepr, frozen=True, omit_defaults=True):
     scopes: tuple[str, ...] = ()
     """What it was registered for; some servers give it no others. Empty: not stated."""
 
+    @property
+    def authenticates(self) -> bool:
+        """Whether it sends a secret: its own, a signed assertion, or the token of a workload."""
+        return self.auth_method != "none" or not self.client_id
+
 
 class Tokens(HiddenRepr, frozen=True, omit_defaults=True):
     access_token: str

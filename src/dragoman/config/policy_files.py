@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 from msgspec import UNSET, Struct, structs
 
 from dragoman.cleaning import one_line
+from dragoman.config.masking import masked_url, masked_words
 from dragoman.config.model import PROBLEM_LIMIT
 from dragoman.config.policy import (
     ADMITTED_VARIABLES,
@@ -243,7 +244,7 @@ def _rule(entry: Any, source: str, *, deny: bool) -> PolicyRule:
     key, said = _only_pair(entry)
     kind = _KINDS[key]
     words = _words(key, said)
-    text = ", ".join(f'"{one_line(word, 200)}"' for word in words)
+    text = ", ".join(f'"{one_line(word, 200)}"' for word in _shown(kind, words))
     if not deny and any("${" in word for word in words):
         raise ConfigError("variables are not expanded in policy, so this entry admits nothing")
     if deny:
@@ -252,6 +253,14 @@ def _rule(entry: Any, source: str, *, deny: bool) -> PolicyRule:
         return PolicyRule(kind, words, source, f"{key} [{text}]")
     value = _url_pattern(words[0], variable=words[0] != said) if kind == "url" else words[0]
     return PolicyRule(kind, value, source, f"{key} {text}")
+
+
+def _shown(kind: Kind, words: tuple[str, ...]) -> list[str]:
+    """The words without secrets: a rule that means a server repeats its command or its URL, and is named in
+    reasons, which models read too."""
+    if kind == "url":
+        return [masked_url(word) for word in words]
+    return masked_words(list(words)) if kind == "command" else list(words)
 
 
 def _url_pattern(text: str, *, variable: bool) -> UrlPattern:

@@ -30,7 +30,6 @@ _OF_THE_CONNECTION: Final = frozenset(
      "upgrade"}
 )  # fmt: skip
 _OF_PROXIES: Final = ("mcp-", "proxy-", "x-forwarded-", "x-original-", "x-rewrite-")
-"""Headers by which a message, or another behind it, reaches another place than its URL names."""
 _ENDS_OPTIONS: Final = re.compile(r"-[bBdEiIOPqRsSuvx]*[mc]|--?\Z")
 _PYTHON: Final = re.compile(r"(?:python|pypy|graalpy)w?[0-9.]*t?d?(?:-dbg)?(?:\.exe)?", re.IGNORECASE)
 
@@ -87,13 +86,19 @@ def _plain_words(command: str) -> tuple[str, ...]:
         return ()
 
 
+def reroutes(header: str) -> bool:
+    """Whether a message with this header may reach another place than its URL names."""
+    name = header.lower()
+    return name in _OF_THE_CONNECTION or name.startswith(_OF_PROXIES)
+
+
 def _rerouting(config: ServerConfig) -> Iterator[str]:
     if config.proxy is not None:
         yield "proxy"
     if config.tls is not None:
         yield "tls"
     for name in config.headers:
-        if name.lower() in _OF_THE_CONNECTION or name.lower().startswith(_OF_PROXIES):
+        if reroutes(name):
             yield f"the header {masked_name(name)}"
     oauth = config.oauth
     if oauth is not None:

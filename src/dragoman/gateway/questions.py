@@ -44,8 +44,11 @@ PAGE_SECONDS: Final = 60.0
 is complete."""
 TOGETHER_SECONDS: Final = 0.05
 """How long the questions that a server asks together take to come, at most."""
-ARGUMENTS_SHOWN: Final = 1000
-"""Characters of a call's arguments in the question whether it may be made."""
+ARGUMENTS_SHOWN: Final = 20
+"""Arguments of a call in the question whether it may be made."""
+VALUES_SHOWN: Final = 1000
+"""Characters of all their values."""
+NAME_SHOWN: Final = 60
 _ONCE, _SESSION, _NO = "allow this call", "allow while the gateway runs", "refuse"
 
 
@@ -213,9 +216,8 @@ class ClientQuestions:
             step = f"; an allow rule {question.rule!r} would help" if question.rule else ""
             raise NoInteraction(f"the client cannot be asked{step}")
         own = {name: value for name, value in question.arguments.items() if name not in running.fixed}
-        arguments = one_line(msgspec.json.encode(own).decode(), ARGUMENTS_SHOWN)
         why = f" ({question.reason})" if question.reason else ""
-        message = f"May {question.tool} be called{why}? Its arguments: {arguments}"
+        message = f"May {question.tool} be called{why}? Its arguments: {_shown(own)}"
         choices = [_ONCE, *([_SESSION] if question.is_rememberable else []), _NO]
         schema = {
             "type": "object",
@@ -230,14 +232,14 @@ class ClientQuestions:
         return PermissionAnswer(chosen != _NO, for_session=chosen == _SESSION)
 
     async def elicit_form(self, question: FormElicitation) -> FormAnswer:
-        params: Json = {"message": question.message, "requestedSchema": dict(question.schema)}
+        params: Json = {"message": _named(question), "requestedSchema": dict(question.schema)}
         answer = await self._ask(question.calls, "elicitation/create", params)
         content = answer.get("content")
         values = cast("dict[str, Any]", content) if isinstance(content, dict) else {}
         return FormAnswer(_action(answer), values)
 
     async def elicit_url(self, question: UrlElicitation) -> Literal["accept", "decline", "cancel"]:
-        params: Json = {"mode": "url", "message": question.message, "url": question.url}
+        params: Json = {"mode": "url", "message": _named(question), "url": question.url}
         params["elicitationId"] = question.elicitation_id or secrets.token_urlsafe(12)
         return _action(await self._ask(question.calls, "elicitation/create", params))
 
@@ -348,3 +350,21 @@ def _about(request: ClientRequest) -> tuple[str, bytes]:
         if key not in ("_meta", "inputResponses", "requestState")
     }
     return request.method, msgspec.json.encode(params, order="sorted")
+
+
+def _named(question: FormElicitation | UrlElicitation) -> str:
+    """The message with the server that asks: for the client, all servers and the gateway itself are one."""
+    return f"{one_line(question.server, 80)} asks: {question.message}"
+
+
+def _shown(arguments: Mapping[str, Any]) -> str:
+    """As JSON, each name and value cut for itself: a long one hides no other."""
+    shown = list(arguments.items())[:ARGUMENTS_SHOWN]
+    room = VALUES_SHOWN // max(1, len(shown))
+    parts = [f"{_cut(name, NAME_SHOWN)}:{_cut(value, room)}" for name, value in shown]
+    more = len(arguments) - len(shown)
+    return f"{{{','.join(parts)}{f', … [{more} more arguments]' if more else ''}}}"
+
+
+def _cut(value: Any, limit: int) -> str:
+    return one_line(msgspec.json.encode(value).decode(), limit)

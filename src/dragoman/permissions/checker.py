@@ -264,13 +264,21 @@ class PermissionChecker:
 
     async def _remember(self, call: Call, question: PermissionQuestion, answer: PermissionAnswer) -> None:
         lasts = answer.allowed and question.is_rememberable
-        if lasts and (answer.for_session or answer.always):
+        # Beside a rule there is no grant: it would go on when the person removes the rule.
+        is_kept = lasts and await self._is_kept(call, question, answer)
+        if lasts and not is_kept and (answer.for_session or answer.always):
             self.grants.remember(call)
         else:
             self.grants.revoke(call)
+
+    async def _is_kept(self, call: Call, question: PermissionQuestion, answer: PermissionAnswer) -> bool:
+        """Writes the rule of a lasting yes; whether rules allow the call now."""
         rule = question.server_rule if answer.whole_server else question.rule
-        if lasts and answer.always is not None and self._keep is not None and rule:
-            await self._keep(answer.always, rule)
+        if answer.always is None or self._keep is None or not rule:
+            return False
+        await self._keep(answer.always, rule)
+        verdict = await self._judged(call, None)
+        return verdict.behaviour == "allow" and verdict.rule is not None
 
     async def _classify(self, call: Call) -> Classification:
         try:

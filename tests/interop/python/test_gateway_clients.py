@@ -21,7 +21,7 @@ from tests.servers.office import Office
 
 pytestmark = pytest.mark.requirement("GWY-1", "GWY-2")
 HEADERS = {"Authorization": f"Bearer {ADA}"}
-NAMES = {"Who asks?": "Ada", "Who pays?": "Bob"}
+NAMES = {"office asks: Who asks?": "Ada", "office asks: Who pays?": "Bob"}
 servers = pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"], ids=["legacy", "modern"])
 
 

@@ -55,7 +55,7 @@ async def test_the_input_that_a_task_needs_comes_from_the_client(part: Part) -> 
     ):
         *_, asked = await call(client, "modern", "greet")
         ((key, question),) = asked["result"]["inputRequests"].items()
-        assert question["params"]["message"] == "Who?"
+        assert question["params"]["message"] == "t asks: Who?"
         answer = {"action": "accept", "content": {"name": "Ada"}}
         state = asked["result"]["requestState"]
         *_, done = await call(client, "modern", "greet", requestState=state, inputResponses={key: answer})

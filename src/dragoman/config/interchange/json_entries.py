@@ -31,6 +31,8 @@ from dragoman.config.interchange.shared import (
     texts_of,
 )
 from dragoman.config.interchange.variables import VariableSyntax
+from dragoman.config.policy import loader_variables
+from dragoman.config.policy_subjects import reroutes
 from dragoman.transport_types import REMOTE, SELF_CONTAINED
 
 
@@ -82,6 +84,10 @@ _NOTED_FIELDS: Final = {
     "proxy": "it is imported: every message to the server goes through this proxy",
     "tls": "it is imported: it decides which certificates are accepted, or sent to the server",
     "oauth.authServerMetadataUrl": "it is imported: sign-in trusts the metadata at this URL",
+    "oauth.endpointOrigins": "it is imported: sign-in may send codes and secrets to these origins",
+    "oauth.resource": "it is imported: the server is sent tokens for this resource",
+    "oauth.allowPrivateNetwork": "it is imported: sign-in may contact addresses of your network",
+    "oauth.workloadToken": "it is imported: sign-in sends this token, or the content of this file",
 }
 """Fields of our form that run a command, or send messages to another host than the URL names."""
 
@@ -222,6 +228,16 @@ def note_commands_and_other_hosts(ours: Entry, note: Noting) -> None:
         fields: Any = ours.get(owner) if owner else ours
         if isinstance(fields, Mapping) and not is_empty_value(cast("Entry", fields).get(name)):
             note(field, text)
+    for name in loader_variables(_names(ours, "env")):
+        note(f"env.{name}", "it is imported: this variable changes how programs run")
+    for name in filter(reroutes, _names(ours, "headers")):
+        note(f"headers.{name}", "it is imported: by this header a message may reach another host")
+
+
+def _names(ours: Entry, field: str) -> list[str]:
+    """The names in a field that holds texts by name; it may hold anything."""
+    value: Any = ours.get(field)
+    return list(map(str, cast("Entry", value))) if isinstance(value, Mapping) else []
 
 
 def _read(dialect: Dialect, text: str, note: Noting, field: str) -> str:
