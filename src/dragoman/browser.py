@@ -20,7 +20,7 @@ from dragoman.urls import parse_page_url
 def opener(environ: Mapping[str, str] = os.environ) -> list[str] | None:
     """The program that opens a URL here; None if there is none."""
     if chosen := environ.get("BROWSER"):
-        found = shutil.which(chosen, path=search_path())
+        found = shutil.which(chosen, path=search_path(environ))
         return [found] if found else None
     if environ.get("SSH_CONNECTION") or environ.get("SSH_TTY"):
         return None  # the browser would open on the other machine
@@ -30,7 +30,8 @@ def opener(environ: Mapping[str, str] = os.environ) -> list[str] | None:
         return ["rundll32", "url.dll,FileProtocolHandler"]
     if not (environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY") or environ.get("WSL_DISTRO_NAME")):
         return None
-    found = shutil.which("xdg-open", path=search_path()) or shutil.which("wslview", path=search_path())
+    folders = search_path(environ)
+    found = shutil.which("xdg-open", path=folders) or shutil.which("wslview", path=folders)
     return [found] if found else None
 
 

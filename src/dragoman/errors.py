@@ -334,8 +334,8 @@ class NotConnected(CallError):
     def __init__(self, server: str, status: str, reason: str | None, *, hint: str | None = None) -> None:
         self.status = status
         self.reason = None if reason is None else one_line(reason, 2048)
-        why = f": {self.reason}" if self.reason else ""
-        super().__init__(server, f"{server} is {status}{why}", hint=hint)
+        why = (self.reason or "").removeprefix(f"{server}: ")
+        super().__init__(server, f"{server} is {status}" + (f": {why}" if why else ""), hint=hint)
 
 
 def _doubt(may_have_run: bool, was_refused: bool = False) -> str:

@@ -79,6 +79,7 @@ class LiveConfiguration:
         self._reloads: set[asyncio.Task[Plan]] = set()
         self._children: WeakSet[LiveConfiguration] = WeakSet()
         self._unsaved: Configuration | None = None
+        """The newest configuration, until `_saving` writes what is in use of it."""
         self._saving: asyncio.Task[None] | None = None
         self._failure = ""
         """Why the last reload in the background has failed."""

@@ -220,6 +220,7 @@ def test_a_call_shows_which_servers_it_waits_for(monkeypatch: pytest.MonkeyPatch
     [
         (("mpc", "list"), "No such command 'mpc'. Did you mean 'mcp'?"),
         (("mcp", "lst"), "No such command 'lst'. Did you mean 'list'?"),
+        (("mcp", "tools"), "No such command 'tools'. Did you mean 'dragoman tools'?"),
         (("mcp", "zzz"), "No such command 'zzz'.\n"),
     ],
 )

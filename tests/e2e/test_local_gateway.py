@@ -71,6 +71,18 @@ def test_calls_use_the_servers_that_are_connected_already(settings: Path) -> Non
     assert pid() != first
 
 
+def test_a_server_that_is_not_connected_is_named(settings: Path) -> None:
+    servers = {"works": entry("works.py"), "broken": {"command": "/nonexistent/server"}}
+    settings.write_text(json.dumps({"mcpServers": servers}))
+    with local_gateway(ready=False) as process:
+        assert process.stderr is not None
+        lines = [process.stderr.readline() for _ in range(2)]
+        process.terminate()
+        assert process.wait(LIMIT_SECONDS) == 0
+    assert lines[0].startswith("1 server connected")
+    assert lines[1] == "  broken: start failed: there is no program '/nonexistent/server'\n"
+
+
 @pytest.mark.slow
 def test_what_is_shown_is_what_the_command_shows_by_itself(settings: Path) -> None:
     calls = [

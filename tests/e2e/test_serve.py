@@ -11,7 +11,7 @@ from typing import Any, Self
 import pytest
 
 from dragoman.cli.commands.serve import Address, same_options
-from tests.e2e.command import DRAGOMAN
+from tests.e2e.command import DRAGOMAN, Terminal
 from tests.e2e.forked import Forked, run
 from tests.gateway import Client
 
@@ -79,7 +79,7 @@ async def test_it_says_what_it_serves_to_whom_and_how_to_connect(home: Path):
     async with Serving("--mcp-config", "demo", "--mcp-config", broken) as served:
         assert served.lines[0] == f"Serving 5 tools of 1 server at {served.url}"
         address = served.url.removeprefix("http://").removesuffix("/mcp")
-        assert served.lines[1].startswith("  broken: failed, start failed: ")
+        assert served.lines[1] == "  broken: start failed: there is no program '/nonexistent/server'"
         assert served.lines[2:] == [
             "Callers: local. Each request needs a token.",
             "Connect a client (claude-code, codex, cursor or vscode):",
@@ -101,6 +101,8 @@ async def test_an_address_that_is_in_use_is_named_with_the_option_that_changes_i
         f"error: the gateway cannot listen on {address}: address already in use\n"
         "  hint: Is another gateway running there? Choose another address with --http HOST:PORT.\n"
     )
+    log = (home / ".dragoman" / "logs" / "gateway.jsonl").read_text()
+    assert f'"problem","text":"the gateway cannot listen on {address}: address already in use"' in log
 
 
 async def test_a_refusal_suggests_no_empty_rule(home: Path):
@@ -125,7 +127,7 @@ async def test_calls_are_in_the_audit_log_with_their_caller(home: Path):
     assert (entry["tool"], entry["caller"], entry["outcome"]) == ("mcp__demo__add", "ada", "ok")
 
 
-async def test_sigterm_lets_a_running_call_finish(home: Path):
+async def test_sigterm_lets_a_running_call_finish_and_is_no_failure(home: Path):
     async with Serving("--mcp-config", "demo", *OPEN) as served, Client(served.url, token(home)) as client:
         await client.initialize()
         params = {"name": "demo__count", "arguments": {"to": 3, "seconds": 1}, "_meta": {"progressToken": 1}}
@@ -138,7 +140,8 @@ async def test_sigterm_lets_a_running_call_finish(home: Path):
         served.process.send_signal(signal.SIGTERM)
         reply = await calling
         assert reply.last["result"]["content"][0]["text"].startswith("counted to 3")
-        assert await asyncio.to_thread(served.process.wait) == 130
+        assert await asyncio.to_thread(served.process.wait) == 0
+        assert (await served.stderr.read()).decode() == "The gateway has ended.\n"
 
 
 @pytest.mark.parametrize(
@@ -164,6 +167,23 @@ def test_the_entry_for_a_client_names_address_and_token(home: Path, client: str)
     assert f"Bearer {token(home)}" in shown
 
 
+def test_the_entry_with_callers_of_ones_own_says_which_token_belongs_into_it(home: Path):
+    settings = home / "gateway.json"
+    settings.write_text("{}")
+    done = run("serve", "--config", str(settings), "--print-config", "claude-code")
+    assert "Bearer TOKEN" in done.stdout
+    assert done.stderr == f"Replace TOKEN with the token of a caller in {settings}.\n"
+
+
+def test_over_stdio_in_a_terminal_it_says_what_it_waits_for(home: Path):
+    with Terminal("serve", "--stdio", "--mcp-config", "demo") as terminal:
+        terminal.wait_for("Waiting for MCP messages on standard input: a client starts this command.")
+        terminal.wait_for("--stdio --print-config claude-code")
+        terminal.type(b"\x03")
+        assert terminal.finish().rstrip().endswith("The gateway has ended.")
+    assert terminal.process.returncode == 0
+
+
 @pytest.mark.parametrize(
     ("words", "kept"),
     [
@@ -181,9 +201,14 @@ def test_the_entry_for_a_client_names_address_and_token(home: Path, client: str)
 def test_the_entry_for_a_client_that_starts_the_gateway_has_the_same_options(
     home: Path, words: tuple[str, ...], kept: list[str]
 ):
-    """The program is named by its path, unless a client finds it by its name."""
+    """The program is named by its path, unless a client finds it by its name: not if only the PATH of an
+    active virtual environment has it."""
+    linked = home / "bin" / "dragoman"  # as pipx does
+    linked.parent.mkdir()
+    linked.symlink_to(DRAGOMAN)
     folders = os.environ["PATH"]
-    for path, named in ((folders, str(DRAGOMAN)), (f"{DRAGOMAN.parent}:{folders}", "dragoman")):
+    places = {folders: str(DRAGOMAN), f"{DRAGOMAN.parent}:{folders}": str(DRAGOMAN)}
+    for path, named in {**places, f"{linked.parent}:{folders}": "dragoman"}.items():
         done = run("serve", *words, env={**os.environ, "PATH": path})
         assert done.returncode == 0
         shown = done.stdout

@@ -37,5 +37,5 @@ async def test_t341_a_search_without_a_question_runs_none_of_them(home: Path, ma
 @pytest.mark.parametrize("more", [{}, {"BROWSER": "my-browser"}])
 @pytest.mark.usefixtures("mark")
 def test_t341_no_page_is_opened_with_one_of_them(more: dict[str, str]):
-    found = opener({"DISPLAY": ":0", **more})
+    found = opener({"DISPLAY": ":0", "PATH": os.environ["PATH"], **more})
     assert found is None or os.path.isabs(found[0])

@@ -144,6 +144,7 @@ SENTENCES = [
         "box refused: HTTP 500",
     ),
     (NotConnected("box", "failed", "it exited"), "box is failed: it exited"),
+    (NotConnected("box", "failed", "box: it exited"), "box is failed: it exited"),
     (NotConnected("box", "pending", None), "box is pending"),
     (
         ConnectionLost("box", "it exited" + HOSTILE, may_have_run=True),

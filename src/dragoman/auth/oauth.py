@@ -21,11 +21,10 @@ from dragoman.auth.entry import OAuthSettings
 from dragoman.auth.errors import AuthProblem, Rejected, Unavailable
 from dragoman.auth.needs_auth import NeedsAuthCache
 from dragoman.auth.references import is_reference
-from dragoman.auth.stores.base import UNREADABLE, AccountStore, StoreFailed
+from dragoman.auth.stores.base import UNREADABLE, AccountStore, StoreFailed, in_store_thread
 from dragoman.auth.tokens import REFRESH_SECONDS, Account, Tokens, decode_account, encode_account
 from dragoman.credentials import Challenge, OutgoingRequest
 from dragoman.errors import SignInNeeded, Unreachable
-from dragoman.own_threads import in_own_thread
 
 if TYPE_CHECKING:  # loaded when a server asks for a sign-in
     from dragoman.auth.callback import BrowserReturn
@@ -290,9 +289,9 @@ class OAuthCredentials:
         entry = self.entry
         local = self.vault.local
         try:
-            secret = await in_own_thread(lambda: read_client_secret(local, text, entry.server, entry.url))
-        except OSError as error:  # no thread can be started
-            raise Unavailable(f"the secret store cannot be used: {error.strerror}") from None
+            secret = await in_store_thread(lambda: read_client_secret(local, text, entry.server, entry.url))
+        except StoreFailed as failed:
+            raise Unavailable(str(failed), failed.hint) from None
         self._learned([secret])
         return secret
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 CLIENTS: Final = ("claude-code", "codex", "cursor", "vscode")
@@ -22,8 +23,7 @@ def client_entry(client: str, url: str, token: str, words: Sequence[str]) -> str
     the gateway itself; empty: it connects to the URL."""
     header = {"Authorization": f"Bearer {token or 'TOKEN'}"}
     args = ["serve", *words]
-    # A client may not find the program of a virtual environment.
-    command = "dragoman" if shutil.which("dragoman") else os.path.abspath(sys.argv[0])
+    command = _command()
     if words:
         entry: dict[str, object] = {"command": command, "args": args}
     else:
@@ -41,3 +41,12 @@ def client_entry(client: str, url: str, token: str, words: Sequence[str]) -> str
             return json.dumps({"mcpServers": {"dragoman": entry}}, indent=2)
         case _:
             return json.dumps({"mcpServers": {"dragoman": entry}}, indent=2)
+
+
+def _command() -> str:
+    """How a client starts this program. Clients do not have the PATH of an active virtual environment."""
+    found = shutil.which("dragoman")
+    has_environment = sys.prefix != sys.base_prefix
+    if found is None or (has_environment and Path(found).is_relative_to(sys.prefix)):
+        return os.path.abspath(found or sys.argv[0])
+    return "dragoman"

@@ -28,7 +28,7 @@ MEANINGS: Final = {
     REFUSED: "a rule, a hook or the person does not allow it",
     TIMEOUT: "a connected server did not answer the request in time",
     WOULD_ASK: "`permissions test`: a person would be asked",
-    INTERRUPTED: "interrupted by Ctrl-C, also at a question",
+    INTERRUPTED: "interrupted by Ctrl-C, also at a question; `serve`, which is ended that way, has 0",
 }
 """One meaning each, the same for all commands."""
 

@@ -81,7 +81,8 @@ class LazyGroup(click.Group):
             import difflib
 
             near = difflib.get_close_matches(args[0], self.table, 1)
-            advice = f" Did you mean {near[0]!r}?" if near else ""
+            meant = f"dragoman {args[0]}" if args[0] in COMMANDS else "".join(near)
+            advice = f" Did you mean {meant!r}?" if meant else ""
             ctx.fail(f"No such command {args[0]!r}.{advice}")
         return super().resolve_command(ctx, args)
 

@@ -89,7 +89,7 @@ async def _glob(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     pattern = str(arguments["pattern"])
     if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
         raise FileProblem("the pattern must be relative, and lead out of no folder: use path")
-    is_hidden = _nothing if workspace.is_private(folder) else workspace.is_private
+    is_hidden = _hides_nothing if workspace.is_private(folder) else workspace.is_private
     found, is_cut = await asyncio.to_thread(_found, folder, pattern, is_hidden)
     if not found:
         return f"No file in {folder} has such a name."
@@ -98,7 +98,7 @@ async def _glob(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     return "\n".join(str(path) for path in found[:FILE_LIMIT]) + more + cut
 
 
-def _nothing(path: Path) -> bool:
+def _hides_nothing(path: Path) -> bool:
     return False
 
 

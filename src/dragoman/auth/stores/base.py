@@ -21,11 +21,9 @@ from dragoman.atomic_write import put
 from dragoman.errors import ConfigError
 from dragoman.own_threads import in_own_thread
 
-VARIABLE: Final = "DRAGOMAN_SECRET_STORE"
 T = TypeVar("T")
+VARIABLE: Final = "DRAGOMAN_SECRET_STORE"
 STORES: Final = ("auto", "keyring", "file", "memory")
-
-
 UNREADABLE: Final = (0, 0)
 """In place of the version of an account: it cannot be known whether it is stored."""
 _MISSING: Final = (FileNotFoundError, NotADirectoryError)
@@ -121,13 +119,13 @@ class Vault:
         return ""
 
     async def read(self, key: str) -> bytes | None:
-        return await _in_own_thread(lambda: self.get(key))
+        return await in_store_thread(lambda: self.get(key))
 
     async def write(self, key: str, secret: bytes) -> None:
-        await _in_own_thread(lambda: self.put(key, secret))
+        await in_store_thread(lambda: self.put(key, secret))
 
     async def remove(self, key: str) -> None:
-        await _in_own_thread(lambda: self.delete(key))
+        await in_store_thread(lambda: self.delete(key))
 
     def locked(self, key: str, wait_seconds: float | None = None) -> AbstractAsyncContextManager[None]:
         from dragoman.auth import lock
@@ -260,8 +258,9 @@ class Vault:
                 return MemoryStore()
 
 
-async def _in_own_thread(work: Callable[[], T]) -> T:
-    """A keychain may wait for a person who unlocks it, or for ever."""
+async def in_store_thread(work: Callable[[], T]) -> T:
+    """What `work` reads or writes in a store; `StoreFailed` if no thread can be started. A keychain may wait
+    for a person who unlocks it, or for ever."""
     try:
         return await in_own_thread(work)
     except OSError as error:

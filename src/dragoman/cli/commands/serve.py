@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import shlex
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, get_args
@@ -18,12 +20,12 @@ from dragoman.cli.common import find_server, load_with_servers, run_with_host
 from dragoman.cli.gateway_token import own_token
 from dragoman.cli.options import added_servers_option
 from dragoman.cli.render.servers import counted, show_problem
-from dragoman.errors import ConfigError, SignInFailed, StoreUnavailable
+from dragoman.errors import ConfigError, DragomanError, SignInFailed, StoreUnavailable
 from dragoman.permissions.modes import PermissionMode
 from dragoman.urls import parse_url
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Generator
 
     from dragoman.auth.oauth import OAuthCredentials
     from dragoman.config.load import Configuration
@@ -124,12 +126,13 @@ def command(
     call. Over HTTP every request needs a token; without --config one is generated, and kept.
     """
     if local:
-        _serve_local(idle_minutes * 60)
+        with _ended_by_signals():
+            _serve_local(idle_minutes * 60)
         return
     _check_combination(over_stdio)
     where = _address(address)
     if print_config is not None:
-        _print_entry(print_config, where, over_stdio, has_own_callers=settings_file is not None)
+        _print_entry(print_config, where, over_stdio, settings_file)
         return
     settings = _settings(settings_file, where, over_stdio)
     tracing.configure()
@@ -141,7 +144,17 @@ def command(
         _forget_caller(settings, loaded.configuration, forget_caller)
         return
     wanted = Wanted(over_stdio, where, public_host, settings_file, settings, plain_names, tool_search)
-    _serve(wanted, loaded.sources, only=list(servers) or loaded.only, mode=permission_mode, own=own)
+    with _ended_by_signals():
+        _serve(wanted, loaded.sources, only=list(servers) or loaded.only, mode=permission_mode, own=own)
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Generator[None]:
+    """Ctrl-C and SIGTERM are the way to end a gateway: a service manager must not take that for a failure."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo("The gateway has ended.", err=True)
 
 
 class Wanted(NamedTuple):
@@ -156,10 +169,13 @@ class Wanted(NamedTuple):
     has_tool_search: bool
 
 
-def _print_entry(client: str, where: Address, over_stdio: bool, *, has_own_callers: bool) -> None:
-    token = "" if has_own_callers or over_stdio else own_token()
+def _print_entry(client: str, where: Address, over_stdio: bool, settings_file: Path | None) -> None:
+    token = "" if settings_file is not None or over_stdio else own_token()
     words = without_print_config(click.get_current_context().meta[WORDS]) if over_stdio else []
     click.echo(client_entry(client, where.url, token, words))
+    if settings_file is not None and not over_stdio:
+        file = one_line(str(settings_file), 300)
+        click.echo(f"Replace TOKEN with the token of a caller in {file}.", err=True)
 
 
 def _serve(
@@ -185,6 +201,9 @@ def _serve(
                 await _serve_stdio(gateway, log)
             else:
                 await _serve_http(gateway, wanted, log)
+        except DragomanError as error:
+            log.write("problem", str(error))
+            raise
         finally:
             log.write("end", "the gateway ends")
             reporting.cancel()
@@ -380,6 +399,8 @@ def _serve_local(idle_seconds: float) -> None:
             click.echo(
                 f"{counted(connected, 'server')} connected for `dragoman call` in {sources.cwd}.", err=True
             )
+            for line in _unconnected(host):
+                click.echo(line, err=True)
             click.echo(f"Ends after {minutes} without a call, or with Ctrl-C.", err=True)
             await gateway.run(idle_seconds)
 
@@ -391,6 +412,9 @@ async def _serve_stdio(gateway: Gateway, log: GatewayLog) -> None:
     from dragoman.transports.inprocess import standard_streams
 
     stream = await standard_streams()
+    if sys.stdin.isatty():
+        click.echo("Waiting for MCP messages on standard input: a client starts this command.", err=True)
+        click.echo("Its entry: dragoman serve --stdio --print-config claude-code", err=True)
     log.write("transport", "standard input and output")
     await gateway.host.ready()
     log.write("accept", "messages are accepted")
@@ -497,7 +521,7 @@ def _say_what_is_served(gateway: Gateway, where: Address, settings: GatewaySetti
     own = [name for name in settings.caller_sign_in if name in gateway.host.configuration.set_aside]
     callers = [*settings.callers, *(["access tokens of " + settings.oauth.issuer] if settings.oauth else [])]
     details = [
-        *(_failure(view) for view in views if view.status != "connected"),
+        *_unconnected(gateway.host),
         *(f"  view {name}: {where.url}/{name}" for name in settings.views),
     ]
     lines = [
@@ -513,9 +537,15 @@ def _say_what_is_served(gateway: Gateway, where: Address, settings: GatewaySetti
         click.echo(line, err=True)
 
 
+def _unconnected(host: Host) -> list[str]:
+    """A line about each server that is not connected."""
+    return [_failure(view) for view in host.servers.values() if view.status != "connected"][:DETAIL_LIMIT]
+
+
 def _failure(view: ServerStatus) -> str:
-    reason = (view.reason or "").removeprefix(f"{view.name}: ")
-    return f"  {one_line(view.name, 80)}: {view.status}" + (f", {one_line(reason, 300)}" if reason else "")
+    reason = one_line((view.reason or "").removeprefix(f"{view.name}: "), 300)
+    status = "" if view.status == "failed" and reason else view.status
+    return f"  {one_line(view.name, 80)}: {', '.join(filter(None, (status, reason)))}"
 
 
 def _address(text: str) -> Address:
