@@ -296,8 +296,6 @@ class Session:
                 self.is_used = method not in _HOUSEKEEPING
             return result
         except _TimeLimitPassed:
-            if is_sent:
-                self._report_unanswered(request_id, send_cancelled)
             raise CallTimeout(self.server, method, timeout_seconds, may_have_run=is_sent) from None
         except RemoteError as error:
             self._check_session(error)
@@ -319,6 +317,10 @@ class Session:
                 is_cancelled = future.cancelled()
                 if (is_cancelled or not future.done()) and self._peer.forget(request_id) and is_cancelled:
                     self._give_up(request_id, "the caller gave up" if send_cancelled else None)
+                elif future.done() and not is_cancelled:
+                    # Also where the caller was cancelled in the same turn of the loop.
+                    if isinstance(future.exception(), _TimeLimitPassed) and is_sent:
+                        self._report_unanswered(request_id, send_cancelled)
 
     def _extending(
         self,
