@@ -1,4 +1,4 @@
-"""T385: closing a connection is cancelled at any point, as when a program ends that did not close its host."""
+"""T385: closing a connection is cancelled at any point, as when a program ends without closing its host."""
 
 import asyncio
 import contextlib

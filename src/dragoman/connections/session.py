@@ -317,10 +317,10 @@ class Session:
                 is_cancelled = future.cancelled()
                 if (is_cancelled or not future.done()) and self._peer.forget(request_id) and is_cancelled:
                     self._give_up(request_id, "the caller gave up" if send_cancelled else None)
-                elif future.done() and not is_cancelled:
+                has_failed = future.done() and not is_cancelled
+                if has_failed and isinstance(future.exception(), _TimeLimitPassed) and is_sent:
                     # Also where the caller was cancelled in the same turn of the loop.
-                    if isinstance(future.exception(), _TimeLimitPassed) and is_sent:
-                        self._report_unanswered(request_id, send_cancelled)
+                    self._report_unanswered(request_id, send_cancelled)
 
     def _extending(
         self,
