@@ -177,6 +177,8 @@ class Sessions:
         now = self._monotonic()
         if session is None or session.check_at <= now:
             session = await self._look_up_once(session_id, caller, view)
+            if session.caller != caller:  # the lookup was that of a token with other rights
+                raise no_session()
         if session_id in self._sessions:
             self._sessions[session_id] = self._sessions.pop(session_id)
         session.last_used = now
