@@ -356,7 +356,8 @@ class Replicas:
             await asyncio.sleep(PRESENCE_SECONDS)
             with contextlib.suppress(StoreUnavailable):
                 if number in self._forwarded and not await self.send(Present(number), replica):
-                    self._fail(number, INVALID_PARAMS, GONE)
+                    # It has got the request: that the call can be made again is not known.
+                    self._fail(number, INTERNAL_ERROR, LOST)
 
     def _fail(self, number: int, code: int, message: str) -> None:
         _, request_id = self._forwarded.get(number, (None, None))
