@@ -7,6 +7,7 @@ import pytest
 
 from dragoman.gateway.store.sqlite import RecentCalls, SqliteStore
 from tests.gateway import BOB, LEGACY, Client, gateway_of
+from tests.integration.waiting import until
 from tests.servers.office import Office
 
 pytestmark = pytest.mark.requirement("GWY-4")
@@ -27,7 +28,7 @@ async def test_a_legacy_session_outlives_the_gateway(tmp_path: Path):
             bob.headers["Mcp-Session-Id"] = client.headers["Mcp-Session-Id"]
             assert (await bob.legacy("tools/list")).status == 404
         assert "result" in (await client.legacy("tools/list")).last
-        assert office.subscribed == ["file:///a"]
+        await until(lambda: office.subscribed == ["file:///a"])
         assert (await client.post(b"", method="DELETE")).status == 204
     async with (
         gateway_of({"office": Office()}, store=SqliteStore(file)) as running,

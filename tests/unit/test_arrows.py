@@ -46,6 +46,7 @@ LAYERS: list[set[str]] = [
         "wildcards",
         "mixed_alphabets",
         "own_threads",
+        "resolver",
     },
     {"transports", "wire", "auth", "config"},
     {"connections"},

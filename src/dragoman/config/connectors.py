@@ -134,6 +134,8 @@ async def _fetch(
     """The decoded answer, or a `ConfigError` in words that hold no secret."""
     import aiohttp
 
+    from dragoman.resolver import Resolver
+
     expanded = expand_entry("connectors", {"url": config.url, "bearer": config.bearer}, environ)
     url = parse_url(expanded["url"])
     if url.scheme != "https" and not is_loopback(url):
@@ -145,7 +147,12 @@ async def _fetch(
     try:
         async with (
             # Not `trust_env`: it would also send what ~/.netrc holds.
-            aiohttp.ClientSession(timeout=limit, trust_env=False, proxy=proxy_for(str(url))) as session,
+            aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(resolver=Resolver()),
+                timeout=limit,
+                trust_env=False,
+                proxy=proxy_for(str(url)),
+            ) as session,
             session.get(str(url), headers=headers, allow_redirects=False) as response,
         ):
             if response.status != 200:

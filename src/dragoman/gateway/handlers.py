@@ -345,6 +345,8 @@ class ClientHandlers:
         uri = request.decode(_Read).uri
         if uri not in self._watching:
             server, own = await self._located(uri)
+            if uri in self._watching:  # by another request meanwhile
+                return {}
             started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             task = self._watching[uri] = asyncio.create_task(self._watch(uri, server, own, started))
             try:

@@ -26,7 +26,7 @@ from dragoman.gateway.sign_in_pages import PageAnswer, PageRequest
 from dragoman.gateway.store.redis import RedisStore
 from dragoman.interaction import Caller
 from dragoman.permissions.grants import GrantKey
-from dragoman.protocol import INVALID_PARAMS
+from dragoman.protocol import INTERNAL_ERROR, INVALID_PARAMS
 from dragoman.servers.shared_reads import SharedReads, SharedStore
 from dragoman.wire.codec import encode_error
 from dragoman.wire.messages import MessageId
@@ -45,6 +45,7 @@ PRESENCE_SECONDS: Final = 5.0
 PAGE_SECONDS: Final = 60.0
 """How long a browser waits for a page of another replica: a sign-in may have to be ended first."""
 GONE: Final = "requestState: the replica of the gateway that held the call is gone; make the call again"
+LOST: Final = "the reply was lost between two replicas of the gateway; the call may have been carried out"
 
 
 class ListChanged(Struct, tag=True):
@@ -112,7 +113,16 @@ class Page(Struct, tag=True):
 
 
 class Present(Struct, tag=True):
-    """Has no effect; whether it is received says whether the replica runs."""
+    """Whether it is received says whether the replica runs. `number`: of a request that it should be
+    answering; `NotAnswering` is sent back if it is not."""
+
+    number: int = 0
+
+
+class NotAnswering(Struct, tag=True):
+    """A request that was passed on is not being answered: it or its reply was lost, with Redis perhaps."""
+
+    number: int
 
 
 Content = (
@@ -127,6 +137,7 @@ Content = (
     | ForwardedOutput
     | Cancel
     | Present
+    | NotAnswering
 )
 
 
@@ -148,8 +159,8 @@ class Replicas:
         self.on_message: list[Callable[[ToSession], object]] = []
         """Called with each message of a client that came to another replica."""
         self._numbers = itertools.count(1)
-        self._forwarded: dict[int, Outbox] = {}
-        """Where the messages about requests go that another replica answers."""
+        self._forwarded: dict[int, tuple[Outbox, MessageId]] = {}
+        """Where the messages about requests go that another replica answers, and the ids of these."""
         self._tasks: dict[object, asyncio.Task[None]] = {}
         """Requests that are answered for other replicas, by sender and number, and what is sent to them."""
         self._echoes: dict[tuple[str, ListKind], float] = {}
@@ -219,8 +230,11 @@ class Replicas:
             case Cancel(number=number):
                 if (task := self._tasks.get((sender, number))) is not None:
                     task.cancel()
-            case Present():
-                pass
+            case Present(number=number):
+                if number and (sender, number) not in self._tasks:
+                    self._send_soon(NotAnswering(number), sender)
+            case NotAnswering(number=number):
+                self._fail(number, INTERNAL_ERROR, LOST)
 
     def _start(self, key: object, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
@@ -233,10 +247,10 @@ class Replicas:
         """How many replicas get it: with a name, 0 if that one is gone."""
         return await self._store.publish(_encoder.encode(ReplicaMessage(self.name, content)), replica)
 
-    def _send_soon(self, content: Content) -> None:
+    def _send_soon(self, content: Content, replica: str = "") -> None:
         async def send() -> None:
             with contextlib.suppress(StoreUnavailable):
-                await self.send(content)
+                await self.send(content, replica)
 
         self._start(object(), send())
 
@@ -315,7 +329,7 @@ class Replicas:
     ) -> Outbox:
         """Has another replica answer a request; the messages about it."""
         number, outbox = next(self._numbers), Outbox()
-        self._forwarded[number] = outbox
+        self._forwarded[number] = (outbox, request_id)
         # Without tokens.
         bare = tuple(Rights(each.servers, each.tools, each.views) for each in caller.selections)
         known = KnownCaller(Caller(caller.caller.id), bare, caller.calls_per_minute)
@@ -325,31 +339,33 @@ class Replicas:
             del self._forwarded[number]
             raise
         if is_there:
-            self._start(object(), self._check_presence(number, replica, request_id))
+            self._start(object(), self._check_presence(number, replica))
         else:
-            self._put_gone(number, request_id)
+            self._fail(number, INVALID_PARAMS, GONE)
         return outbox
 
     async def forget(self, replica: str, outbox: Outbox) -> None:
         """The client is gone, or has the result."""
-        for number in [number for number, each in self._forwarded.items() if each is outbox]:
+        for number in [number for number, each in self._forwarded.items() if each[0] is outbox]:
             del self._forwarded[number]
             with contextlib.suppress(StoreUnavailable):
                 await self.send(Cancel(number), replica)
 
-    async def _check_presence(self, number: int, replica: str, request_id: MessageId) -> None:
+    async def _check_presence(self, number: int, replica: str) -> None:
         while number in self._forwarded:
             await asyncio.sleep(PRESENCE_SECONDS)
             with contextlib.suppress(StoreUnavailable):
-                if number in self._forwarded and not await self.send(Present(), replica):
-                    self._put_gone(number, request_id)
+                if number in self._forwarded and not await self.send(Present(number), replica):
+                    # It has got the request: that the call can be made again is not known.
+                    self._fail(number, INTERNAL_ERROR, LOST)
 
-    def _put_gone(self, number: int, request_id: MessageId) -> None:
-        self._put(number, encode_error(request_id, INVALID_PARAMS, GONE))
+    def _fail(self, number: int, code: int, message: str) -> None:
+        _, request_id = self._forwarded.get(number, (None, None))
+        self._put(number, encode_error(request_id, code, message))
         self._put(number, None)
 
     def _put(self, number: int, message: bytes | None) -> None:
-        outbox = self._forwarded.get(number)
+        outbox, _ = self._forwarded.get(number, (None, None))
         if outbox is not None and message is not None:
             outbox.put(message)
         elif outbox is not None:
@@ -370,7 +386,7 @@ class Replicas:
     async def ask_page(self, replica: str, asked: PageRequest) -> PageAnswer | None:
         """The answer of another replica to a browser; None if that one is gone."""
         number, outbox = next(self._numbers), Outbox()
-        self._forwarded[number] = outbox
+        self._forwarded[number] = (outbox, None)
         try:
             async with asyncio.timeout(PAGE_SECONDS):
                 is_there = await self.send(Page(number, asked), replica)

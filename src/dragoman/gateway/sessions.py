@@ -177,6 +177,8 @@ class Sessions:
         now = self._monotonic()
         if session is None or session.check_at <= now:
             session = await self._look_up_once(session_id, caller, view)
+            if session.caller != caller:  # the lookup was that of a token with other rights
+                raise no_session()
         if session_id in self._sessions:
             self._sessions[session_id] = self._sessions.pop(session_id)
         session.last_used = now
@@ -216,7 +218,7 @@ class Sessions:
             raise no_session()
         if session is None:
             session = await self._started(LegacySession(session_id, caller, view), caller, stored.client)
-        await self._adopt(session, stored, found)
+        self._adopt(session, stored, found)
         return session
 
     async def _kept(self, session: LegacySession | None) -> LegacySession:
@@ -233,7 +235,7 @@ class Sessions:
             await self.save(session)
         return session
 
-    async def _adopt(self, session: LegacySession, stored: StoredSession, found: bytes) -> None:
+    def _adopt(self, session: LegacySession, stored: StoredSession, found: bytes) -> None:
         """Takes over what another replica, or the gateway before a new start, knew of the session."""
         session.check_at = self._monotonic() + CHECK_SECONDS
         connection = session.connection
@@ -243,7 +245,7 @@ class Sessions:
             connection.session.is_initialized |= stored.client.is_initialized
         if found != session.saved:
             session.saved = found
-            await connection.set_subscribed(stored.subscribed)
+            connection.set_subscribed(stored.subscribed)
 
     async def save(self, session: LegacySession) -> None:
         """Stores the session if it has another state than the store has. Raises `StoreUnavailable`."""

@@ -161,7 +161,8 @@ class StdioTransport(OneLink):
                         pipe.close()
 
     def _close_input(self) -> None:
-        if self._stdin is not None:
+        # asyncio fails in a callback of its own if it is aborted again before it has reported the end.
+        if self._stdin is not None and not self._stdin.is_closing():
             # Not `close`, which would wait for a server that does not read.
             self._stdin.abort()
 

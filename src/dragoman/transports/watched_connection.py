@@ -8,16 +8,14 @@ in threads of their own.
 from __future__ import annotations
 
 import functools
-import socket
 from collections.abc import Callable
 from typing import Any, Final
 
 import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http import HttpProcessingError
 
-from dragoman.own_threads import resolve
+from dragoman.resolver import Resolver
 
 INTERIM_LIMIT: Final = 100
 FRAME_BYTES: Final = 64
@@ -54,34 +52,5 @@ class WatchedConnection(ResponseHandler):
 
 class WatchedConnector(aiohttp.TCPConnector):
     def __init__(self, **options: Any) -> None:
-        super().__init__(resolver=_Resolver(), **options)  # pyright: ignore[reportUnknownMemberType]
+        super().__init__(resolver=Resolver(), **options)  # pyright: ignore[reportUnknownMemberType]
         self._factory = functools.partial(WatchedConnection, loop=self._loop)
-
-
-class _Resolver(AbstractResolver):
-    """Resolves names in threads of its own: a name server that does not answer delays nothing else."""
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        found = await resolve(host, port, family=family, flags=socket.AI_ADDRCONFIG)
-        return [
-            ResolveResult(
-                hostname=host,
-                host=_with_scope(address),
-                port=port,
-                family=socket.AddressFamily(kind),
-                proto=protocol,
-                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
-            )
-            for kind, _, protocol, _, address in found
-        ]
-
-    async def close(self) -> None:
-        return
-
-
-def _with_scope(address: tuple[Any, ...]) -> str:
-    """The address; one of IPv6 that counts on one network only with that network."""
-    host, scope = str(address[0]), (*address, 0, 0)[3]
-    return f"{host}%{scope}" if scope and "%" not in host else host

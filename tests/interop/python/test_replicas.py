@@ -96,7 +96,7 @@ async def test_a_legacy_session_of_one_replica_is_served_by_another(redis: Redis
         bob.headers["Mcp-Session-Id"] = client.headers["Mcp-Session-Id"]
         assert (await bob.legacy("tools/list")).status == 404, "it is not known there yet"
         assert text_of((await client.legacy("tools/call", COUNT)).last) == 1
-        assert office_b.subscribed == ["file:///a"]
+        await until(lambda: office_b.subscribed == ["file:///a"])
         assert (await bob.legacy("tools/list")).status == 404, "it is known there now"
         quiet = await client.legacy("tools/call", {**COUNT, "_meta": {"progressToken": 1}})
         assert [each.get("method") for each in quiet.messages] == ["notifications/progress", None]

@@ -208,13 +208,13 @@ class RunningCommand:
     @staticmethod
     async def start(text: str, cwd: Path, marker: str, watchdog: ProcessWatchdog) -> RunningCommand:
         """Raises `OSError`."""
-        descriptor, folder_file = tempfile.mkstemp(prefix="dragoman-cwd-")
-        os.close(descriptor)
         reading, writing = os.pipe()
-        pipe = os.fdopen(reading, "rb", 0)
+        pipe, folder_file = os.fdopen(reading, "rb", 0), ""
         program = shutil.which("bash", path=search_path()) or "/bin/sh"
         environment = {name: value for name, value in os.environ.items() if name not in _SECRETS}
         try:
+            descriptor, folder_file = tempfile.mkstemp(prefix="dragoman-cwd-")
+            os.close(descriptor)
             process = await asyncio.create_subprocess_exec(
                 *(program, "-c", _SCRIPT, "bash", text, folder_file),
                 stdin=asyncio.subprocess.PIPE,
@@ -226,7 +226,8 @@ class RunningCommand:
             )
         except BaseException:
             pipe.close()
-            os.unlink(folder_file)
+            if folder_file:
+                os.unlink(folder_file)
             raise
         finally:
             os.close(writing)

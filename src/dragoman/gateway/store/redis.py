@@ -20,6 +20,7 @@ from yarl import URL
 from dragoman.errors import ConfigError, MissingPackage, StoreUnavailable
 from dragoman.gateway.settings import StoreEntry
 from dragoman.gateway.store.base import MINUTE_SECONDS
+from dragoman.own_threads import resolve
 from dragoman.servers.shared_reads import Found
 
 T = TypeVar("T")
@@ -98,6 +99,8 @@ class RedisStore:
                 socket_keepalive=True,
                 health_check_interval=PING_SECONDS,
             )
+            for each in (pool, self._listening.connection_pool):
+                each.connection_class = _resolving(each.connection_class)
         except ValueError as error:
             raise ConfigError(f"store: {error}") from None
         self._count: Any = self._redis.register_script(_COUNT)
@@ -295,6 +298,21 @@ class RedisStore:
         except _FAILURE as error:
             self._down_until = monotonic() + PAUSE_SECONDS
             raise StoreUnavailable(self.where, type(error).__name__) from None
+
+
+def _resolving(connection: Any) -> Any:
+    """The library's class of connections, which resolves the name of the server in a thread of its own
+    before it connects: the library would occupy the threads of the event loop with a name server that does
+    not answer."""
+
+    class Resolving(connection):
+        async def _connect(self) -> None:
+            if host := getattr(self, "host", ""):  # no unix socket
+                async with asyncio.timeout(CONNECT_SECONDS):
+                    await resolve(host, int(self.port))
+            await super()._connect()  # pyright: ignore[reportUnknownMemberType]
+
+    return Resolving
 
 
 class Seal:

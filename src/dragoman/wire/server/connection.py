@@ -187,11 +187,13 @@ class ClientConnection:
         """The resources that a legacy client has subscribed to."""
         return self._subscriptions.subscribed
 
-    async def set_subscribed(self, uris: Collection[str]) -> None:
-        """Subscribes a legacy client to exactly these resources, as it did on another connection."""
+    def set_subscribed(self, uris: Collection[str]) -> None:
+        """Subscribes a legacy client to exactly these resources, as it did on another connection. Handlers
+        are called in the background: one that does not return holds up no request of the client."""
         if self.session is not None:
             request = ClientRequest(None, SUBSCRIBE, ABSENT, self.session, (self._send, self._ask))
-            await self._subscriptions.set_subscribed(request, uris)
+            for work in self._subscriptions.set_subscribed(request, uris):
+                self._note(asyncio.create_task(work))
 
     def is_waiting_for(self, request_id: MessageId) -> bool:
         """Whether the client has been sent a request with this id that it has not answered."""

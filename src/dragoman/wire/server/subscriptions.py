@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
@@ -42,6 +42,9 @@ class Subscriptions:
         self._notify = notify
         self._subscribed: dict[str, ClientRequest] = {}
         """URI → the `resources/subscribe` of a legacy client."""
+        self._users: dict[str, set[object]] = {}
+        """URI → those of `_subscribed` and `_streams` that want its changes. A client replaces a stream by
+        one that may begin before the other ends: the handlers are told of the end of the last one."""
         self._streams: list[_Stream] = []
         """Those of modern clients."""
 
@@ -49,13 +52,18 @@ class Subscriptions:
     def subscribed(self) -> tuple[str, ...]:
         return tuple(sorted(self._subscribed))
 
-    async def set_subscribed(self, request: ClientRequest, uris: Collection[str]) -> None:
-        """Makes the subscriptions of a legacy client those to `uris`; one that is refused is left out."""
-        for uri in set(self._subscribed).difference(uris):
-            await self.unsubscribe(request.derive(UNSUBSCRIBE, {"uri": uri}))
-        for uri in sorted(set(uris).difference(self._subscribed)):
-            with contextlib.suppress(RequestError):
-                await self.subscribe(request.derive(SUBSCRIBE, {"uri": uri}))
+    def set_subscribed(
+        self, request: ClientRequest, uris: Collection[str]
+    ) -> list[Coroutine[Any, Any, None]]:
+        """Makes the subscriptions of a legacy client those to `uris`; what is to be run for that. One that is
+        refused is left out."""
+        ended = {uri: self._subscribed.pop(uri) for uri in self._subscribed.keys() - set(uris)}
+        added = {uri: request.derive(SUBSCRIBE, {"uri": uri}) for uri in {*uris} - self._subscribed.keys()}
+        self._subscribed |= added
+        return [
+            *(self._end(user, user, uri) for uri, user in ended.items()),
+            *(self._service.run(self._resubscribe, each) for each in added.values()),
+        ]
 
     def list_changed(self, kind: ListKind) -> None:
         method = f"notifications/{kind}/list_changed"
@@ -80,7 +88,7 @@ class Subscriptions:
     async def close(self) -> None:
         subscribed, self._subscribed = self._subscribed, {}
         for uri, request in subscribed.items():
-            await self._end(request, uri)
+            await self._end(request, request, uri)
 
     # Handlers of the connection.
 
@@ -89,16 +97,25 @@ class Subscriptions:
         if uri in self._subscribed:
             return {}
         self._subscribed[uri] = request
+        return await self._begin_subscribed(request, uri)
+
+    async def _resubscribe(self, request: ClientRequest) -> Result:
+        with contextlib.suppress(RequestError):
+            return await self._begin_subscribed(request, request.decode(_Resource).uri)
+        return {}
+
+    async def _begin_subscribed(self, request: ClientRequest, uri: str) -> Result:
         try:
-            return await self._service.handlers[SUBSCRIBE](request)
+            return await self._begin(request, request, uri)
         except BaseException:
-            self._subscribed.pop(uri, None)
+            if self._subscribed.get(uri) is request:
+                del self._subscribed[uri]
             raise
 
     async def unsubscribe(self, request: ClientRequest) -> Result:
         uri = request.decode(_Resource).uri
-        if self._subscribed.pop(uri, None) is not None:
-            await self._end(request, uri)
+        if (user := self._subscribed.pop(uri, None)) is not None:
+            await self._end(user, request, uri)
         return {}
 
     async def listen(self, request: ClientRequest) -> Json:
@@ -107,7 +124,7 @@ class Subscriptions:
         accepted: list[str] = []
         try:
             for uri in honoured.pop("resourceSubscriptions", ()):
-                if await self._accepts(request, uri):
+                if await self._accepts(stream, uri):
                     accepted.append(uri)
             if accepted:
                 honoured["resourceSubscriptions"] = accepted
@@ -118,17 +135,33 @@ class Subscriptions:
         finally:
             self._streams = [each for each in self._streams if each is not stream]
             for uri in accepted:
-                await self._end(request, uri)
+                await self._end(stream, request, uri)
         return {"_meta": {META_SUBSCRIPTION_ID: request.id}}
 
-    async def _accepts(self, request: ClientRequest, uri: str) -> bool:
+    async def _accepts(self, stream: _Stream, uri: str) -> bool:
         try:
-            await self._service.handlers[SUBSCRIBE](request.derive(SUBSCRIBE, {"uri": uri}))
+            await self._begin(stream, stream.request, uri)
         except RequestError:
             return False
         return True
 
-    async def _end(self, request: ClientRequest, uri: str) -> None:
+    async def _begin(self, user: object, request: ClientRequest, uri: str) -> Result:
+        self._users.setdefault(uri, set()).add(user)
+        try:
+            return await self._service.handlers[SUBSCRIBE](request.derive(SUBSCRIBE, {"uri": uri}))
+        except BaseException:
+            self._was_last(user, uri)
+            raise
+
+    async def _end(self, user: object, request: ClientRequest, uri: str) -> None:
         handler = self._service.handlers.get(UNSUBSCRIBE)
-        if handler is not None:
+        if self._was_last(user, uri) and handler is not None:
             await self._service.run(handler, request.derive(UNSUBSCRIBE, {"uri": uri}))
+
+    def _was_last(self, user: object, uri: str) -> bool:
+        """Notes that the changes are not wanted by this one any more; whether no other wants them."""
+        users = self._users.get(uri, set())
+        users.discard(user)
+        if not users:
+            self._users.pop(uri, None)
+        return not users
