@@ -248,8 +248,10 @@ class LiveConfiguration:
                 await asyncio.to_thread(self._write, configuration)
             except DragomanError as error:
                 self._report(str(error))
-            except (OSError, RuntimeError) as error:  # no thread can be started
+            except OSError as error:
                 self._report(f"what is in use could not be remembered: {error}")
+            except RuntimeError:  # no thread can be started: what the caller needs one for reports it
+                return
 
     def _write(self, configuration: Configuration) -> None:
         sources = self._selection.sources

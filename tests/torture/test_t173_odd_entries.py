@@ -53,7 +53,7 @@ async def test_t173_a_prohibition_written_after_an_unexpected_error_is_seen(
     async with Host.configured(cwd=desk.project, watch=True) as host:
         await host.ready(10)
         with monkeypatch.context() as patched:
-            patched.setattr(LiveConfiguration, "reload", broken)
+            patched.setattr(LiveConfiguration, "_reload_once", broken)
             desk.user({"other": {"command": "x", "disabled": True}})
             await failed.wait()
         desk.user({}, permissions={"deny": ["mcp__good"]})

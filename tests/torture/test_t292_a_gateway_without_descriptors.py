@@ -37,7 +37,7 @@ async def test_t292_it_is_said_once_and_the_gateway_goes_on():
             assert (await client.post(b"", "GET")).status == 200
         served.process.send_signal(signal.SIGTERM)
         said += (await served.process.communicate())[1].splitlines(keepends=True)
-    assert said.pop() == b"interrupted\n"
+    assert said.pop() == b"The gateway has ended.\n"
     assert [line for line in said if not line.startswith(b"! ")] == []  # files that cannot be opened, too
     assert [TEXT in line for line in said].count(True) == 1
 

@@ -64,7 +64,8 @@ class Delivery:
             return await self._deliver(tool, judged, request, started, failed=error)
         if isinstance(result, TaskState):
             task = self._new_task(session, tool, server, result)
-            return await self._follow(task, result, request, tool, started, started + seconds, seconds)
+            options = self._follow_options(tool, request, started, started + seconds, seconds)
+            return await self.tasks.result(task, options, result)
         return result
 
     async def _deliver_or_move(
@@ -158,9 +159,10 @@ class Delivery:
             if result is None or isinstance(result, TaskState):
                 assert session is not None
                 task = request.resumes or self._new_task(session, tool, server, result)
-                result = await self._follow(
-                    task, result, request, tool, started, deadline, limit_seconds, progress, background
+                options = self._follow_options(
+                    tool, request, started, deadline, limit_seconds, progress, background
                 )
+                result = await self.tasks.result(task, options, result)
             if relay is not None:
                 await relay.finish()
             return result
@@ -170,23 +172,21 @@ class Delivery:
             if progress is not None and ttl_ms is not None and session is not None:
                 session.forget_progress(progress)
 
-    async def _follow(
+    def _follow_options(
         self,
-        task: RunningTask,
-        state: TaskState | None,
-        request: ToolCall,
         tool: ServerTool,
+        request: ToolCall,
         started: float,
         deadline: float,
         limit_seconds: float,
         progress: TaskProgress | None = None,
         background: BackgroundCall | None = None,
-    ) -> Result:
-        """The result of a call that its server runs as a task."""
+    ) -> FollowOptions:
+        """How a call is followed that its server runs as a task."""
         if background is not None:
             background.is_task = True
         is_kept = background is None or not background.is_moved
-        options = FollowOptions(
+        return FollowOptions(
             self._left(deadline),
             request.reset_timeout_on_progress,
             self._wait_left(request, started) if is_kept else None,
@@ -195,7 +195,6 @@ class Delivery:
             is_kept=is_kept,
             call=request.related(tool),
         )
-        return await self.tasks.result(task, options, state)
 
     def _wait_left(self, request: ToolCall, started: float) -> float | None:
         """After how many seconds from now the caller stops waiting; None: it does not."""

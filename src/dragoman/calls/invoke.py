@@ -55,6 +55,7 @@ async def invoke(
     headers = argument_headers(tool.mirrored, arguments) if session.mirrors_arguments else None
     read = _READERS[driver.era, task_ttl_ms is not None, request.forward]
     deadline = monotonic() + timeout_seconds
+    # Not by an `Exchange`, which most calls do not need: they are complete after this.
     raw = await session.request(
         "tools/call",
         params,
