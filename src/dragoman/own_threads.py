@@ -20,13 +20,13 @@ T = TypeVar("T")
 AddressInfo = tuple[int, int, int, str, tuple[Any, ...]]
 
 _resolving: Final[dict[tuple[Any, ...], Future[Sequence[AddressInfo]]]] = {}
-"""Names that are being resolved. Whoever asks for one of them shares the thread: its number is bounded by
-that of the names."""
+"""Names that are being resolved. All callers that resolve the same name share one thread, so there are at
+most as many threads as names."""
 _lock: Final = threading.Lock()
 
 
 async def in_own_thread(function: Callable[[], T]) -> T:
-    """The function's result. Who is cancelled leaves it behind. Raises `OSError` if there is no thread."""
+    """The function's result. A caller that is cancelled does not stop it. Raises `OSError` if there is no thread."""
     return await asyncio.wrap_future(_started(function))
 
 
@@ -56,7 +56,7 @@ def _started(function: Callable[[], T]) -> Future[T]:
     def work() -> None:
         try:
             future.set_result(function())
-        except BaseException as error:  # border: handed to whoever waits
+        except BaseException as error:  # border: the caller gets it
             future.set_exception(error)
 
     try:
