@@ -26,7 +26,7 @@ _lock: Final = threading.Lock()
 
 
 async def in_own_thread(function: Callable[[], T]) -> T:
-    """The function's result. A caller that is cancelled does not stop it. Raises `OSError` if there is no thread."""
+    """The function's result. A caller that is cancelled does not stop it. `OSError` if there is no thread."""
     return await asyncio.wrap_future(_started(function))
 
 
