@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
 
 from msgspec import structs
 
@@ -57,7 +56,6 @@ class Delivery:
         seconds = request.timeout_seconds
         if seconds is None:
             seconds = server.timeout_seconds
-        judged.check()
         try:
             result = await invoke(session, server, tool, judged, request, seconds)
         except (ConnectionLost, RemoteError, HttpError) as error:
@@ -118,7 +116,7 @@ class Delivery:
         failed: CallError | None = None,
     ) -> Result:
         """Gets the session, sends the call, and again where `recovery` decides so. `failed`: why the first
-        attempt did."""
+        attempt did. A call that may have run is not judged again: its error is raised."""
         server, session = judged.server, None
         if server is None:
             raise Changed  # it was removed while the call was being checked
@@ -129,10 +127,12 @@ class Delivery:
         if failed is None:
             session = server.session()
             if session is None:
-                session = await self._session(server, limit_seconds, judged.check)
+                session = await self._session(server, judged, limit_seconds)
                 limit_seconds = seconds = self._left(deadline)
-            judged.check()
+            if request.resumes is not None:  # nothing is sent by `invoke`, which checks it
+                judged.check()
         attempt, ttl_ms, relay, progress = 1, None, None, None
+        may_have_run = failed if _may_have_run(failed) else None
         if session is not None and _takes_task(tool, session, server):
             ttl_ms = wanted_ttl_ms(limit_seconds)
         if request.on_progress is not None or self._bus.has_call_listeners:
@@ -156,6 +156,7 @@ class Delivery:
                         deadline = self._clock.monotonic() + limit_seconds
                 except (ConnectionLost, RemoteError, HttpError) as error:
                     failed = error
+                    may_have_run = failed if _may_have_run(failed) else may_have_run
             if result is None or isinstance(result, TaskState):
                 assert session is not None
                 task = request.resumes or self._new_task(session, tool, server, result)
@@ -166,6 +167,10 @@ class Delivery:
             if relay is not None:
                 await relay.finish()
             return result
+        except Changed:
+            if may_have_run is not None:
+                raise may_have_run from None
+            raise
         finally:
             if relay is not None:
                 relay.stop()
@@ -219,21 +224,18 @@ class Delivery:
             ttl_seconds=None if (state.ttl_seconds or 0) > LONGEST_SECONDS else state.ttl_seconds,
         )
 
-    async def _session(self, server: Server, seconds: float, check: Callable[[], None]) -> Session:
+    async def _session(self, server: Server, judged: JudgedCall, seconds: float) -> Session:
         try:
             return await server.wait_for_session(seconds)
         except NotConnected:
             if server.name in self._servers:
-                check()  # if the entry was replaced, the call starts again with the new one
+                judged.check()  # if the entry was replaced, the call starts again with the new one
             raise
 
     async def _recover(
         self, error: CallError, attempt: int, judged: JudgedCall, request: ToolCall, deadline: float
     ) -> Session:
-        """The session for the next attempt; raises the error if there is none.
-
-        After every wait, server and tool are compared with what was judged.
-        """
+        """The session for the next attempt; raises the error if there is none."""
         tool, server = judged.tool, judged.server
         assert server is not None
         step = react(error, attempt=attempt, retry_safe=server.is_retry_safe(tool))
@@ -245,15 +247,12 @@ class Delivery:
             raise error
         if step.wait_seconds:
             await asyncio.sleep(step.wait_seconds)
-        _check_after(error, judged.check)
         try:
-            session = await server.wait_for_session(self._left(deadline))
+            session = await self._session(server, judged, self._left(deadline))
         except NotConnected:
-            _check_after(error, judged.check)
             raise error from None  # it says what became of the call
         if step.reaction == "list again and retry":
             await server.read_tools_again(session, self._left(deadline))
-        _check_after(error, judged.check)
         return session
 
     async def _urls_opened(self, error: CallError, server: Server, call: RelatedCall, seconds: float) -> bool:
@@ -273,11 +272,5 @@ def _takes_task(tool: ServerTool, session: Session, server: Server) -> bool:
     return support is not None and takes_task(support, driver.era, driver.revision, server.capabilities)
 
 
-def _check_after(error: CallError, check: Callable[[], None]) -> None:
-    """Like `check`; a call that may have run is not made again for what changed."""
-    try:
-        check()
-    except Changed:
-        if isinstance(error, ConnectionLost | HttpError) and error.may_have_run:
-            raise error from None
-        raise
+def _may_have_run(error: CallError | None) -> bool:
+    return isinstance(error, ConnectionLost | HttpError) and error.may_have_run

@@ -76,8 +76,7 @@ class Exchange(Struct, Generic[T], frozen=True):
     read: Read[T]
     answerer: ServerRequests
     check: Callable[[], None] | None = None
-    """Called before each round after the first, and after a wait for room; raises if the request must not be
-    sent any more."""
+    """Called immediately before each round is sent; raises if it must not be sent any more."""
     on_progress: ProgressCallback | None = None
     headers: Mapping[str, str] | None = None
     reset_timeout_on_progress: bool = False
@@ -141,8 +140,6 @@ async def complete(
             raise MalformedReply(session.server, problem.detail) from None
         except TimeoutError:
             raise CallTimeout(session.server, exchange.method, limit_seconds) from None
-        if exchange.check is not None:
-            exchange.check()
         raw = await _sent_again(exchange, answers, max(0.001, deadline - monotonic()))
         found = read_reply(exchange, raw)
     raise MalformedReply(session.server, f"it requires more than {ROUND_LIMIT} rounds of input")

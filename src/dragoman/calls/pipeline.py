@@ -112,7 +112,8 @@ class Pipeline:
     async def _make(self, request: ToolCall, entry: AuditEntry, attempt: int = 1) -> CallOutcome:
         """The order of one call: find, validate, hooks, permission, send, prepare, hooks.
 
-        If the tool or its server changes before the call is sent, it starts again from the beginning.
+        `check` runs before each sending: if the tool or its server is another by then, the call starts again
+        from the beginning.
         """
         hooks, hook_decision, context = self._hooks, None, ()
         try:
@@ -134,7 +135,7 @@ class Pipeline:
                         server = self._servers.find(name)
         except (UnknownTool, InvalidArguments, TaskNotFound) as error:
             return outcome_of_error(error.server or "", request.name, error)
-        permissions = self._permissions
+        permissions, version = self._permissions, self._permissions.version
         decision = permissions.decide_by_rules_alone(tool, hook_decision) or await permissions.decide(
             tool,
             arguments,
@@ -148,12 +149,18 @@ class Pipeline:
         if not decision.allowed:
             refused = PermissionRefused(name, tool.name, decision.reason)
             return with_context(outcome_of_error(tool.server, tool.name, refused), context)
+
+        def check() -> None:
+            if self._known(request) is not tool or self._servers.find(name) is not server:
+                raise Changed
+            if permissions.version != version and permissions.denies(tool, arguments):
+                raise Changed
+
+        redactor = server.redactor if server is not None else None
+        if request.resumes is not None and (moved := self.tasks.calls.find(request.resumes.id)):
+            redactor = moved.redactor
+        judged = JudgedCall(tool, server, name, arguments, redactor, check)
         try:
-            redactor = server.redactor if server is not None else None
-            if request.resumes is not None and (moved := self.tasks.calls.find(request.resumes.id)):
-                redactor = moved.redactor
-            version = permissions.version
-            judged = JudgedCall(self._servers, tool, server, name, arguments, redactor, permissions, version)
             if tracing.is_on():
                 outcome = await self._traced(judged, request)
             else:
@@ -235,20 +242,15 @@ class Pipeline:
                     return CallOutcome(server=judged.server_name, tool=tool.name, content=content)
             else:
                 result, content = await self._delivery.deliver(tool, judged, request, started)
+            forwarded = None
             if request.forward and isinstance(result, ForwardedResult):
                 if self._is_passed_on(judged, result, redact):
-                    is_error, error_code = result.is_error, None
-                    took = self._clock.monotonic() - started
-                    return CallOutcome(
-                        server=tool.server,
-                        tool=tool.name,
-                        is_error=is_error,
-                        duration_seconds=took,
-                        forwarded=result.raw,
-                    )
-                result, content = await read_complete(result.raw)
+                    forwarded = result.raw
+                else:
+                    result, content = await read_complete(result.raw)
             # Asked now: secrets may have become known during the call.
-            if not redact and not request.raw and self._preparer.is_ready(result, content):
+            is_plain = not redact and not request.raw
+            if forwarded is not None or (is_plain and self._preparer.is_ready(result, content)):
                 is_error, error_code = result.is_error, None
                 took = self._clock.monotonic() - started
                 return CallOutcome(
@@ -257,6 +259,7 @@ class Pipeline:
                     content=content,
                     is_error=is_error,
                     duration_seconds=took,
+                    forwarded=forwarded,
                 )
             prepared = await self._prepared(judged, result, content, request)
             is_error, error_code = result.is_error, None

@@ -97,7 +97,6 @@ class Sender:
         attempt = 1
         while True:
             session = await self.session(server, self._left(deadline))
-            self.check(server)  # between two attempts
             try:
                 exchange = Exchange(
                     session,

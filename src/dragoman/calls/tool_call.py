@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from msgspec import Struct, field
 
 from dragoman.calls.progress import OnProgress
-from dragoman.calls.recovery import Changed
 from dragoman.calls.task_store import RunningTask
 from dragoman.catalog.tools import BuiltinTool, Run, ServerTool, Tool
 from dragoman.content.redact import Redactor
 from dragoman.interaction import LOCAL_CALLER, Caller, RelatedCall
-from dragoman.permissions.checker import PermissionChecker
-from dragoman.servers.registry import ServerRegistry
 from dragoman.servers.server import Server
 
 _PREFIX: Final = f"call_{os.urandom(4).hex()}_"
@@ -64,7 +61,6 @@ class ToolCall(Struct, frozen=True):
 class JudgedCall(Struct, frozen=True):
     """A call that was allowed, and for what."""
 
-    servers: ServerRegistry
     tool: ServerTool | BuiltinTool
     server: Server | None
     """The tool's server, or the one that a built-in tool deals with."""
@@ -72,20 +68,6 @@ class JudgedCall(Struct, frozen=True):
     """Its name, also where there is no such server; empty if the tool deals with none."""
     arguments: Mapping[str, Any]
     redactor: Redactor | None
-    permissions: PermissionChecker
-    rules_version: int
-    """Of the rules by which it was judged."""
-
-    def check(self) -> None:
-        """Raises `Changed` unless tool and server are still those that were judged, and no rule denies the
-        call by now. Called after every wait."""
-        tool = self.tool
-        if isinstance(tool, ServerTool):
-            is_same = self.servers.catalog.find(tool.name) is tool
-        else:
-            is_same = self.servers.find(self.server_name) is self.server
-        if not is_same:
-            raise Changed
-        permissions = self.permissions
-        if permissions.version != self.rules_version and permissions.denies(tool, self.arguments):
-            raise Changed
+    check: Callable[[], None]
+    """Raises `Changed` if tool or server are others by now, or if a rule denies the call by now. Called
+    immediately before each time that something is sent."""

@@ -240,7 +240,8 @@ class Session:
 
         `headers` are sent by transports that carry headers. `is_long_lived`: a stream meant to stay open.
         `reset_timeout_on_progress`: the time limit starts again with each progress notification.
-        `before_send` is called after a wait for room; what it raises keeps the request from being sent.
+        `before_send` is called immediately before the request is sent, after every wait; what it raises keeps
+        the request from being sent.
         `call`: the server may ask questions while it is under way.
         """
         if self._lost_cause is not None:
@@ -268,8 +269,8 @@ class Session:
                     return await future
                 if self._lost_cause is not None:
                     raise ConnectionLost(self.server, self._lost_cause, may_have_run=False)
-                if before_send is not None:
-                    before_send()
+            if before_send is not None:
+                before_send()
             if self._wants_about:
                 mirrored = self.driver.headers(method, params)
                 about = About(

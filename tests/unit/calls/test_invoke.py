@@ -47,6 +47,7 @@ class Session:
         before_send: Any,
         call: Any,
     ) -> Raw:
+        before_send()
         self.sent.append(encode_request("d1", method, params))
         self.headers.append(headers)
         self.limits.append(timeout_seconds)

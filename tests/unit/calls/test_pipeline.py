@@ -194,6 +194,7 @@ class World:
         before_send: Any,
         call: Any,
     ) -> Raw:
+        before_send()
         self.story.append((method, params, timeout_seconds))
         self.headers = headers
         self.clock.advance(2.5)
@@ -706,6 +707,23 @@ async def test_what_changes_while_it_is_being_allowed_is_judged_anew(world: Worl
     ]
 
 
+async def test_a_deny_rule_that_comes_while_permission_is_being_decided_refuses_the_call(world: World):
+    decide = world.decide
+    refused = Decision(False, "denied by a rule")
+
+    async def slow(*given: Any, **more: Any) -> Decision:
+        decision = await decide(*given, **more)
+        world.version, world.decision = 1, refused
+        return decision
+
+    world.decide = slow  # type: ignore[method-assign]
+    world.denies = lambda tool, arguments: world.decision is refused  # type: ignore[attr-defined]
+    outcome = await world.call()
+
+    assert isinstance(outcome.error, PermissionRefused)
+    assert [step[0] for step in world.story] == ["before", "decide", "before", "decide"]
+
+
 # --- what changes while the call waits ---
 
 BUSY = HttpError("box", 429, "busy", may_have_run=False, retry_after_seconds=0.1)
@@ -812,9 +830,10 @@ async def test_secrets_of_the_entry_that_answered_are_covered_though_it_was_repl
     request = world.request
 
     async def replaced(*given: Any, **more: Any) -> Raw:
+        reply = await request(*given, **more)
         other = SimpleNamespace(redactor=Redactor(["another-secret"]))
         world.find = lambda name: other  # type: ignore[method-assign, assignment, return-value]
-        return await request(*given, **more)
+        return reply
 
     world.request = replaced  # type: ignore[method-assign]
     assert (await world.call()).text == "it is [secret]"

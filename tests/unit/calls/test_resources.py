@@ -48,7 +48,8 @@ class Session:
             method: list(reply) if isinstance(reply, list) else [reply] for method, reply in replies.items()
         }
 
-    async def request(self, method: str, params: Any, **options: Any) -> Raw:
+    async def request(self, method: str, params: Any, *, before_send: Any, **options: Any) -> Raw:
+        before_send()
         self.asked.append((method, params))
         replies = self._replies[method.rpartition("/")[0].replace("/", "_") + "_" + method.rpartition("/")[2]]
         reply = replies.pop(0) if len(replies) > 1 else replies[0]

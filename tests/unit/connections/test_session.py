@@ -241,13 +241,15 @@ async def test_a_request_given_up_while_waiting_for_room_is_never_sent(session: 
     assert wire.sent == []
 
 
-async def test_a_request_that_must_not_be_sent_after_the_wait_for_room_is_not_sent(
-    session: Session, wire: Wire
+@pytest.mark.parametrize("has_room", [True, False])
+async def test_a_request_that_must_not_be_sent_any_more_is_not_sent_with_or_without_a_wait_for_room(
+    session: Session, wire: Wire, has_room: bool
 ):
     def refuse() -> None:
         raise LookupError("the tool has changed")
 
-    wire.room.clear()
+    if not has_room:
+        wire.room.clear()
     task = await started(session, before_send=refuse)
     wire.room.set()
     with pytest.raises(LookupError):
