@@ -10,6 +10,10 @@ import sys
 def main() -> None:
     _open_closed_streams()
     _escape_what_cannot_be_written()
+    if sys.stdout.isatty() or sys.stderr.isatty():
+        from dragoman.cli.terminal_output import escape_output
+
+        escape_output()
     if sys.argv[1:2] == ["call"]:
         from dragoman.cli.warm.client import call
 

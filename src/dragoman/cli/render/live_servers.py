@@ -20,6 +20,7 @@ import msgspec
 from dragoman.cleaning import one_line
 from dragoman.cli.render.columns import cells
 from dragoman.cli.render.servers import counted
+from dragoman.cli.terminal_output import unescaped
 from dragoman.events import Event, ServerEvent, ServerStateChanged, ToolsChanged
 from dragoman.host import Host
 from dragoman.servers.status import STATUS_MARKS, ServerStatus
@@ -83,7 +84,7 @@ async def _paint(host: Host, events: AsyncIterator[Event]) -> None:
     changed = asyncio.Event()
     reading = asyncio.create_task(_note(events, changed))
     try:
-        console = Console(highlight=False)
+        console = Console(file=unescaped(sys.stdout), highlight=False)
         with Live(console=console, auto_refresh=False, vertical_overflow="ellipsis") as live:
             while True:
                 changed.clear()

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from dragoman.cleaning import one_line
+from dragoman.cli.terminal_output import unescaped
 from dragoman.wire.peer import Progress
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def _live() -> Live:
 
     # Nothing is redirected: questions are written without a line end, and would not be seen.
     return Live(
-        console=Console(stderr=True, highlight=False),
+        console=Console(file=unescaped(sys.stderr), highlight=False),
         auto_refresh=False,
         transient=True,
         redirect_stdout=False,
