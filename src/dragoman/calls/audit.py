@@ -27,7 +27,8 @@ FILE_LIMIT_BYTES: Final = 16 * 1024 * 1024
 FILES_KEPT: Final = 8
 ARGUMENT_LIMIT: Final = 50
 TEXT_LIMIT: Final = 1000
-"""Characters of one text: names and reasons may come from a model, a hook or a server."""
+"""The most characters of one text in an entry: names and reasons may come from a model, a hook or a
+server."""
 
 
 class AuditEntry(Struct, kw_only=True, omit_defaults=True, gc=False):
@@ -41,7 +42,7 @@ class AuditEntry(Struct, kw_only=True, omit_defaults=True, gc=False):
     server: str = ""
     tool: str
     arguments: tuple[str, ...] = ()
-    """Their names. Values may be secret."""
+    """The names of the arguments. Their values may be secret."""
     decision: str = "none"
     """`allow`, `deny`, or `none` if it came to no decision."""
     by: str = ""
@@ -63,7 +64,7 @@ class AuditLog:
         self.path = folder / FILE
         self.report = report
         self.copy_to: Callable[[AuditEntry], None] | None = None
-        """Called with each entry, besides."""
+        """Called with each entry after it was taken over, for instance to share it with other replicas."""
         self._session = session
         self._pid = os.getpid()
         self._thread = LogThread[AuditEntry]("dragoman audit", self._write_down)

@@ -21,10 +21,11 @@ from dragoman.wire.client.tasks import TaskState
 from dragoman.wire.peer import Progress
 
 CALL_LIMIT: Final = 64
-"""Calls of one host that go on, or whose results were not fetched. One more drops the oldest result."""
+"""The most calls of one host that go on, or whose results were not fetched. One more drops the oldest
+result."""
 
 CALLS_OF_SERVER: Final = 32
-"""The same for one server: one that never answers leaves room for others."""
+"""The same limit for one server, so that a server that never answers leaves room for others."""
 
 CLOSE_SECONDS: Final = 5.0
 
@@ -37,7 +38,8 @@ class BackgroundCall:
     ) -> None:
         self.arguments = arguments
         self.redactor = redactor
-        """Of the entry that the call was sent with: the entry may be another when the result is fetched."""
+        """Covers the secrets of the entry that the call was sent with: the entry may have changed when the
+        result is fetched."""
         self.is_task = False
         """Whether its server runs it as a task: then the task is moved, and not the call."""
         self.is_moved = False

@@ -18,7 +18,7 @@ from dragoman.errors import RemoteError
 from dragoman.protocol import LEGACY_REVISIONS
 
 LIMIT_SECONDS: Final = 5.0
-"""A person does not wait longer for a suggestion."""
+"""How long a suggestion is waited for: a person who types does not wait longer."""
 UNANNOUNCED: Final = LEGACY_REVISIONS[-1]
 """In the oldest revision there was no capability for it."""
 WITHOUT_CONTEXT: Final = ("2024-11-05", "2025-03-26")

@@ -36,11 +36,11 @@ T = TypeVar("T")
 ROUND_LIMIT: Final = 10
 QUESTION_LIMIT: Final = 20
 INPUT_LIMIT_BYTES: Final = 4 * 1024 * 1024
-"""Of all input requests of one round, with the request state."""
+"""The most bytes of all input requests of one round, request state included."""
 LARGE_BYTES: Final = 32 * 1024
 """Results that are not larger are read on the event loop."""
 PAUSE_SECONDS: Final = 0.2
-"""Before a round that asks nothing: the server only wants to be asked again."""
+"""The pause before a round in which the server asks for no input: it only wants the request again."""
 
 
 class InputRequest(Struct):
@@ -82,7 +82,7 @@ class Exchange(Struct, Generic[T], frozen=True):
     reset_timeout_on_progress: bool = False
     """Whether the time limit starts again with each progress notification."""
     call: RelatedCall | None = None
-    """What questions of the server belong to."""
+    """The call that questions of the server belong to."""
 
     def send(self, params: Mapping[str, Any], timeout_seconds: float) -> Coroutine[Any, Any, Raw]:
         return self.session.request(

@@ -58,12 +58,12 @@ from dragoman.servers.registry import ServerRegistry
 from dragoman.wire.messages import ABSENT
 
 ATTEMPT_LIMIT: Final = 3
-"""How often a call starts because its tool or server changed before it was sent."""
+"""How often a call starts at most, if its tool or server changes each time before it is sent."""
 _KEEPS_CHANGING: Final = "it, or the entry of its server, changed while permission was being decided"
 
 
 _UNWRITTEN: Final = AuditEntry(tool="", caller="")
-"""Takes what is noted of calls where there is no audit log."""
+"""The entry that is filled in, and not written, where there is no audit log."""
 
 
 class Pipeline:

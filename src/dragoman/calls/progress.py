@@ -21,9 +21,10 @@ from dragoman.wire.peer import Progress
 
 LAST_REPORT_SECONDS: Final = 0.5
 PAUSE_SECONDS: Final = 0.05
-"""Between two that are reported, on average; one that comes sooner waits, and is replaced by the next."""
+"""The average pause between two reports of progress. Progress that comes sooner waits, and is replaced by
+the next."""
 AT_ONCE: Final = 10
-"""How many are reported without a pause after a while without any."""
+"""How many reports are made without a pause after a time without progress."""
 
 OnProgress = Callable[[Progress], Awaitable[None] | None]
 

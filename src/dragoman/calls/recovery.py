@@ -27,15 +27,15 @@ class Changed(Exception):
 UNSENT_LIMIT: Final = 3
 """How often a call that never reached its server is tried."""
 URL_ATTEMPT_LIMIT: Final = 4
-"""How often a call is tried before which a person is sent to a page: after each of three visits, once
-more."""
+"""How often a call is tried that needs a person to open a URL first: once, and once more after each of three
+visits."""
 BUSY_LIMIT: Final = 4
-"""How often a server that wants to be left alone for a while is asked."""
+"""How often a call is tried at a server that answers 429 (too many requests)."""
 FIRST_WAIT_SECONDS: Final = 1.0
 LEAST_WAIT_SECONDS: Final = 0.1
-"""Also before a server that says it can be asked again at once."""
+"""The shortest wait, also where the server asks for none."""
 LONGEST_WAIT_SECONDS: Final = 60.0
-"""A server may ask for more; then the call fails, and says so."""
+"""The longest wait. If a server asks for a longer one, the call fails with an error that says so."""
 
 Reaction = Literal[
     "give up", "repeat", "wait and retry", "list again and retry", "ask the person to open the URL and retry"
@@ -51,7 +51,7 @@ class RecoveryRow(NamedTuple):
     attempts: int = 1
     """How often the call is made at most, the first time included."""
     if_retry_safe: bool = False
-    """Whether it may have run, so that only what does no harm is repeated."""
+    """Whether the call may have run, so that it is repeated only if its tool is retry-safe."""
     then: str = ""
     """The reason in the error of a call that is not repeated, in a few words."""
 

@@ -64,7 +64,7 @@ def _kind(
 LIST_SECONDS: Final = 5.0
 """How long a list of all servers waits for each of them."""
 LATE_SECONDS: Final = 0.05
-"""The same for one that has not answered in time before, until it has answered."""
+"""The same for a server that did not answer in time the last time."""
 _TEXT: Final = {"type": "string"}
 
 LIST_RESOURCES: Final = _kind("list_mcp_resources", "List resources or resource templates")

@@ -22,7 +22,7 @@ from dragoman.content.media import TEXT_LIMIT, Media
 
 T = TypeVar("T", Resource, ResourceTemplate)
 LISTED_LIMIT: Final = 500
-"""Resources, and templates, that a model is shown at once."""
+"""The most resources, and the most templates, that a model is shown at once."""
 PROBLEM_LIMIT: Final = 20
 
 _DEFERRED: Final = {"anthropic/deferLoading": True, "anthropic/searchHint": "MCP resources files data"}

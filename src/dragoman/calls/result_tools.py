@@ -18,7 +18,7 @@ from dragoman.errors import InvalidArguments
 
 NAME: Final = "read_result"
 WORDS_CHARACTERS: Final = 200
-"""Room for the words about how to go on."""
+"""Characters that are reserved for the sentence about how to read on."""
 
 _WAYS: Final[dict[str, Any]] = {
     "lines": {

@@ -34,13 +34,13 @@ from dragoman.settings import Settings
 from dragoman.wire.codec import Unreadable, decode_as
 
 REJECTED: Final = -1
-"""What the specification has for a request that the user rejected."""
+"""The error code of the specification for a request that the user rejected."""
 SAMPLING_LIMIT_BYTES: Final = 1024 * 1024
-"""Of one request; decoding a larger one would block the event loop."""
+"""The largest request; decoding a larger one would block the event loop."""
 MESSAGE_LIMIT: Final = 500
 TEXT_LIMIT: Final = 200_000
 NESTING_LIMIT: Final = 2
-"""Sampling within calls that are made to answer sampling."""
+"""How deeply sampling requests may be nested: in calls that a model makes to answer a sampling request."""
 MINUTE_SECONDS: Final = 60.0
 _BLOCKS: Final = frozenset({"text", "image", "audio", "tool_use", "tool_result"})
 _IDS: Final[Mapping[str, tuple[str, ...]]] = {"tool_use": ("id",), "tool_result": ("toolUseId",)}
@@ -134,7 +134,7 @@ def _block(block: dict[str, Any]) -> Mapping[str, Any]:
 
 
 def _cleaned(part: dict[str, Any]) -> dict[str, Any]:
-    """Without what a person would not see, at every depth."""
+    """The value without invisible characters, at every depth."""
     try:
         return value_for_model(part)
     except RecursionError:

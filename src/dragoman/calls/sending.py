@@ -41,7 +41,7 @@ class Listed(Struct, Generic[T], frozen=True):
 
     items: tuple[T, ...] = ()
     problems: tuple[str, ...] = ()
-    """Each begins with the server's name."""
+    """What is missing and why; each text begins with the server's name."""
 
     def __iter__(self) -> Iterator[T]:
         return iter(self.items)

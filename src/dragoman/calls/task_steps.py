@@ -13,15 +13,16 @@ from dragoman.protocol import INVALID_PARAMS, TASKS_EXTENSION, Era
 from dragoman.wire.client.tasks import TERMINAL, TaskState
 
 LEAST_POLL_SECONDS: Final = 0.1
-"""Between two polls, whatever the server asks for or announces."""
+"""The shortest time between two polls, whatever the server asks for or announces."""
 LONGEST_POLL_SECONDS: Final = 60.0
 FIRST_POLL_SECONDS: Final = 0.2
-"""Of a server that says nothing about it; each further wait is longer, up to `USUAL_POLL_SECONDS`."""
+"""The first wait for a server that names no poll interval; each further wait is longer, up to
+`USUAL_POLL_SECONDS`."""
 USUAL_POLL_SECONDS: Final = 5.0
 FAILURE_LIMIT: Final = 5
-"""Polls in a row that may fail."""
+"""How many polls in a row may fail."""
 INPUT_LIMIT: Final = 50
-"""Input requests of one task."""
+"""The most input requests of one task."""
 LEAST_TTL_SECONDS: Final = 3600.0
 LONGEST_TTL_SECONDS: Final = 24 * 3600.0
 TASK_ANSWER_SECONDS: Final = 5.0

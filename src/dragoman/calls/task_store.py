@@ -26,13 +26,13 @@ from dragoman.wire.codec import DECODE_ERRORS
 FILE: Final = "tasks.json"
 KEPT_TASKS: Final = 500
 KEPT_OF_SERVER: Final = 100
-"""So that one server with very many tasks does not drop those of others."""
+"""The most tasks of one server: a server with very many tasks does not drop those of others."""
 LONGEST_SECONDS: Final = 366 * 24 * 3600.0
 """A task is not kept longer, whatever its server says."""
 KEPT_SECONDS: Final = 7 * 24 * 3600.0
 """How long a task is kept that no process has fetched, if its server names no time."""
 GRACE_SECONDS: Final = 24 * 3600.0
-"""How long an expired one is still listed."""
+"""How long an expired task is still listed."""
 LOCK_SECONDS: Final = 2.0
 
 
@@ -43,7 +43,7 @@ class RunningTask(Struct, frozen=True, kw_only=True):
     """How people and programs name it; chosen by the host."""
     server: str
     fingerprint: str
-    """Of the server's entry: a task is fetched from the server that it was created at, and no other."""
+    """The fingerprint of the server's entry: a task is fetched only from the server that created it."""
     tool: str
     """The tool's qualified name."""
     wire_name: str

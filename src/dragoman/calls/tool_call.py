@@ -21,7 +21,7 @@ _numbers: Final = itertools.count(1)
 
 
 def new_call_id() -> str:
-    """Another one each time, also in another process."""
+    """An id that no other call has, in this process or another."""
     return f"{_PREFIX}{next(_numbers)}"
 
 
@@ -54,18 +54,18 @@ class ToolCall(Struct, frozen=True):
     """Identifies this call in events and hooks."""
 
     def related(self, tool: Tool) -> RelatedCall:
-        """What questions of the server belong to."""
+        """This call, as questions of the server name it."""
         return RelatedCall("tools/call", tool.name, self.call_id, self.caller)
 
 
 class JudgedCall(Struct, frozen=True):
-    """A call that was allowed, and for what."""
+    """A call that was allowed, with the tool, the server and the arguments for which it was."""
 
     tool: ServerTool | BuiltinTool
     server: Server | None
-    """The tool's server, or the one that a built-in tool deals with."""
+    """The server of the tool, or the server that a built-in tool reads from."""
     server_name: str
-    """Its name, also where there is no such server; empty if the tool deals with none."""
+    """The name of that server, also if none of this name is configured; empty if the tool needs no server."""
     arguments: Mapping[str, Any]
     redactor: Redactor | None
     check: Callable[[], None]

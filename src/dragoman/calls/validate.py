@@ -34,7 +34,7 @@ PROBLEM_LIMIT: Final = 5
 PROBLEM_CHARACTERS: Final = 300
 SCHEMA_LIMIT_BYTES: Final = 256 * 1024
 PATTERNS_LIMIT_BYTES: Final = 8 * 1024 * 1024
-"""Compiled patterns of one schema; about 0.1 s."""
+"""The size limit of all compiled patterns of one schema; compiling them takes about 0.1 s."""
 LARGE: Final = ON_ONE_VALUE
 """Weight from which a value is checked off the loop: its parts, its text in pieces of 1 000 characters, and
 its numbers of 64 bits or more by their size."""
@@ -49,7 +49,7 @@ class _Validator(Protocol):
 
 
 _NOT_JSON: Final = (TypeError, ValueError, RecursionError)
-"""What the validator raises for values that JSON has no words for."""
+"""What the validator raises for values that JSON cannot express."""
 
 
 class _TooMuch(Exception):

@@ -58,11 +58,11 @@ from dragoman.transports.base import Details
 from dragoman.wire.messages import ABSENT
 
 LAST_REPLIES_SECONDS: Final = 1.0
-"""What is on its way when a link is given up may take so long to arrive."""
+"""How long replies that are on their way may take to arrive when a link is given up."""
 LONGEST_ASKED_SECONDS: Final = 300.0
-"""A server may ask to be left alone for longer; it is tried again after this time all the same."""
+"""The longest wait that a server can ask for (`Retry-After`) before the next attempt to connect."""
 ANSWERS_SECONDS: Final = 0.5
-"""After a lost session: what else was asked in it is about to be refused in the same way, and made again."""
+"""How long other requests of a lost session are waited for: they are refused, too, and repeated."""
 
 
 class ConnectionHandlers(Struct, frozen=True):
@@ -134,7 +134,7 @@ class Connection:
         )
         self._owner: asyncio.Task[None] | None = None
         self._disabled_by: Disable | None = None
-        """Why it is not to be connected; None: it is wanted."""
+        """Why the server is not to be connected; None: it is."""
         self._closed = False
         self._request_changed = asyncio.Event()
         """Set when another state is wanted."""
@@ -264,7 +264,7 @@ class Connection:
         self._messages.logged("warning", text)
 
     def skip_stop_wait(self) -> None:
-        """Its process gets no time to finish its work, in a closing that is under way or to come."""
+        """The server's process gets no time to finish its work, also if the closing is under way already."""
         if self._session is not None:
             self._session.skip_stop_wait()
 

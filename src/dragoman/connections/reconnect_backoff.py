@@ -18,7 +18,7 @@ REFILL_SECONDS: Final = 2.0
 SPREAD: Final = 0.2
 """Waits are shortened at random by up to this share, so that many hosts do not come back all at once."""
 DOUBLINGS_LIMIT: Final = 60
-"""Beyond this no wait is longer than its limit, and the numbers would become too large to count with."""
+"""From this attempt on every wait has its full length; larger powers of two are not computed."""
 
 
 class ReconnectBackoff:

@@ -22,7 +22,7 @@ from dragoman.wire.uris import is_part_of, is_usable
 
 UPDATED: Final = "notifications/resources/updated"
 PENDING_LIMIT: Final = 1000
-"""Different resources whose updates wait to be read, by one who watches."""
+"""How many different resources one subscriber can have unread updates of."""
 GATHERING_SECONDS: Final = 0.05
 """Updates are published as events of the host at most this often."""
 UNSUBSCRIBE_TIMEOUT_SECONDS: Final = 5.0
@@ -264,7 +264,7 @@ class ResourceSubscriptions:
     # Handing out.
 
     def _watchers_of(self, uri: str) -> list[Updates]:
-        """Who watches it, or something that it is a part of."""
+        """The subscribers of this resource, and of resources that it is a part of."""
         return [
             each
             for watched, watchers in self._watched.items()

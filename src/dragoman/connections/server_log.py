@@ -24,7 +24,7 @@ from dragoman.protocol import LOG_LEVELS
 FILE_LIMIT_BYTES: Final = 4 * 1024 * 1024
 FILES_KEPT: Final = 3
 LINES_PER_SECOND: Final = 500
-"""Of one server; on average over a second."""
+"""How many lines of one server are written, on average over a second."""
 LINES_WAITING: Final = 2000
 """Of one server; reached only while the disk is slow."""
 TEXT_LIMIT: Final = 4096

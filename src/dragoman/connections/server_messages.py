@@ -161,7 +161,7 @@ class ServerMessages:
             )
 
     def cancel_requests(self) -> None:
-        """The server that sent them is gone."""
+        """The connection of the server that sent the requests has ended."""
         for asked in self._open.values():
             asked.drop()
 

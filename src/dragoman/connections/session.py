@@ -55,7 +55,7 @@ _HOUSEKEEPING: Final = frozenset(
         "subscriptions/listen",
     }
 )
-"""What is asked of every server, whether or not it is used."""
+"""Requests that every server is sent, whether or not a caller uses it."""
 
 REPLY_LIMITS_BYTES: Final[Mapping[str, int]] = {
     "initialize": 512 * 1024,
@@ -74,7 +74,7 @@ class _TimeLimitPassed(Exception):
 
 
 class Driver(Protocol):
-    """How an era spells requests."""
+    """How requests of one era are encoded."""
 
     @property
     def era(self) -> Era: ...
@@ -114,7 +114,7 @@ class SessionEvents(Struct, frozen=True):
     unresponsive: Callable[[Session], None]
     """The server has sent nothing for a while although requests wait."""
     unauthorized: Callable[[Session], None]
-    """A request was refused with 401: perhaps the credentials are dead, perhaps only it needs others."""
+    """A request was refused with 401: the credentials are invalid by now, or this request needs others."""
     call_ended: Callable[[int], None]
     """A call, by its request id, that the server may have asked something about, has ended in any way."""
 
@@ -177,11 +177,11 @@ class Session:
         self.is_used = False
         """Whether a caller's request was answered, so that the server may have work to finish."""
         self.refusal: HttpError | None = None
-        """What the server said to credentials that are dead."""
+        """The answer of the server to credentials that are no longer valid."""
         self._long_lived = 0
         """Requests under way that are streams meant to stay open."""
         self._users = 0
-        """Who needs the session although no request is under way; see `in_use`."""
+        """How many tasks need the session although no request is under way; see `in_use`."""
         self._idle_since = monotonic()
         self._wants_about = transport.wants_about
         self._lost_cause: str | None = None
@@ -510,7 +510,7 @@ class Session:
         self._end_as(cause, "lost", nothing_follows=True)
 
     def sign_in_needed(self, refusal: HttpError) -> None:
-        """The credentials are dead: nothing more is asked; what is under way may still be answered."""
+        """The credentials are no longer valid: no request is sent; those under way may still be answered."""
         self.refusal = refusal
         self._end_as(refusal.cause, "sign-in")
 

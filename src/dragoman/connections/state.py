@@ -50,7 +50,7 @@ class Failed(Struct, frozen=True):
 
 
 class Lost(Struct, frozen=True):
-    """The link is not there, and will be tried again."""
+    """The link is lost, and another attempt will be made."""
 
     reason: str
     attempt: int = 0

@@ -18,7 +18,8 @@ from dragoman.transports import orphans
 TICK_SECONDS: Final = 5.0
 CLOSES_PER_ITERATION: Final = 8
 SLEPT_SECONDS: Final = 10.0
-"""Wall time that passed beyond what was counted: the machine slept, or its clock was set."""
+"""How much more wall time than monotonic time has to pass to conclude that the machine was suspended, or its
+clock was set."""
 
 
 class Supervisor:

@@ -33,9 +33,9 @@ from dragoman.wire.messages import ToolDefinition
 DEFAULT_TTL_SECONDS: Final = 60.0
 """How long a list is valid whose server promises neither a time nor to report changes."""
 SHORTEST_TTL_SECONDS: Final = 30.0
-"""A server that gives its list of tools less time, or none, is still not asked each time it is looked at."""
+"""The shortest time that a list of tools is valid, whatever `ttlMs` says."""
 PAUSE_SECONDS: Final = 0.5
-"""Between two readings of a list whose server keeps sending list_changed."""
+"""The pause between two readings of a list whose server keeps sending `list_changed`."""
 PROBLEM_LIMIT: Final = 100
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ class ListKind(Struct, Generic[T], frozen=True):
     method: str
     capability: str
     what: str
-    """How people call its entries."""
+    """What people call the entries of the list."""
     read_all: ReadAll[T]
 
 
@@ -272,9 +272,9 @@ class _ItemKind(Struct, Generic[S], frozen=True):
     what: str
     read: Callable[[ServerName, Raw], S]
     identity: Callable[[S], str]
-    """What no two entries of a list share."""
+    """The key of an entry; no two entries of a list have the same."""
     called: str = "address"
-    """How people call what no two entries share."""
+    """What people call that key."""
 
     async def __call__(self, context: ListContext, session: Session, fetch: FetchPage) -> Listing[S]:
         pages = await read_pages(fetch, self.key, self.what, undecoded)

@@ -14,7 +14,7 @@ from dragoman.catalog.resources import ReadReply
 from dragoman.clock import Clock
 
 LIMIT_BYTES: Final = 4 * 1024 * 1024
-"""Of one server's resources, with what it takes to keep each."""
+"""The most bytes for the resources of one server, with `OVERHEAD` for each."""
 ENTRY_BYTES: Final = 1024
 """What keeping a resource takes besides what it holds: very many small ones are not free."""
 

@@ -107,7 +107,7 @@ class Server:
         # An entry that is not started says nothing; looking for its secrets would only cost time.
         secrets = () if held is not None else secrets_of(config, entry.candidate.given, context.environ())
         self.redactor = Redactor(secrets)
-        """What covers the secrets of the entry, and those that become known later: also during a call."""
+        """Covers the secrets of the entry, and secrets that become known later, also during a call."""
         self.tools = ServerTools(self.name, _offered_by(config))
         list_context = ListContext(
             self.name, context.settings, context.connections.clock, self.redactor, context.catalog.admit
@@ -125,7 +125,7 @@ class Server:
         }
         self._oauth: OAuthCredentials | None = None
         self.task_listeners: dict[str, asyncio.Event] = {}
-        """By the server's id of a task: set when the server announces a change of its state."""
+        """By the server's id of a task: the event that is set when the server announces a change."""
         self.requests = ServerRequests(context.handlers_of(entry))
         """Answers what the server asks for."""
         self.log_level: LogLevel | None = config.log_level
@@ -494,7 +494,7 @@ def _probe_of(config: ServerConfig) -> TcpProbe | None:
 
 
 def _held(entry: ConfiguredServer) -> HeldBack | None:
-    """In which state a server is listed that is not to be started."""
+    """The state in which a server is listed that is not to be started; None if it is to be."""
     reason = entry.reason or ""
     match entry.eligibility:
         case "pending":

@@ -21,9 +21,9 @@ from dragoman.errors import StoreUnavailable
 from dragoman.servers.server import Server
 
 PLACES: Final = 512
-"""For the resources of one server."""
+"""How many places there are for the resources of one server."""
 LIMIT_BYTES: Final = 64 * 1024
-"""Of one resource; a larger one is not shared."""
+"""The largest resource that is shared."""
 LONGEST_SECONDS: Final = 3600.0
 """How long a resource is shared, at most."""
 VERSION_SECONDS: Final = 2 * LONGEST_SECONDS
@@ -38,7 +38,7 @@ class Found(NamedTuple):
 
 
 class SharedStore(NamedTuple):
-    """Where they are. Functions raise `StoreUnavailable`."""
+    """The store that the hosts share. Its functions raise `StoreUnavailable`."""
 
     get: Callable[[str, str], Awaitable[Found]]
     """By the keys of the version and of the resource."""
