@@ -14,7 +14,7 @@ from dragoman.catalog.resources import ReadReply
 from dragoman.clock import Clock
 
 LIMIT_BYTES: Final = 4 * 1024 * 1024
-"""The most bytes for the resources of one server, with `OVERHEAD` for each."""
+"""The most bytes for the resources of one server, with `ENTRY_BYTES` for each."""
 ENTRY_BYTES: Final = 1024
 """What keeping a resource takes besides what it holds: very many small ones are not free."""
 
