@@ -311,9 +311,11 @@ def judge(
     other = decide(served, book.about(served), mode)
     if other.rule is None or other.behaviour == "allow":
         return verdict
-    if other.behaviour == "deny" or verdict.behaviour == "allow":
-        return structs.replace(other, call=call)
-    return verdict
+    # Where two rules want a person asked, an administrator's counts first, as in `decide`.
+    is_asked = verdict.behaviour == other.behaviour == "ask" and verdict.rule is not None
+    if is_asked and (_is_managed(verdict) or not _is_managed(other)):
+        return verdict
+    return structs.replace(other, call=call)
 
 
 def _thing_of(server: str, name: str = RESOURCES, hints: Hints = _READS) -> Call:
