@@ -207,7 +207,8 @@ class PermissionChecker:
             if by_hook is not None and by_hook.behaviour == "deny":
                 return Decision(False, by_hook.reason, "hook")
             # Where an administrator wants a person to be asked, a hook cannot allow the call for the person.
-            if by_hook is not None and by_hook.behaviour == "allow" and not _is_managed(verdict):
+            is_wanted = _is_managed(verdict) or _is_managed_ask(hook_decision)
+            if by_hook is not None and by_hook.behaviour == "allow" and not is_wanted:
                 return await self._confirmed(call, hook_decision, Decision(True, by_hook.reason, "hook"))
         interaction = self._questions.interaction
         if interaction is None:
@@ -398,3 +399,7 @@ def _advice(call: Call) -> str:
 
 def _is_managed(verdict: Verdict) -> bool:
     return verdict.rule is not None and verdict.rule.is_managed
+
+
+def _is_managed_ask(word: HookDecision | None) -> bool:
+    return word is not None and word.behaviour == "ask" and word.is_managed
