@@ -56,6 +56,8 @@ class PermissionQuestion(Struct, frozen=True, kw_only=True):
     tool: str
     title: str
     arguments: Mapping[str, Any]
+    folder: str = ""
+    """Where a command of the shell would run, if that is not the folder that the person works in."""
     risk: Literal["reads", "writes", "destroys"] = "writes"
     """As the server declares it; shown to the person, and not relied on."""
     reaches_out: bool = True
