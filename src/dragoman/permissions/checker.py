@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 from msgspec import Struct, structs
 
@@ -167,7 +167,10 @@ class PermissionChecker:
 
     async def _judged(self, call: Call, hook_decision: HookDecision | None) -> Verdict:
         """What rules and mode decide; in a thread where that would block the event loop."""
-        if is_heavy(call, self._book.about(call)):
+        served = _served(call) if call.touches else None
+        if is_heavy(call, self._book.about(call)) or (
+            served is not None and is_heavy(served, self._book.about(served))
+        ):
             return await asyncio.to_thread(self._judge, call, hook_decision)
         return self._judge(call, hook_decision)
 
@@ -308,7 +311,7 @@ def judge(
     verdict = decide(call, book.about(call), mode, granted=granted, hook_decision=hook_decision)
     if not call.touches or verdict.behaviour == "deny":
         return verdict
-    served = _thing_of(call.touches, call.touched, call.hints)
+    served = _served(call)
     other = decide(served, book.about(served), mode)
     if other.rule is None or other.behaviour == "allow":
         return verdict
@@ -317,6 +320,14 @@ def judge(
     if is_asked and (_is_managed(verdict) or not _is_managed(other)):
         return verdict
     return structs.replace(other, call=call)
+
+
+def _served(call: Call) -> Call:
+    """What a call of a built-in tool requests of a server, as a call of that thing. A prompt's own arguments
+    count beside those of the request."""
+    thing, given = _thing_of(call.touches, call.touched, call.hints), call.arguments.get("arguments")
+    own: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
+    return structs.replace(thing, arguments={**call.arguments, **own})
 
 
 def _thing_of(server: str, name: str = RESOURCES, hints: Hints = _READS) -> Call:
