@@ -30,7 +30,8 @@ def test_t405_it_looks_for_programs_in_whole_paths_only(home: Path, monkeypatch:
     monkeypatch.setenv("DISPLAY", ":0")
     for name in ("BROWSER", "SSH_CONNECTION", "SSH_TTY"):
         monkeypatch.delenv(name, raising=False)
-    start, started = subprocess.Popen, list[subprocess.Popen[bytes]]()
+    start: Any = subprocess.Popen
+    started: list[subprocess.Popen[bytes]] = []
 
     def starting(*words: Any, **options: Any) -> subprocess.Popen[bytes]:
         started.append(start(*words, **options))
