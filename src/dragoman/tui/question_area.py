@@ -87,7 +87,7 @@ class QuestionArea(Vertical):
         pressed for a moment: a letter that is meant for the message must not become a permission."""
         if self._asked is None or self._keys is None or self._has_keyboard:
             return
-        is_hidden = not self.screen.is_current
+        is_hidden = not self.screen.is_active
         if is_hidden:
             self._hidden_at = time.monotonic()
         quiet = time.monotonic() - max(self._prompt.typed_at, self._answered_at, self._hidden_at)
@@ -101,7 +101,7 @@ class QuestionArea(Vertical):
 
     def answer_now(self) -> None:
         """Moves the keyboard to the question."""
-        is_seen = self.screen.is_current
+        is_seen = self.screen.is_active
         if is_seen and self._asked is not None and self._keys is not None:
             self._has_keyboard = True
             self._asked.begin()
