@@ -45,6 +45,9 @@ def open_page(url: str) -> bool:
     try:
         subprocess.Popen(
             [*program, url],
+            # xdg-open is a script, which looks for further programs: not in a repository.
+            env={**os.environ, "PATH": search_path()},
+            cwd="/" if os.name == "posix" else None,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -113,12 +113,12 @@ _MARKS: Final = re.compile(r"([\x1d-\x1f])")
 """Characters by which shell patterns mark what is not text (`shell_pattern.UNKNOWN` …); they stay."""
 _LOOK_ALIKES: Final = str.maketrans(
     "\u0430\u0432\u0433\u0435\u04bb\u0456\u0458\u043a\u04cf\u043c\u043d\u043e"  # Cyrillic
-    "\u043f\u0440\u051b\u0455\u0442\u0443\u0475\u051d\u0445\u0501\u050d\u044c"
+    "\u043f\u0440\u051b\u0455\u0442\u0443\u0475\u051d\u0445\u0501\u050d\u044c\u0441\u04af\u0461"
     "\u03b1\u03b2\u03b3\u03b5\u03b6\u03b7\u03b9\u03ba\u03bc"  # Greek
-    "\u03bd\u03bf\u03c1\u03c3\u03c4\u03c5\u03c7\u03c9"
+    "\u03bd\u03bf\u03c1\u03c3\u03c4\u03c5\u03c7\u03c9\u03f3"
     "\u0585\u057d\u0570\u0578\u0581\u0575"  # Armenian
-    "\u0251\u0261\u0269\u028b\u028f",  # Latin
-    "abrehijklmhonpqstyvwxdgbabyeznikmvopotuxwouhngjagivy",
+    "\u0251\u0261\u0269\u028b\u028f\u1d04",  # Latin
+    "abrehijklmhonpqstyvwxdgbcywabyeznikmvopotuxwjouhngjagivyc",
 )
 """Small letters of other alphabets, and the Latin ones that they, or their capitals, look like."""
 
@@ -133,6 +133,7 @@ def fold(text: str) -> str:
         return text.lower() if text.isprintable() else _without_controls(text.lower())
     import unicodedata
 
+    text = text.replace("\u03f2", "c").replace("\u03f9", "c")  # a form of sigma that looks like a c
     # Upper case first: the dotless i of Turkish has no other way to become the I it is written as.
     folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).upper().casefold())
     folded = folded.translate(_LOOK_ALIKES)

@@ -8,6 +8,7 @@ shows it gets `asyncio.CancelledError`. `dragoman.testing.ScriptedUser` is an `I
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -55,6 +56,8 @@ class PermissionQuestion(Struct, frozen=True, kw_only=True):
     tool: str
     title: str
     arguments: Mapping[str, Any]
+    folder: str = ""
+    """Where a command of the shell would run, if that is not the folder that the person works in."""
     risk: Literal["reads", "writes", "destroys"] = "writes"
     """As the server declares it; shown to the person, and not relied on."""
     reaches_out: bool = True
@@ -168,6 +171,13 @@ class SamplingRequest(Struct, frozen=True, kw_only=True):
     tool_choice: Literal["auto", "required", "none"] = "auto"
     calls: tuple[RelatedCall, ...] = ()
     """The call that it belongs to; several, if it is one of these and not known which."""
+
+    @property
+    def further_texts(self) -> tuple[tuple[str, str], ...]:
+        """What the model is given besides the system prompt and the messages, by kind, complete: a server may
+        ask for something in the description of a tool."""
+        tools = (("tool", json.dumps(tool, ensure_ascii=False)) for tool in self.tools)
+        return (*tools, *(("stop at", each) for each in self.stop_sequences))
 
 
 class SamplingAnswer(Struct, frozen=True, kw_only=True):

@@ -90,6 +90,7 @@ def describe(call: Call, conversation: Sequence[ConversationTurn]) -> str | None
             "tool": call.tool,
             "server": call.server or "built into the agent's program",
             "arguments": call.arguments,
+            **({"folder": call.folder} if call.folder else {}),
             "annotations": {
                 "read_only": call.hints.read_only,
                 "destructive": call.hints.destructive,

@@ -47,7 +47,13 @@ async def _is_performed(arguments: Mapping[str, Any]) -> str:
 
 
 def _kind(
-    called: str, does: str, /, *required: str, subject: str | None = None, **properties: Any
+    called: str,
+    does: str,
+    /,
+    *required: str,
+    subject: str | None = None,
+    only_reads: bool = True,
+    **properties: Any,
 ) -> BuiltinTool:
     return BuiltinTool(
         called,
@@ -55,7 +61,7 @@ def _kind(
         title=does,
         description=does,
         input_schema=schema("server", *required, server=_TEXT, **properties),
-        annotations={"readOnlyHint": True, "idempotentHint": True},
+        annotations={"readOnlyHint": only_reads, "idempotentHint": True},
         server_argument="server",
         subject_argument=subject,
     )
@@ -88,7 +94,9 @@ COMPLETE: Final = _kind(
 GET_TASK: Final = _kind(
     "get_mcp_task", "Get the state of a task", "tool", subject="tool", tool=_TEXT, task=_TEXT
 )
-CANCEL_TASK: Final = _kind("cancel_mcp_task", "Cancel a task", "tool", subject="tool", tool=_TEXT, task=_TEXT)
+CANCEL_TASK: Final = _kind(
+    "cancel_mcp_task", "Cancel a task", "tool", subject="tool", only_reads=False, tool=_TEXT, task=_TEXT
+)
 KINDS: Final[Mapping[str, BuiltinTool]] = {
     kind.name: kind
     for kind in (LIST_RESOURCES, READ_RESOURCE, LIST_PROMPTS, GET_PROMPT, COMPLETE, GET_TASK, CANCEL_TASK)

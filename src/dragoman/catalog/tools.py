@@ -247,6 +247,7 @@ class BuiltinTool(Tool):
         needs_permission: bool = True,
         needs_no_rule: Callable[[Mapping[str, Any]], bool] | None = None,
         shell_argument: str | None = None,
+        shell_folder: Callable[[], str] | None = None,
         server_argument: str | None = None,
         subject_argument: str | None = None,
         complete: Complete | None = None,
@@ -256,7 +257,8 @@ class BuiltinTool(Tool):
         are checked one by one; rules and hooks that deny it, or want it to be asked about, count all the
         same. `needs_no_rule`: whether a call with these arguments is made unless a rule or a hook denies it
         or asks, because it only reads the folder that the person works in. `shell_argument`: which of its
-        arguments is a command for the shell. `server_argument`: which of them names the server that it looks
+        arguments is a command for the shell; `shell_folder`: where the shell would run it now, empty for the
+        folder that the person works in. `server_argument`: which of them names the server that it looks
         at, so that rules and hooks about that server hold for it, too; `subject_argument`: and which names
         the thing of that server. `complete`: fills in arguments that the caller left out, before rules and
         hooks see the call; raises `InvalidArguments` if it cannot. `is_independent`: calls of one turn may
@@ -280,6 +282,7 @@ class BuiltinTool(Tool):
         self.needs_permission = needs_permission
         self.needs_no_rule = needs_no_rule
         self.shell_argument = shell_argument
+        self.shell_folder = shell_folder
         self.server_argument = server_argument
         self.subject_argument = subject_argument
         self.complete = complete

@@ -24,8 +24,9 @@ from dragoman.config.policy import loader_variables
 from dragoman.config.scopes import Sources
 from dragoman.mixed_alphabets import mixed_words
 from dragoman.names import RESERVED
+from dragoman.permissions.conditions import ArgumentCondition
 from dragoman.permissions.patterns import Glob
-from dragoman.permissions.rules import Rulebook
+from dragoman.permissions.rules import Call, Rule, Rulebook
 
 SHOWN_RULES: Final = 5
 
@@ -165,17 +166,34 @@ def entry_cautions(name: str, given: object) -> Iterator[str]:
 
 
 def rule_warnings(configuration: Configuration, name: str) -> Iterator[str]:
-    if rules := _allow_rules_for(configuration, name):
-        shown = ", ".join(one_line(rule, 80) for rule in rules[:SHOWN_RULES])
-        more = f" and {len(rules) - SHOWN_RULES} more" if len(rules) > SHOWN_RULES else ""
-        yield f"these allow rules apply to its tools, which are then called without a question: {shown}{more}"
-
-
-def _allow_rules_for(configuration: Configuration, name: str) -> list[str]:
     """The allow rules that would hold for a server of this name."""
     parts = [(part.scope, part.source, part.rules) for part in configuration.permissions]
-    allows = (rule for rule in Rulebook.of(parts).rules if rule.behaviour == "allow" and not rule.digest)
-    return [rule.text for rule in allows if _may_mean_server(rule.subject.text, name)]
+    allows = [rule for rule in Rulebook.of(parts).rules if rule.behaviour == "allow" and not rule.digest]
+    if rules := [rule for rule in allows if _may_mean_server(rule.subject.text, name)]:
+        words = "these allow rules apply to its tools, which are then called without a question"
+        yield f"{words}: {_shown(rules)}"
+    if rules := [rule for rule in allows if _may_mean_resources(rule, name)]:
+        yield f"these allow rules let a model read its resources without a question: {_shown(rules)}"
+
+
+def _shown(rules: list[Rule]) -> str:
+    more = f" and {len(rules) - SHOWN_RULES} more" if len(rules) > SHOWN_RULES else ""
+    return ", ".join(one_line(rule.text, 80) for rule in rules[:SHOWN_RULES]) + more
+
+
+def _may_mean_resources(rule: Rule, name: str) -> bool:
+    """Whether a rule about reading resources could hold for one of the server, whatever its address."""
+    from dragoman.calls.requests import READ_RESOURCE  # only a question needs it
+
+    call = Call(tool=READ_RESOURCE.name, arguments={"server": name})
+    about_server = (
+        each for each in rule.conditions if isinstance(each, ArgumentCondition) and each.path == ("server",)
+    )
+    return (
+        rule.subject.text != "*"  # said of its tools
+        and rule.is_about(call)
+        and all(each.holds(call.arguments, call.hints, carefully=True) for each in about_server)
+    )
 
 
 def _may_mean_server(subject: str, name: str) -> bool:

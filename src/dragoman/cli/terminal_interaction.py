@@ -202,6 +202,8 @@ def show(question: PermissionQuestion) -> None:
         about = "\n  ".join(filter(None, (indented(title, 2), *_about(question))))
     click.echo(f"  {about}", err=True)
     _show_arguments(question)
+    if question.folder:
+        click.echo(f"  in the folder {indented(one_line(question.folder, 1000), 4)}", err=True)
     if mixed := mixed_words((question.title, question.arguments)):
         words = f"These words mix alphabets: {', '.join(mixed)}"
         click.secho(f"  ! {indented(words, 4)}", fg="red", err=True)

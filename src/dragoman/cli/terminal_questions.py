@@ -230,7 +230,7 @@ def _show_sampling(sampling: SamplingReview, *, full: bool) -> None:
     if answer is None:
         rows = [("system", request.system_prompt)]
         rows += [(message.role, _blocks(message.content)) for message in request.messages]
-        rows += [("tools", ", ".join(str(tool.get("name", "")) for tool in request.tools))]
+        rows += request.further_texts
         rows += [("limit", f"{request.max_tokens} tokens")]
     for name, text in rows:
         if text:

@@ -107,11 +107,16 @@ class ActiveHooks:
         token = _depth.set(depth + 1)
         try:
             answers = await self._ask(hooks, "PreToolUse", _of_call(tool, arguments, call_id))
+            if not answers:
+                return Before(arguments)
+            before, conflicts = merging.before(arguments, answers)
+            managed = [hook for hook in hooks if hook.is_managed]
+            if managed and merging.is_changed_by_person(arguments, answers):
+                answers = await self._ask(managed, "PreToolUse", _of_call(tool, before.arguments, call_id))
+                before, more = merging.again(before, answers)
+                conflicts += more
         finally:
             _depth.reset(token)
-        if not answers:
-            return Before(arguments)
-        before, conflicts = merging.before(arguments, answers)
         self._report_conflicts("PreToolUse", conflicts)
         return before
 
@@ -313,17 +318,23 @@ def _identity(tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, str, str, 
 
 
 def _distinct(hooks: Sequence[Hook]) -> tuple[Hook, ...]:
-    """Each hook once. Of two that do the same, the stricter settings hold."""
+    """Each hook once. Of two that do the same, the stricter settings hold; an administrator's keeps its place
+    behind all others, its name and its time limit."""
     kept: list[Hook] = []
     for hook in hooks:
         place = next((number for number, each in enumerate(kept) if each.is_same(hook)), None)
         if place is None:
             kept.append(hook)
+            continue
+        both = (kept[place], hook)
+        merged = structs.replace(
+            hook if hook.is_managed else kept[place],
+            blocks_on_error=any(each.blocks_on_error for each in both),
+            only_restricts=all(each.only_restricts for each in both),
+        )
+        if hook.is_managed and not kept[place].is_managed:
+            del kept[place]
+            kept.append(merged)
         else:
-            kept[place] = structs.replace(
-                kept[place],
-                blocks_on_error=kept[place].blocks_on_error or hook.blocks_on_error,
-                is_managed=kept[place].is_managed or hook.is_managed,
-                only_restricts=kept[place].only_restricts and hook.only_restricts,
-            )
+            kept[place] = merged
     return tuple(kept)

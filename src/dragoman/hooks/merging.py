@@ -63,6 +63,31 @@ def before(arguments: Mapping[str, Any], answers: Sequence[HookAnswer]) -> tuple
     return Before(final, _word(speaking), contexts(answers)), conflicts
 
 
+def is_changed_by_person(arguments: Mapping[str, Any], answers: Sequence[HookAnswer]) -> bool:
+    """Whether the change that counts is not an administrator's."""
+    final, is_managed = arguments, True
+    for answer in answers:
+        if answer.updated_input is not None:
+            final, is_managed = answer.updated_input, answer.is_managed
+    return not is_managed and not _is_same(final, arguments)
+
+
+def again(first: Before, answers: Sequence[HookAnswer]) -> tuple[Before, list[Conflict]]:
+    """What it comes to when hooks were asked about the changed arguments, too: all that was said of these
+    counts, and of what was said before, what forbids."""
+    second, conflicts = before(first.arguments, answers)
+    words = [second.hook_decision]
+    if second.arguments is first.arguments or _forbids(first.hook_decision):
+        words.append(first.hook_decision)
+    strictest = max(filter(None, words), key=lambda word: _STRICTNESS[word.behaviour], default=None)
+    context = tuple(dict.fromkeys((*first.context, *second.context)))
+    return Before(second.arguments, strictest, context), conflicts
+
+
+def _forbids(word: HookDecision | None) -> bool:
+    return word is not None and word.behaviour != "allow"
+
+
 def _updated(
     arguments: Mapping[str, Any], answers: Sequence[HookAnswer]
 ) -> tuple[Mapping[str, Any], list[Conflict]]:
@@ -101,7 +126,8 @@ def _word(answers: Sequence[HookAnswer]) -> HookDecision | None:
         return None
     strictest = max(spoken, key=lambda each: (_STRICTNESS[each.behaviour or "allow"], each.is_managed))
     behaviour = strictest.behaviour or "allow"
-    return HookDecision(behaviour, strictest.reason or _REASONS[behaviour], strictest.hook)
+    reason = strictest.reason or _REASONS[behaviour]
+    return HookDecision(behaviour, reason, strictest.hook, strictest.is_managed)
 
 
 _REASONS: Final = {

@@ -37,6 +37,7 @@ class HookDecision(Struct, frozen=True):
     reason: str
     hook: str
     """The hook that said so, as shown to people."""
+    is_managed: bool = False
 
 
 class HookAnswer(Struct, frozen=True, kw_only=True):

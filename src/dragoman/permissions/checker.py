@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 from msgspec import Struct, structs
 
@@ -167,7 +167,10 @@ class PermissionChecker:
 
     async def _judged(self, call: Call, hook_decision: HookDecision | None) -> Verdict:
         """What rules and mode decide; in a thread where that would block the event loop."""
-        if is_heavy(call, self._book.about(call)):
+        served = _served(call) if call.touches else None
+        if is_heavy(call, self._book.about(call)) or (
+            served is not None and is_heavy(served, self._book.about(served))
+        ):
             return await asyncio.to_thread(self._judge, call, hook_decision)
         return self._judge(call, hook_decision)
 
@@ -207,7 +210,8 @@ class PermissionChecker:
             if by_hook is not None and by_hook.behaviour == "deny":
                 return Decision(False, by_hook.reason, "hook")
             # Where an administrator wants a person to be asked, a hook cannot allow the call for the person.
-            if by_hook is not None and by_hook.behaviour == "allow" and not _is_managed(verdict):
+            is_wanted = _is_managed(verdict) or _is_managed_ask(hook_decision)
+            if by_hook is not None and by_hook.behaviour == "allow" and not is_wanted:
                 return await self._confirmed(call, hook_decision, Decision(True, by_hook.reason, "hook"))
         interaction = self._questions.interaction
         if interaction is None:
@@ -307,13 +311,23 @@ def judge(
     verdict = decide(call, book.about(call), mode, granted=granted, hook_decision=hook_decision)
     if not call.touches or verdict.behaviour == "deny":
         return verdict
-    served = _thing_of(call.touches, call.touched, call.hints)
+    served = _served(call)
     other = decide(served, book.about(served), mode)
     if other.rule is None or other.behaviour == "allow":
         return verdict
-    if other.behaviour == "deny" or verdict.behaviour == "allow":
-        return structs.replace(other, call=call)
-    return verdict
+    # Where two rules want a person asked, an administrator's counts first, as in `decide`.
+    is_asked = verdict.behaviour == other.behaviour == "ask" and verdict.rule is not None
+    if is_asked and (_is_managed(verdict) or not _is_managed(other)):
+        return verdict
+    return structs.replace(other, call=call)
+
+
+def _served(call: Call) -> Call:
+    """What a call of a built-in tool requests of a server, as a call of that thing. A prompt's own arguments
+    count beside those of the request."""
+    thing, given = _thing_of(call.touches, call.touched, call.hints), call.arguments.get("arguments")
+    own: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
+    return structs.replace(thing, arguments={**call.arguments, **own})
 
 
 def _thing_of(server: str, name: str = RESOURCES, hints: Hints = _READS) -> Call:
@@ -345,6 +359,7 @@ def call_of(tool: Tool, arguments: Mapping[str, Any]) -> Call:
             hints=tool.hints,
             digest=tool.digest,
             command=command if isinstance(command, str) else None,
+            folder=tool.shell_folder() if tool.shell_folder is not None else "",
             is_own=not tool.needs_permission,
             reads_workspace=tool.needs_no_rule is not None and tool.needs_no_rule(arguments),
             touches=server,
@@ -368,6 +383,7 @@ def question_about(
         tool=tool.name,
         title=tool.title,
         arguments=copied(call.arguments),
+        folder=call.folder,
         risk=tool.hints.risk,
         reaches_out=tool.hints.open_world,
         reason=verdict.reason,
@@ -396,3 +412,7 @@ def _advice(call: Call) -> str:
 
 def _is_managed(verdict: Verdict) -> bool:
     return verdict.rule is not None and verdict.rule.is_managed
+
+
+def _is_managed_ask(word: HookDecision | None) -> bool:
+    return word is not None and word.behaviour == "ask" and word.is_managed

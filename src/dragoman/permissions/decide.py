@@ -248,8 +248,11 @@ def _considered(rule: Rule, call: Call) -> Considered:
 def rule_for(call: Call) -> str:
     """The rule that would allow exactly this: the tool as it is now, or this very command of the shell.
 
-    Empty if none can be written: no command at all, or one that is too long. Never a wider one instead.
+    Empty if none can be written: no command at all, one that is too long, or one in another folder (a rule
+    holds in every folder). Never a wider one instead.
     """
+    if call.folder:
+        return ""
     text = _written_for(call)
     try:
         parse(text, "allow", scope="user", source="")

@@ -1,8 +1,8 @@
 """What a person allowed for this session.
 
 A grant is bound to its caller and to a tool of a server with its definition, or to one exact command of the
-shell. A tool whose definition changed is asked about again. An answer about any other built-in tool applies
-to its arguments only (it may read from any server) and is not kept.
+shell in one folder. A tool whose definition changed is asked about again. An answer about any other built-in
+tool applies to its arguments only (it may read from any server) and is not kept.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Granted = Literal["no", "yes", "lapsed"]
 COMMAND_LIMIT: Final = 4000
 """The longest command for which a grant is kept: a person does not read a longer one to its end."""
 GrantKey = tuple[str, str, str | None, str]
-"""Server, tool, command, caller."""
+"""Server, tool, command (with its folder, if that is not the person's), caller."""
 
 
 def is_rememberable(call: Call) -> bool:
@@ -68,4 +68,5 @@ def _ignore(key: GrantKey, digest: str | None) -> None: ...
 
 
 def _key(call: Call) -> GrantKey:
-    return call.server, call.wire_name or call.tool, call.command, call.caller.id
+    command = f"{call.folder}\0{call.command}" if call.folder else call.command
+    return call.server, call.wire_name or call.tool, command, call.caller.id

@@ -70,6 +70,8 @@ class Call(Struct, frozen=True, kw_only=True):
     """Of the tool's definition, in hexadecimal digits."""
     command: str | None = None
     """What the shell would run."""
+    folder: str = ""
+    """Where it would run it, if that is not the folder that the person works in."""
     is_own: bool = False
     """A built-in tool that needs no permission by itself: it looks at the host alone, or what it does is
     checked call by call."""

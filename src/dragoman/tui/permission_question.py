@@ -69,6 +69,8 @@ def question_text(question: PermissionQuestion) -> Content:
     title = one_line(question.title, 100)
     if title and title not in question.tool:
         parts.append(f" · “{title}”")
+    if question.folder:
+        parts.append(f"\n  in the folder {one_line(question.folder, 1000)}")
     for warning in _warnings(question):
         parts.append((f"\n  ! {warning}", "bold $text-error"))
     if question.reason:

@@ -18,7 +18,7 @@ T = TypeVar("T")
 QUIET_SECONDS: Final = 0.5
 """Keys that are meant for the prompt do not answer a question: it takes the keyboard after such a pause."""
 LOOK_SECONDS: Final = 0.1
-"""How often it is seen whether a message is still being written."""
+"""How often it is seen whether a message is still being written, or another screen is in front."""
 BEING_WRITTEN: Final = "Send or clear your message to answer, or press Ctrl+G"
 ROWS_AROUND: Final = 10
 """For the border and keys of a question, the prompt, the status line, and a bit of the conversation."""
@@ -38,6 +38,8 @@ class QuestionArea(Vertical):
         self._has_keyboard = False
         self._answered_at = float("-inf")
         """When a question was answered: a key that is held down must not answer the next one."""
+        self._hidden_at = float("-inf")
+        """When another screen was in front of a question: keys for that screen do not answer it."""
 
     @property
     def is_asking(self) -> bool:
@@ -81,13 +83,16 @@ class QuestionArea(Vertical):
             self._keys.update(self._asked.keys())
 
     def _take_keyboard(self) -> None:
-        """Moves the keyboard to the question, once no message is being written and no key was pressed for a
-        moment: a letter that is meant for the message must not become a permission."""
+        """Moves the keyboard to the question, once it is seen, no message is being written and no key was
+        pressed for a moment: a letter that is meant for the message must not become a permission."""
         if self._asked is None or self._keys is None or self._has_keyboard:
             return
-        quiet = time.monotonic() - max(self._prompt.typed_at, self._answered_at)
-        if self._prompt.text.strip():
-            self._keys.update(BEING_WRITTEN)
+        is_hidden = not self.screen.is_active
+        if is_hidden:
+            self._hidden_at = time.monotonic()
+        quiet = time.monotonic() - max(self._prompt.typed_at, self._answered_at, self._hidden_at)
+        if is_hidden or self._prompt.text.strip():
+            self._keys.update(BEING_WRITTEN if self._prompt.text.strip() else "…")
             self.set_timer(LOOK_SECONDS, self._take_keyboard)
         elif quiet < QUIET_SECONDS:
             self.set_timer(QUIET_SECONDS - quiet, self._take_keyboard)
@@ -96,7 +101,8 @@ class QuestionArea(Vertical):
 
     def answer_now(self) -> None:
         """Moves the keyboard to the question."""
-        if self._asked is not None and self._keys is not None:
+        is_seen = self.screen.is_active
+        if is_seen and self._asked is not None and self._keys is not None:
             self._has_keyboard = True
             self._asked.begin()
             self._keys.update(self._asked.keys())

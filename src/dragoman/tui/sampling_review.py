@@ -65,7 +65,7 @@ def _rows(review: SamplingReview) -> Iterable[tuple[str, str]]:
     rows = [("system", request.system_prompt)]
     rows += [(message.role, blocks_text(message.content)) for message in request.messages[:-1]]
     rows += [("besides", others_text(message.content)) for message in request.messages[-1:]]
-    rows += [("tools", ", ".join(str(tool.get("name", "")) for tool in request.tools))]
+    rows += request.further_texts
     rows += [("limit", f"{request.max_tokens} tokens")]
     return [(name, text) for name, text in rows if text]
 

@@ -44,7 +44,7 @@ def test_among_equals_the_administrators_hook_speaks_then_the_first():
     first, second = says("one", behaviour="deny", reason="1"), says("two", behaviour="deny", reason="2")
     managed = says("three", behaviour="deny", reason="3", is_managed=True)
     assert word(first, second) == HookDecision("deny", "1", "one")
-    assert word(first, second, managed) == HookDecision("deny", "3", "three")
+    assert word(first, second, managed) == HookDecision("deny", "3", "three", is_managed=True)
 
 
 def test_a_word_without_a_reason_gets_one():

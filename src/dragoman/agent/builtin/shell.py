@@ -85,6 +85,7 @@ class Shell:
                 ),
                 annotations={"destructiveHint": True, "openWorldHint": True},
                 shell_argument="command",
+                shell_folder=self._other_folder,
             ),
             BuiltinTool(
                 "BashOutput",
@@ -136,6 +137,15 @@ class Shell:
             parts.append(moved)
         return "\n".join(parts) or "(no output)"
 
+    def _other_folder(self) -> str:
+        """Where the next command runs, if a command has moved elsewhere."""
+        folder = self._folder
+        return "" if folder == self._workspace.folder else str(folder)
+
+    @property
+    def _folder(self) -> Path:
+        return self._workspace.cwd if self._workspace.cwd.is_dir() else self._workspace.folder
+
     def _move(self, folder: str) -> str | None:
         """Continues in the folder that a command ended in, if that is one of the person's."""
         path = Path(folder)
@@ -148,9 +158,8 @@ class Shell:
         return None
 
     async def _start(self, text: str) -> RunningCommand:
-        cwd = self._workspace.cwd if self._workspace.cwd.is_dir() else self._workspace.folder
         self._marker = self._marker or self._watchdog.hold_marker()
-        return await RunningCommand.start(text, cwd, self._marker, self._watchdog)
+        return await RunningCommand.start(text, self._folder, self._marker, self._watchdog)
 
     async def _start_in_background(self, text: str) -> str:
         ended = [name for name, command in self._background.items() if not command.is_running]

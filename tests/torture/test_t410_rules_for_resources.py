@@ -1,0 +1,27 @@
+"""T410: the question about a server names the allow rules by which a model would read its resources."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from dragoman.cli.approval_questions import rule_warnings
+from tests.torture import projects
+
+pytestmark = pytest.mark.requirement("CFG-8")
+TOLD = "these allow rules let a model read its resources without a question: "
+OWN = ("read_mcp_resource(server=docs)", "read_mcp_resource(server=do*, uri=note://*)", "read_mcp_*")
+OTHERS = ("read_mcp_resource(server=other)", "read_mcp_resource(server!=docs)", "Read", "get_mcp_prompt")
+
+
+@pytest.mark.parametrize(
+    ("rules", "told"),
+    [
+        ((*OWN, *OTHERS), [TOLD + ", ".join(OWN)]),
+        (("read_mcp_resource",), [TOLD + "read_mcp_resource"]),
+        (OTHERS, []),
+    ],
+)
+def test_t410_rules_that_would_hold_are_named(home: Path, rules: Sequence[str], told: list[str]):
+    projects.user(home, {"permissions": {"allow": list(rules)}})
+    assert list(rule_warnings(projects.seen(home), "docs")) == told
