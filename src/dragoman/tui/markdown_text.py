@@ -7,15 +7,19 @@ of models is untrusted: it is cleaned, and never read as markup of Textual.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from pygments.lexer import Lexer
+from pygments.lexers import find_lexer_class_by_name
+from pygments.util import ClassNotFound
 from rich.cells import cell_len, set_cell_size
-from textual.content import Content
-from textual.highlight import highlight
+from textual.content import Content, Span
+from textual.highlight import HighlightTheme
 
 from dragoman.cleaning import one_line, visible
 
@@ -25,6 +29,11 @@ PARSE_LIMIT: Final = 8_000
 """Characters of one text that is parsed: the time for some texts grows with the square of their length."""
 PIECE_CHARACTERS: Final = 2_000
 """From this length on a text is continued in another widget, so that a paint stays short."""
+COLOURED_CHARACTERS: Final = 2_000
+"""Of one block of code that get colours: with some lexers the time for one token grows with the cube of the
+length."""
+COLOURED_SECONDS: Final = 0.05
+"""Of this thread, after which the rest of a block gets no colours."""
 CELL_LIMIT: Final = 40
 """Columns of one cell of a table."""
 _STYLES: Final = {"strong_open": "bold", "em_open": "italic", "s_open": "strike", "link_open": "underline"}
@@ -211,10 +220,30 @@ def inline_text(tokens: Iterable[Token]) -> Content:
 
 
 def coloured(code: str, language: str) -> Content:
-    """Code with the colours of its language, where that is known."""
-    if not language:
+    """Code with the colours of its language, where that is known. What takes too long has none."""
+    lexer = _lexer(language) if language else None
+    if lexer is None:
         return Content.styled(code, CODE)
-    return highlight(code, language=language).rstrip("\n")
+    code = "\n".join(code.splitlines())
+    spans: list[Span] = []
+    start, deadline = 0, time.thread_time() + COLOURED_SECONDS
+    for kind, token in lexer.get_tokens(code[:COLOURED_CHARACTERS]):
+        if time.thread_time() > deadline:
+            break
+        while kind is not None and kind not in HighlightTheme.STYLES:
+            kind = kind.parent
+        if kind is not None:
+            spans.append(Span(start, start + len(token), HighlightTheme.STYLES[kind]))
+        start += len(token)
+    return Content(code, spans=spans).stylize_before("$text").rstrip("\n")
+
+
+@lru_cache(64)
+def _lexer(language: str) -> Lexer | None:
+    try:
+        return find_lexer_class_by_name(language)(stripnl=False)
+    except ClassNotFound:
+        return None
 
 
 def _fitted(cell: Content, width: int) -> Content:
