@@ -34,6 +34,9 @@ COLOURED_CHARACTERS: Final = 2_000
 length."""
 COLOURED_SECONDS: Final = 0.05
 """Of this thread, after which the rest of a block gets no colours."""
+FENCE_CHARACTERS: Final = 40
+LINE_LIMIT: Final = 1_000
+"""Lines of one text that are shown: a widget takes some 0.1 ms for each."""
 CELL_LIMIT: Final = 40
 """Columns of one cell of a table."""
 _STYLES: Final = {"strong_open": "bold", "em_open": "italic", "s_open": "strike", "link_open": "underline"}
@@ -44,7 +47,7 @@ def markdown_text(source: str) -> Content:
     """The text with its headings, lists, code and tables as styles and characters; a very long one as it is
     written."""
     if len(source) > PARSE_LIMIT:
-        return Content(visible(source, TEXT_LIMIT))
+        return Content(shown_lines(source))
     tokens = _parser().parse(visible(source, TEXT_LIMIT))
     return Content("\n").join(_Blocks(tokens).lines())
 
@@ -65,14 +68,33 @@ def split_point(text: str) -> int:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """The text in parts that are short enough to be parsed quickly, as far as it can be cut."""
+    """The text in parts that are short enough to be parsed quickly, as far as it has lines. A block of code
+    that is longer goes on as another block."""
     while len(text) > PIECE_CHARACTERS:
         place = split_point(text[:PIECE_CHARACTERS]) or split_point(text[:PARSE_LIMIT])
+        fence = ""
         if not place:
-            break
+            place = text.rfind("\n", PARSE_LIMIT // 2, PARSE_LIMIT) + 1 or text.find("\n", PARSE_LIMIT) + 1
+            if len(text) <= PARSE_LIMIT or not place:
+                break
+            fence = _open_fence(text[:place])
         yield text[:place]
-        text = text[place:]
+        text = fence + text[place:]
     yield text
+
+
+def _open_fence(text: str) -> str:
+    """The line with which the block of code begins in which the text ends; nothing if there is none."""
+    fences = [line for line in text.split("\n") if line.lstrip().startswith(("```", "~~~"))]
+    return f"{fences[-1].strip()[:FENCE_CHARACTERS]}\n" if len(fences) % 2 else ""
+
+
+def shown_lines(text: str) -> str:
+    """What is safe to show, without what is too long for one widget."""
+    lines = visible(text, TEXT_LIMIT).split("\n")
+    if len(lines) <= LINE_LIMIT:
+        return "\n".join(lines)
+    return "\n".join([*lines[:LINE_LIMIT], f"… {len(lines) - LINE_LIMIT} more lines"])
 
 
 @cache
