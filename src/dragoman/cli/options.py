@@ -336,17 +336,18 @@ def read_arguments(words: tuple[str, ...]) -> tuple[str, ...]:
     """`@FILE` is the JSON object in that file, `-` the one that comes from stdin; other words stay."""
     if len(words) != 1 or not (words[0] == "-" or words[0].startswith("@")):
         return words
-    if words[0] == "-":
-        text = sys.stdin.read()
-    else:
-        try:
-            text = Path(words[0][1:]).expanduser().read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-            raise click.UsageError(f"{words[0][1:]!r} cannot be read: {reason}") from None
+    path = None if words[0] == "-" else words[0][1:]
+    try:
+        data = sys.stdin.buffer.read() if path is None else Path(path).expanduser().read_bytes()
+        text = data.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise click.UsageError(
+            f"{'stdin' if path is None else repr(path)} cannot be read: {reason}"
+        ) from None
     text = text.lstrip("\ufeff").strip()
     if not text.startswith("{"):
-        where = "stdin" if words[0] == "-" else one_line(words[0][1:])
+        where = "stdin" if path is None else one_line(path)
         raise click.UsageError(f"expected one JSON object with the arguments in {where}")
     return (text,)
 

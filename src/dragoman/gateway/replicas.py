@@ -318,9 +318,12 @@ class Replicas:
 
     async def _read_grants(self) -> None:
         with contextlib.suppress(StoreUnavailable):
-            found = [_grant_decoder.decode(each) for each in await self._store.grants()]
+            found: dict[GrantKey, str] = {}
+            for each in await self._store.grants():
+                with contextlib.suppress(msgspec.MsgspecError):  # of another version: it is asked again
+                    key, found[key] = _grant_decoder.decode(each)
             if not self._unsaved:  # what a person has said meanwhile counts
-                self._gateway.host.grants().replace_all(dict(found))
+                self._gateway.host.grants().replace_all(found)
 
     # Requests that another replica answers.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from typing import Final
+from weakref import WeakValueDictionary
 
 from aiohttp import WSMsgType, web
 
@@ -16,6 +17,7 @@ from dragoman.gateway.access import KnownCaller
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.outbox import NOT_READING, NotReading, Outbox
 from dragoman.gateway.streams import DISCONNECTED, PIECE_BYTES, STALL_SECONDS
+from dragoman.transports.pacing import Pacer, clock
 
 SUBPROTOCOL: Final = "mcp"
 PING_SECONDS: Final = 20.0
@@ -31,6 +33,8 @@ class WebSockets:
     def __init__(self, gateway: Gateway, limit_bytes: int) -> None:
         self._gateway = gateway
         self._limit_bytes = limit_bytes
+        self._pacers: WeakValueDictionary[str, Pacer] = WeakValueDictionary()
+        """By caller: all connections of one share a budget, so that none keeps others from their turn."""
 
     async def get(self, request: web.BaseRequest, caller: KnownCaller) -> web.StreamResponse:
         socket = web.WebSocketResponse(
@@ -38,17 +42,22 @@ class WebSockets:
         )
         await socket.prepare(request)
         client = _Client(request, socket)
+        pacer = self._pacers.setdefault(caller.caller.id, Pacer())
         tasks = [asyncio.create_task(client.write()), asyncio.create_task(client.ping())]
         try:
             async with self._gateway.client(caller, client.outbox.put) as connection:
                 async for message in socket:
                     client.has_answered = True
+                    began = clock()
                     if message.type == WSMsgType.TEXT:
                         connection.receive(message.data.encode())
                     elif message.type == WSMsgType.PING:
                         await client.pong(message.data)
                     elif message.type == WSMsgType.BINARY:
                         await socket.close(code=1003, message=b"messages are text")
+                    pacer.spend(began)
+                    if pacer.is_spent:
+                        await pacer.next_turn()
         finally:
             for task in tasks:
                 task.cancel()

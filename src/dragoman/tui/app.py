@@ -21,7 +21,7 @@ from textual.widgets import Static
 from dragoman.agent.events import Message
 from dragoman.agent.models import ModelChoice, load_model
 from dragoman.agent.session import AgentOptions
-from dragoman.cleaning import one_line
+from dragoman.cleaning import one_line, visible
 from dragoman.errors import DragomanError
 from dragoman.host import Host
 from dragoman.permissions.modes import MEANINGS, PermissionMode
@@ -142,8 +142,11 @@ class ConversationApp(App[int]):
         """Adds a line of the application to the conversation."""
         self.conversation.add(NoteBlock(text, is_problem))
 
-    def show_error(self, error: DragomanError) -> None:
-        self.note(f"{error}\n  {error.hint}" if error.hint else str(error), is_problem=True)
+    def show_error(self, error: Exception) -> None:
+        if not isinstance(error, DragomanError):
+            self.note(f"{type(error).__name__}: {visible(str(error), 1000)}", is_problem=True)
+        else:
+            self.note(f"{error}\n  {error.hint}" if error.hint else str(error), is_problem=True)
 
     def tick(self) -> None:
         """Shows what changes with time and with the conversation."""
@@ -188,7 +191,7 @@ class ConversationApp(App[int]):
     async def _run_command(self, line: commands.CommandLine) -> None:
         try:
             await commands.run(self, line)
-        except DragomanError as error:
+        except Exception as error:  # border: the disk, the model library
             self.show_error(error)
 
     def on_prompt_withdrawn(self) -> None:

@@ -17,9 +17,8 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
 
-from dragoman.cleaning import visible
 from dragoman.tui.blocks import AnswerBlock, Block, NoteBlock, PromptBlock, ToolBlock
-from dragoman.tui.markdown_text import TEXT_LIMIT, markdown_text, pieces
+from dragoman.tui.markdown_text import markdown_text, pieces, shown_lines
 from dragoman.tui.tool_card import ToolCard, image_widgets
 
 WINDOW: Final = 40
@@ -33,11 +32,11 @@ FLUSH_SECONDS: Final = 0.08
 def block_text(block: PromptBlock | AnswerBlock | NoteBlock) -> Content:
     match block:
         case PromptBlock():
-            return Content.assemble(("> ", "bold $text-accent"), (visible(block.text, TEXT_LIMIT), "bold"))
+            return Content.assemble(("> ", "bold $text-accent"), (shown_lines(block.text), "bold"))
         case AnswerBlock():
             return markdown_text(block.text)
         case NoteBlock():
-            return Content.assemble("! " if block.is_problem else "· ", visible(block.text, TEXT_LIMIT))
+            return Content.assemble("! " if block.is_problem else "· ", shown_lines(block.text))
 
 
 class BlockView(Static):

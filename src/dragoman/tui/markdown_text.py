@@ -7,15 +7,19 @@ of models is untrusted: it is cleaned, and never read as markup of Textual.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from pygments.lexer import Lexer
+from pygments.lexers import find_lexer_class_by_name
+from pygments.util import ClassNotFound
 from rich.cells import cell_len, set_cell_size
-from textual.content import Content
-from textual.highlight import highlight
+from textual.content import Content, Span
+from textual.highlight import HighlightTheme
 
 from dragoman.cleaning import one_line, visible
 
@@ -25,6 +29,14 @@ PARSE_LIMIT: Final = 8_000
 """Characters of one text that is parsed: the time for some texts grows with the square of their length."""
 PIECE_CHARACTERS: Final = 2_000
 """From this length on a text is continued in another widget, so that a paint stays short."""
+COLOURED_CHARACTERS: Final = 2_000
+"""Of one block of code that get colours: with some lexers the time for one token grows with the cube of the
+length."""
+COLOURED_SECONDS: Final = 0.05
+"""Of this thread, after which the rest of a block gets no colours."""
+FENCE_CHARACTERS: Final = 40
+LINE_LIMIT: Final = 1_000
+"""Lines of one text that are shown: a widget takes some 0.1 ms for each."""
 CELL_LIMIT: Final = 40
 """Columns of one cell of a table."""
 _STYLES: Final = {"strong_open": "bold", "em_open": "italic", "s_open": "strike", "link_open": "underline"}
@@ -35,7 +47,7 @@ def markdown_text(source: str) -> Content:
     """The text with its headings, lists, code and tables as styles and characters; a very long one as it is
     written."""
     if len(source) > PARSE_LIMIT:
-        return Content(visible(source, TEXT_LIMIT))
+        return Content(shown_lines(source))
     tokens = _parser().parse(visible(source, TEXT_LIMIT))
     return Content("\n").join(_Blocks(tokens).lines())
 
@@ -56,14 +68,33 @@ def split_point(text: str) -> int:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """The text in parts that are short enough to be parsed quickly, as far as it can be cut."""
+    """The text in parts that are short enough to be parsed quickly, as far as it has lines. A block of code
+    that is longer goes on as another block."""
     while len(text) > PIECE_CHARACTERS:
         place = split_point(text[:PIECE_CHARACTERS]) or split_point(text[:PARSE_LIMIT])
+        fence = ""
         if not place:
-            break
+            place = text.rfind("\n", PARSE_LIMIT // 2, PARSE_LIMIT) + 1 or text.find("\n", PARSE_LIMIT) + 1
+            if len(text) <= PARSE_LIMIT or not place:
+                break
+            fence = _open_fence(text[:place])
         yield text[:place]
-        text = text[place:]
+        text = fence + text[place:]
     yield text
+
+
+def _open_fence(text: str) -> str:
+    """The line with which the block of code begins in which the text ends; nothing if there is none."""
+    fences = [line for line in text.split("\n") if line.lstrip().startswith(("```", "~~~"))]
+    return f"{fences[-1].strip()[:FENCE_CHARACTERS]}\n" if len(fences) % 2 else ""
+
+
+def shown_lines(text: str) -> str:
+    """What is safe to show, without what is too long for one widget."""
+    lines = visible(text, TEXT_LIMIT).split("\n")
+    if len(lines) <= LINE_LIMIT:
+        return "\n".join(lines)
+    return "\n".join([*lines[:LINE_LIMIT], f"… {len(lines) - LINE_LIMIT} more lines"])
 
 
 @cache
@@ -211,10 +242,30 @@ def inline_text(tokens: Iterable[Token]) -> Content:
 
 
 def coloured(code: str, language: str) -> Content:
-    """Code with the colours of its language, where that is known."""
-    if not language:
+    """Code with the colours of its language, where that is known. What takes too long has none."""
+    lexer = _lexer(language) if language else None
+    if lexer is None:
         return Content.styled(code, CODE)
-    return highlight(code, language=language).rstrip("\n")
+    code = "\n".join(code.splitlines())
+    spans: list[Span] = []
+    start, deadline = 0, time.thread_time() + COLOURED_SECONDS
+    for kind, token in lexer.get_tokens(code[:COLOURED_CHARACTERS]):
+        if time.thread_time() > deadline:
+            break
+        while kind is not None and kind not in HighlightTheme.STYLES:
+            kind = kind.parent
+        if kind is not None:
+            spans.append(Span(start, start + len(token), HighlightTheme.STYLES[kind]))
+        start += len(token)
+    return Content(code, spans=spans).stylize_before("$text").rstrip("\n")
+
+
+@lru_cache(64)
+def _lexer(language: str) -> Lexer | None:
+    try:
+        return find_lexer_class_by_name(language)(stripnl=False)
+    except ClassNotFound:
+        return None
 
 
 def _fitted(cell: Content, width: int) -> Content:

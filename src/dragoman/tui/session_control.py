@@ -15,8 +15,7 @@ from dragoman.agent.events import AgentEvent, Message, TextDelta, ThinkingDelta,
 from dragoman.agent.mentions import expanded
 from dragoman.agent.models import ModelChoice, load_model
 from dragoman.agent.session import AgentOptions, AgentSession, open_session
-from dragoman.cleaning import one_line, visible
-from dragoman.errors import DragomanError
+from dragoman.cleaning import one_line
 from dragoman.host import Host
 from dragoman.tui.blocks import PromptBlock, blocks_of
 from dragoman.tui.sign_in import AppSignIn
@@ -71,7 +70,7 @@ class SessionControl:
                     await self._change.wait()
                     session.end_reason = "clear" if self.options.resume is None else "resume"
                     await self._stopped()
-            except DragomanError as error:
+            except Exception as error:  # border: the model library, the disk
                 self._app.show_error(error)
                 await self._change.wait()
             finally:
@@ -171,10 +170,8 @@ class SessionControl:
                 self._take_back_queued()
                 self._app.note("Interrupted.")
             raise
-        except DragomanError as error:
-            self._app.show_error(error)
         except Exception as error:  # border: the model library
-            self._app.note(f"{type(error).__name__}: {visible(str(error), 1000)}", is_problem=True)
+            self._app.show_error(error)
         finally:
             if self._app.is_running:
                 self.turn.end()

@@ -30,7 +30,10 @@ SHORT_RESULT: Final = 3
 """Lines of a result in a closed card."""
 LINE_LIMIT: Final = 200
 OPEN_CHARACTERS: Final = 100_000
-"""Of a result or argument in an open card; a terminal shows no more in one piece."""
+"""Of a result or of all arguments in an open card; a terminal shows no more in one piece."""
+OPEN_ARGUMENTS: Final = 100
+OPEN_LINES: Final = 1_000
+"""Of a result or of all arguments in an open card: a widget takes some 0.1 ms for each line."""
 BAR_CELLS: Final = 20
 IMAGE_LIMIT: Final = 4
 """Images of one result that are shown."""
@@ -77,15 +80,21 @@ def split_name(name: str) -> tuple[str, str]:
 
 def _argument_lines(block: ToolBlock) -> Iterator[Content]:
     items = list(block.arguments.items())
-    for name, value in items if block.is_open else items[:SHORT_ARGUMENTS]:
+    limit = OPEN_ARGUMENTS if block.is_open else SHORT_ARGUMENTS
+    room, line_room = OPEN_CHARACTERS, OPEN_LINES
+    for name, value in items[:limit]:
         text = written(value)
         if block.is_open:
-            text = visible(value if isinstance(value, str) else text, OPEN_CHARACTERS).replace("\n", "\n    ")
+            lines = visible(value if isinstance(value, str) else text, room).split("\n")
+            text = "\n    ".join(lines[:line_room])
+            if len(lines) > line_room:
+                text += f"\n    … {counted(len(lines) - line_room, 'more line')}"
+            room, line_room = max(SHORT_VALUE, room - len(text)), max(1, line_room - len(lines))
         elif len(text) > SHORT_VALUE:
             text = f"{text[:SHORT_VALUE]}… ({len(text)} characters)"
         yield Content.assemble((f"  {one_line(str(name), 60)}: ", "dim"), text)
-    if not block.is_open and len(items) > SHORT_ARGUMENTS:
-        yield Content.styled(f"  … {len(items) - SHORT_ARGUMENTS} more arguments", "dim")
+    if len(items) > limit:
+        yield Content.styled(f"  … {len(items) - limit} more arguments", "dim")
 
 
 def written(value: Any) -> str:
@@ -114,11 +123,13 @@ def _result_lines(block: ToolBlock) -> Iterator[Content]:
         if block.state == "done" and not block.images:
             yield Content.styled("  (no text)", "dim")
         return
-    shown = lines if block.is_open else [_cut(line) for line in lines[:SHORT_RESULT]]
+    shown = lines[:OPEN_LINES] if block.is_open else [_cut(line) for line in lines[:SHORT_RESULT]]
     for number, line in enumerate(shown):
         yield Content.styled(f"{'  └ ' if number == 0 else '    '}{line}", style)
     if block.is_open or len(lines) > len(shown) or any(len(line) > LINE_LIMIT for line in lines):
         words = "Enter closes it" if block.is_open else "Enter or a click shows all"
+        if block.is_open and len(lines) > len(shown):
+            words = f"the first {len(shown)} are shown; {words}"
         yield Content.styled(
             f"    … {counted(len(lines), 'line')}, {size(len(block.result))}: {words}", "dim"
         )

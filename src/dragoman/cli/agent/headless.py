@@ -6,11 +6,10 @@ Claude Code use.
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 import click
 import msgspec
@@ -30,6 +29,9 @@ from dragoman.cli import exit_codes
 from dragoman.cli.agent.start import StartOptions, run, show_failed_servers
 from dragoman.errors import DragomanError, PermissionRefused
 from dragoman.host import Host
+from dragoman.own_threads import in_own_thread
+from dragoman.surrogates import replace_lone_surrogates
+from dragoman.wire.codec import DECODE_ERRORS
 
 _SUBTYPES: Final = {"end": "success", "max-turns": "error_max_turns"}
 _EXIT_CODES: Final[Mapping[str, int]] = {
@@ -68,27 +70,38 @@ async def _answered(session: AgentSession, prompt: str, output: OutputWriter) ->
 
 async def _prompts(wanted: StartOptions) -> AsyncIterator[str]:
     if wanted.input_format == "stream-json":
-        while line := await asyncio.to_thread(sys.stdin.readline, INPUT_LIMIT):
+        lines = _standard_input()
+        while line := await in_own_thread(lambda: lines.readline(INPUT_LIMIT)):
             if line.strip():
                 yield _prompt_in(line)
         return
     text = wanted.prompt or ""
     if text == "-":
-        text = await asyncio.to_thread(sys.stdin.read, INPUT_LIMIT)
+        piped = _standard_input()
+        text = await in_own_thread(lambda: piped.read(INPUT_LIMIT + 1))
+        if len(text) > INPUT_LIMIT:
+            raise click.UsageError(f"the prompt on stdin has more than {INPUT_LIMIT} characters")
     if not text.strip():
         raise click.UsageError("the prompt is empty; give it after -p, or on stdin")
     yield text
 
 
+def _standard_input() -> TextIO:
+    """Standard input, for a thread that may still wait for it when the program ends: Python aborts if that
+    thread has the lock of `sys.stdin` then. Bytes that are no text are replaced."""
+    return open(sys.stdin.fileno(), encoding=sys.stdin.encoding, errors="replace", closefd=False)
+
+
 def _prompt_in(line: str) -> str:
     """A line `{"type": "user", "message": {"role": "user", "content": …}}`."""
+    data = line.encode()
     try:
-        found: Any = msgspec.json.decode(line)
+        found: Any = msgspec.json.decode(replace_lone_surrogates(data) or data)
         content: Any = found["message"]["content"]
         if isinstance(content, str):
             return content
         return "\n".join(part["text"] for part in content if part["type"] == "text")
-    except (msgspec.DecodeError, LookupError, TypeError):
+    except (*DECODE_ERRORS, LookupError, TypeError):
         raise click.UsageError(
             'a line of the input is not {"type": "user", "message": {"role": "user", "content": "…"}}'
         ) from None

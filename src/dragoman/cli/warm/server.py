@@ -156,7 +156,7 @@ class LocalGateway:
 
     def _found(self, asked: Asked) -> tuple[ServerTool, dict[str, Any]]:
         """The tool and its arguments. Raises what the command, which makes the call itself then, reports."""
-        if is_url(asked.words[0]) or suggested_url(asked.words[0]):
+        if not asked.words or is_url(asked.words[0]) or suggested_url(asked.words[0]):
             raise _Declined
         only, name, words = chosen(asked.words, self._host.configuration)
         tool = find_tool(self._host, name, only)

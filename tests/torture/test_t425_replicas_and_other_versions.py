@@ -1,0 +1,35 @@
+"""T425: a grant in Redis that another version of the gateway has written does not keep a revoked one alive; a
+command without words does not disturb a local gateway."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from dragoman.cli.warm.server import Asked, LocalGateway, _Declined
+from dragoman.gateway.replicas import GrantsChanged, Replicas
+
+pytestmark = pytest.mark.requirement("GWY-4")
+KEY = ("desk", "add", None, "ada")
+
+
+async def test_t425_grants_are_read_without_those_of_another_version():
+    async def stored() -> list[bytes]:
+        return [b'{"of": "another version"}', msgspec.json.encode((KEY, "digest"))]
+
+    kept = list[Any]()
+    grants = SimpleNamespace(replace_all=kept.append)
+    gateway: Any = SimpleNamespace(host=SimpleNamespace(servers={}, grants=lambda: grants))
+    store: Any = SimpleNamespace(replica="this", grants=stored)
+    replicas: Any = Replicas(gateway, store)
+    replicas._take("other", GrantsChanged())
+    await asyncio.gather(*replicas._tasks.values())
+    assert kept == [{KEY: "digest"}]
+
+
+async def test_t425_a_command_without_words_is_declined():
+    gateway: Any = LocalGateway.__new__(LocalGateway)
+    with pytest.raises(_Declined):
+        gateway._found(Asked())
