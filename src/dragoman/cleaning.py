@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any, Final, cast
 
 CUT_WORDS: Final = 40
-"""Room for the words that say how much was cut."""
+"""Characters that are reserved for the words that say how much was cut."""
 LOOKED_AT: Final = 4
 """How many times what is kept is looked at: cleaning 60 MB, of which 100 kB are shown, takes seconds."""
 

@@ -19,9 +19,10 @@ FieldValue = str | int | float | bool | tuple[str, ...]
 FIELD_LIMIT: Final = 64
 CHOICE_LIMIT: Final = 500
 TEXT_LIMIT: Final = 100_000
-"""Characters of one value."""
+"""The most characters of one value."""
 PATTERN_LIMIT_BYTES: Final = 64 * 1024
-"""Of a compiled pattern; compiling takes up to a millisecond then. A larger one is left to the server."""
+"""The largest compiled pattern; compiling takes up to a millisecond then. A larger one is left to the
+server."""
 FORMATS: Final = frozenset({"email", "uri", "date", "date-time"})
 _EXAMPLES: Final = {
     "email": "an e-mail address",
@@ -56,7 +57,7 @@ class FormField(Struct, frozen=True, kw_only=True):
     is_required: bool = False
     default: FieldValue | UnsetType = UNSET
     choices: tuple[Choice, ...] = ()
-    """Of a `choice` or `choices`."""
+    """The values of a `choice` or `choices`."""
     format: Literal["email", "uri", "date", "date-time"] | None = None
     pattern: str | None = None
     minimum: float | None = None

@@ -58,7 +58,7 @@ class HostOptions(TypedDict, total=False):
     watch: bool
     """Whether changes of the configuration files are followed while running."""
     only: Collection[str] | None
-    """Of all servers, these."""
+    """Only these servers, of all that are configured."""
     set_aside: Collection[str]
     """Servers that this host leaves to hosts of single accounts; see `Host.for_account`."""
     tool_lock: Path | None

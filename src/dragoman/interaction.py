@@ -328,7 +328,7 @@ class ConversationTurn(Struct, frozen=True):
 Turns = Callable[[], Sequence[ConversationTurn]]
 
 _conversation: ContextVar[Turns | None] = ContextVar("dragoman conversation", default=None)
-"""Of the task that makes a call; a call has no other relation to a conversation."""
+"""The conversation of the task that makes a call; a call has no other relation to a conversation."""
 
 
 @contextmanager

@@ -34,7 +34,7 @@ class ConfigurationSource(NamedTuple):
 
     sources: Sources
     only: frozenset[str] | None = None
-    """Of all servers, these."""
+    """Only these servers, of all that are configured."""
     set_aside: frozenset[str] = frozenset()
     """Servers that are left to the hosts of single accounts."""
     parent: Callable[[], Configuration] | None = None

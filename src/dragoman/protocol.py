@@ -41,7 +41,7 @@ METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 RESOURCE_NOT_FOUND: Final = -32002
-"""In legacy revisions; later ones say `INVALID_PARAMS`."""
+"""The error code for an unknown resource in legacy revisions; later ones use `INVALID_PARAMS`."""
 HEADER_MISMATCH: Final = -32020
 MISSING_CLIENT_CAPABILITY: Final = -32021
 UNSUPPORTED_PROTOCOL_VERSION: Final = -32022

@@ -21,8 +21,8 @@ from dragoman.interaction import Interaction
 T = TypeVar("T")
 
 WAITING_LIMIT: Final = 16
-"""Questions of one server that wait; more are refused. Permission questions are not limited: the program
-itself makes the calls."""
+"""The most questions of one server that wait; more are refused. Permission questions are not limited: the
+program itself makes the calls."""
 
 
 class TooManyQuestions(Exception):

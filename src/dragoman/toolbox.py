@@ -77,7 +77,7 @@ class Toolbox:
         """Every tool that was shown, in the order of being shown, also those that are gone now; and what it
         cost then."""
         self._outgrown: frozenset[str] = frozenset()
-        """Those of them that cost far more now, and are not shown."""
+        """Tools that were shown, cost far more now, and are not shown any more."""
         self._deferred: dict[str, None] = {name: None for name, tool in self._builtins.items() if tool.defers}
         """Every tool that was not shown at first, also those that were loaded later."""
         self._delta = InstructionsDelta()

@@ -31,7 +31,7 @@ class TransportType(Struct, frozen=True, kw_only=True):
     is_identity_required: bool = False
     """Whether an entry must have the field that `identity` names."""
     schemes: tuple[str, ...] = ()
-    """Of its URL; the preferred one first."""
+    """The schemes of its URL; the preferred one first."""
     credentials: Literal["helper", "bearer"] | None = None
     """Where authentication headers come from: the entry's `headersHelper`, or the embedding program."""
     editor_url: str | None = None

@@ -30,9 +30,10 @@ IMAGE_TOKENS: Final = 1600
 FULL_SHARE: Final = 0.8
 """From this share of the context on, a conversation is compacted before the next request."""
 KEPT_LIMIT: Final = 20_000
-"""Characters of the last prompt that are kept word by word."""
+"""How many characters of the last prompt are kept word by word."""
 SHORT_LIMIT: Final = 1000
-"""Characters of each prompt and result, where the conversation is too long to be summarized as it is."""
+"""How many characters of each prompt and result are kept where the conversation is too long to be summarized
+as it is."""
 
 SUMMARIZE: Final = (
     "Summarize this conversation so that it can be continued from your summary alone. State: what the user "

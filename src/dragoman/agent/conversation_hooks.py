@@ -29,7 +29,7 @@ class ConversationHooks:
     def __init__(self, hooks: ActiveHooks | None = None, subagent: Subagent | None = None) -> None:
         self._hooks = hooks
         self._main = hooks if subagent is None else None
-        """For the events that only the person's own conversation has."""
+        """Runs the hooks of events that only the person's own conversation has; None for that of an agent."""
         self._subagent = subagent
 
     async def started(self, source: str) -> tuple[str, ...]:

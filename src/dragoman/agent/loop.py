@@ -138,7 +138,7 @@ class Conversation:
         self.expand: Callable[[str], Awaitable[str]] = _as_written
         """Adds to what the person wrote what it mentions, when it is sent."""
         self.usage = Usage()
-        """Of the whole conversation."""
+        """The usage of the whole conversation."""
 
     @property
     def history(self) -> Sequence[ModelMessage]:

@@ -52,7 +52,7 @@ _OTHER_KEYS: Final = (
     *("SAMBANOVA_API_KEY", "SNOWFLAKE_TOKEN", "SYSTEM_ONE_API_KEY", "TOGETHER_API_KEY", "TYPESAFE_API_KEY"),
     *("VERCEL_AI_GATEWAY_API_KEY", "VERCEL_OIDC_TOKEN", "VLLM_API_KEY", "VOYAGE_API_KEY", "ZAI_API_KEY"),
 )
-"""Of providers that the model library knows besides."""
+"""The variables of further providers that the model library knows."""
 SECRET_VARIABLES: Final = frozenset({*KEY_VARIABLES.values(), *_OTHER_KEYS})
 """The variables with keys of providers: commands of a model are not given them."""
 _WITHOUT_MODEL: Final = "`dragoman tools`, `dragoman call` and `dragoman demo` need no model."
@@ -62,7 +62,7 @@ class ModelChoice(Struct, frozen=True):
     spec: str
     """`provider:name`"""
     base_url: str | None = None
-    """Of a compatible endpoint: Ollama, vLLM, llama.cpp, a proxy."""
+    """The URL of a compatible endpoint: Ollama, vLLM, llama.cpp, a proxy."""
 
     def other(self, spec: str) -> ModelChoice:
         """Another model, which an agent's file or the person names. An endpoint of one's own is for one

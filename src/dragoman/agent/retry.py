@@ -70,7 +70,7 @@ def provider_at(url: str | None) -> str:
 class Reaction(Struct, frozen=True):
     action: Action
     reason: str
-    """In a few words, for the person."""
+    """The reason in a few words, for the person."""
     wait_seconds: float = 0.0
     hint: str | None = None
 

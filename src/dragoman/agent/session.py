@@ -45,11 +45,11 @@ class AgentOptions(Struct, frozen=True, kw_only=True):
     agent: AgentDefinition | None = None
     """The agent of a file that the conversation is with."""
     agents: tuple[AgentDefinition, ...] = ()
-    """Those that the model can give work to."""
+    """The agents that the model can give work to."""
     resume: str | None = None
     """The id of the conversation to continue."""
     source: Literal["startup", "clear"] = "startup"
-    """Of a new conversation, for hooks: whether it takes the place of one that the person put aside."""
+    """How a new conversation began, for hooks: whether it replaces one that the person ended."""
 
     @property
     def folders(self) -> Folders:
@@ -67,7 +67,7 @@ class AgentSession:
         self.transcript = transcript
         self.subagents = subagents
         self.end_reason: EndReason = "other"
-        """For hooks of `SessionEnd`."""
+        """The reason that hooks of `SessionEnd` are given."""
 
 
 @asynccontextmanager

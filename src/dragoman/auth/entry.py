@@ -78,7 +78,7 @@ class OAuthSettings(HiddenRepr, frozen=True, kw_only=True):
     is_identity_provider: bool = False
     """Whether it is the company's identity provider, whose `url` is its issuer."""
     identity_provider: IdentityProvider | None = None
-    """With the grant `xaa`: where a person signs in."""
+    """Where a person signs in, with the grant `xaa`."""
 
     def login_hint(self, option: str = "") -> str:
         """How a person signs in. `option`: the one that names the store of accounts."""

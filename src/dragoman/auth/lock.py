@@ -15,7 +15,7 @@ from dragoman import paths
 from dragoman.auth.errors import Unavailable
 
 WAIT_SECONDS: Final = 60.0
-"""Longer than one refresh can take."""
+"""How long the lock is waited for: longer than one refresh can take."""
 _POLL_SECONDS: Final = 0.02
 
 

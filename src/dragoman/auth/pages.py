@@ -11,7 +11,7 @@ from aiohttp import web
 CONTENT_POLICY: Final = (
     "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
 )
-"""Of pages with a form; others also have `form-action 'none'`."""
+"""The content security policy of pages with a form; other pages also have `form-action 'none'`."""
 HEADERS: Final = {
     "Content-Security-Policy": f"{CONTENT_POLICY}; form-action 'none'",
     "Cache-Control": "no-store",

@@ -25,7 +25,7 @@ class SignInState(Struct, frozen=True, kw_only=True):
     client_id: str | None = None
     scopes: tuple[str, ...] = ()
     expires_in_seconds: int | None = None
-    """Of the access token; None: not stated."""
+    """How long the access token is still valid; None: not stated."""
     is_refreshable: bool = False
     store: str = ""
     """Where the tokens are."""

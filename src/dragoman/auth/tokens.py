@@ -66,7 +66,7 @@ class Tokens(HiddenRepr, frozen=True, omit_defaults=True):
     scopes: tuple[str, ...] = ()
     """Granted, or requested where the answer did not say."""
     id_token: str | None = None
-    """Of an identity provider."""
+    """The ID token of an identity provider."""
 
     def remaining_seconds(self, now: float) -> float:
         return math.inf if self.expires_at is None else self.expires_at - now

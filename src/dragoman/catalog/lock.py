@@ -32,7 +32,7 @@ LOCK_FILE: Final = ".mcp.lock"
 VERSION: Final = 1
 DEFINITION_LIMIT_BYTES: Final = 64 * 1024
 DEPTH_LIMIT: Final = 60
-"""Of a larger or deeper definition only the digest is written down."""
+"""The deepest definition that is written down; of a deeper or larger one only the digest is."""
 PARTS: Final = (
     "title", "description", "inputSchema", "outputSchema", "annotations", "icons", "execution", "arguments",
     "displayName", "mimeType", "_meta"

@@ -25,8 +25,8 @@ ITEM_LIMIT: Final = 10_000
 LIST_LIMIT_BYTES: Final = 64 * 1024 * 1024
 LIST_LIMIT_COMMAS: Final = 1_000_000
 DEFINITION_LIMIT_BYTES: Final = 256 * 1024
-"""Of one tool, resource, template or prompt of a list: what is larger would block the event loop, when it is
-read and each time it is used."""
+"""The largest definition of a tool, resource, template or prompt: a larger one would block the event loop
+when it is read, and each time it is used."""
 STEP_BYTES: Final = 64 * 1024
 ITEM_COST_BYTES: Final = 512
 LONGEST_TTL_SECONDS: Final = 24 * 3600.0
@@ -35,7 +35,7 @@ T = TypeVar("T")
 _CURSOR: Any = str | None
 _ANY: Any = Any
 SCALAR_LIMIT_BYTES: Final = 1024
-"""A number or a keyword is not larger."""
+"""The largest number or keyword."""
 
 FetchPage = Callable[[Mapping[str, Any]], Awaitable[Raw]]
 

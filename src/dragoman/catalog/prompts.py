@@ -29,9 +29,9 @@ NAME_LIMIT: Final = 1024
 ARGUMENT_LIMIT: Final = 100
 MESSAGE_LIMIT: Final = 1000
 TEXT_LIMIT: Final = 100_000
-"""Characters of one message that a model is given."""
+"""The most characters of one message that a model is given."""
 ALL_TEXT_LIMIT: Final = 1_000_000
-"""Characters of all messages together."""
+"""The most characters of all messages together."""
 
 _ANY: Any = Any
 
@@ -42,7 +42,7 @@ class PromptArgument(Struct, frozen=True):
     """An argument of a prompt."""
 
     name: str
-    """As its server spells it."""
+    """The name that its server uses."""
     title: str | None = None
     description: str = ""
     required: bool = False

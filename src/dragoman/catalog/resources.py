@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # loaded when the first template is listed
 TEMPLATE_LIMIT: Final = 2048
 VARIABLE_LIMIT: Final = 50
 CONTENT_LIMIT: Final = 1000
-"""Parts of one resource."""
+"""The most parts of one resource."""
 
 _MAY_BE_MISSING = ("#", ".", "/", ";", "?", "&")
 """Operators of a template whose expression may come to nothing, and the address is still one."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 from dragoman.cleaning import for_model
 
 DESCRIPTION_LIMIT: Final = 2048
-"""Of descriptions, and of a server's instructions."""
+"""The most characters of a description, and of a server's instructions."""
 TITLE_LIMIT: Final = 200
 
 

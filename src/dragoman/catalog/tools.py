@@ -38,7 +38,7 @@ class Tool:
         """The server it belongs to; empty for a built-in tool."""
         self.name = name
         self.definition = definition
-        """As it was sent: untrusted text, for comparing only, not for display."""
+        """The definition as it was sent: untrusted text, for comparing only, not for display."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"

@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from typing import Final
 
 WORD_LIMIT: Final = 32
-"""Longer runs of letters are no words anybody types; only their beginning counts."""
+"""The most letters of a word that are compared; a longer run of letters is no word of a language."""
 REPEATED_LIMIT: Final = 40
 """Texts up to this length are remembered: the same parameters come back in tool after tool."""
 

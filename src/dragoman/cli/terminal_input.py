@@ -27,7 +27,7 @@ from dragoman.cli.render.columns import broken, terminal_columns
 from dragoman.private_files import CLOSE_ON_EXEC
 
 SHOWN_CHARACTERS: Final = 400
-"""Of one value, before the person asks for all of it."""
+"""How many characters of one value are shown before the person asks for all of it."""
 SHOWN_LINES: Final = 20
 """Values, before the person asks for all of them."""
 NO: Final = "n"

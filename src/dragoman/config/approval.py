@@ -42,7 +42,7 @@ class ApprovalAnswer(Struct, frozen=True, rename="camel", omit_defaults=True):
     decision: Literal["approved", "rejected"]
     fingerprint: str
     entry: dict[str, Any] = {}
-    """As it was then, to show what has changed."""
+    """The entry as it was approved, to show what has changed."""
 
     def __repr__(self) -> str:
         return f"<ApprovalAnswer {self.decision}>"

@@ -83,7 +83,7 @@ def names_without_effect(
 
 
 _NAMES_COMPARED: Final = 100
-"""Of one list."""
+"""How many names of one list are compared."""
 
 
 def _is_alone(written: str) -> bool:

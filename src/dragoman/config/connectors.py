@@ -30,7 +30,7 @@ TIMEOUT_SECONDS: Final = 5.0
 LIMIT_BYTES: Final = 1024 * 1024
 FRESH_SECONDS: Final = 300.0
 RETRY_SECONDS: Final = 30.0
-"""After a failure it is asked for again that soon."""
+"""How soon after a failure the list is fetched again."""
 
 
 class Cached(Struct, frozen=True):

@@ -46,7 +46,7 @@ _INNER_LOGIN: Final = re.compile(r"(?<=://)[^/\s@]*:[^/\s]*@")
 _BETWEEN_PARAMETERS: Final = re.compile(r"[\s,;]+")
 _BETWEEN_KEYS: Final = re.compile(r"[,;:\s]+")
 PART_LIMIT: Final = 40
-"""Parts of one secret that are looked for beside the whole."""
+"""How many parts of one secret are looked for beside the whole."""
 _BETWEEN_NAME_AND_VALUE: Final = re.compile(r"[=:\s]+")
 _VALUES_COVERED: Final = frozenset({"env", "headers"})
 _SHOWN_WHOLE: Final = frozenset({"type", "protocol"})

@@ -68,7 +68,7 @@ class ResourceLinkBlock(Struct, frozen=True, rename="camel", tag_field="type", t
     description: str | None = None
     mime_type: str | None = None
     size: int | float | None = None
-    """In bytes, as its server claims."""
+    """The size in bytes, as the server declares it."""
 
     def as_text(self) -> str:
         """What can be read of it."""

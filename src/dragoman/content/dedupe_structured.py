@@ -17,7 +17,7 @@ from dragoman.content.sources import Source
 from dragoman.wire.codec import DECODE_ERRORS
 
 COMPARED_LIMIT: Final = 256 * 1024
-"""Characters of text that are decoded to be compared."""
+"""The most characters of text that are decoded to be compared."""
 _BLANKS: Final = b" \t\r\n"
 _WRAPPER = re.compile(rb'\{"[^"\\]{0,200}":')
 

@@ -22,7 +22,7 @@ from dragoman.content.saving import NotSaved, Saver, ending
 from dragoman.content.sources import Plain, Source
 
 TEXT_LIMIT: Final = 100_000
-"""Characters of text of one resource, all its parts together."""
+"""The most characters of text of one resource, all its parts together."""
 IMAGE_LIMIT: Final = 20
 """Images of one resource; the others are saved."""
 PART_LIMIT: Final = 200

@@ -51,14 +51,14 @@ CHECKED_LIMIT_BYTES: Final = 1024 * 1024
 """Larger structured content is not checked: decoding it would block the event loop."""
 PROBLEM_LIMIT: Final = 20
 LONGEST_ESCAPE: Final = 12
-"""Bytes that one character of text takes at most, as JSON may write it."""
+"""The most bytes that one character of text takes in JSON."""
 
 
 class Prepared(Struct, frozen=True):
     content: tuple[Block, ...]
     """What the model is given."""
     saved: tuple[Saved, ...] = ()
-    """Files of this result."""
+    """The files that were written for this result."""
     problems: tuple[str, ...] = ()
     """What is wrong with it, for instance that it is not what the tool promised."""
 
@@ -85,7 +85,7 @@ class Preparer:
     def limits(self, limits: ResultLimits) -> None:
         self._limits = limits
         self._room = min(limits.characters, limits.tokens // MOST_PER_CHARACTER)
-        """Characters that certainly fit."""
+        """How many characters certainly fit."""
 
     @property
     def saver(self) -> Saver:

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 PIECE_BYTES = 256 * 1024
 LINE_LIMIT = 300
-"""Characters shown of a line in which something was found."""
+"""How many characters are shown of a line in which something was found."""
 MATCH_LIMIT = 200
 SECONDS = 10
 MEMORY_BYTES = 4 * 1024**3

@@ -126,7 +126,7 @@ class Saver:
         self._turn = asyncio.Lock()
         self._making_room = threading.Lock()
         self._being_written: Counter[str] = Counter()
-        """Bytes that are being written, by owner."""
+        """How many bytes are being written, by owner."""
 
     @property
     def file_limit_bytes(self) -> int:

@@ -48,7 +48,7 @@ class Spilled(Struct, frozen=True):
     characters: int
     line_count: int
     shape: str
-    """Of JSON, in one line; empty if it is other text."""
+    """The shape of JSON in one line; empty if it is other text."""
 
 
 class PieceStatistics:

@@ -21,7 +21,7 @@ from dragoman.content.querying import SECONDS, BadQuestion, asked, is_expression
 from dragoman.content.saving import NotSaved, Saver
 
 ANSWER_LIMIT: Final = 20_000
-"""Characters of one answer."""
+"""The most characters of one answer."""
 AT_ONCE: Final = 2
 READABLE: Final = (".txt", ".json", ".csv", ".md")
 _ROOT: Final = str(Path(__file__).parents[2])

@@ -44,14 +44,14 @@ PAGES_LIMIT: Final = 200
 """Pages for browsers, all together, that are open at the same time."""
 BROWSERS: Final = Caller("browsers that sign in")
 FORM_LIMIT_BYTES: Final = 4096
-"""Of the form of a page."""
+"""The largest form of a page."""
 DRAIN_SECONDS: Final = 10.0
 """How long requests that are being answered may take when the gateway ends."""
 END_SECONDS: Final = 0.5
 """How long those that have taken longer may take to end."""
 REPORT_SECONDS: Final = 60.0
 LINE_LIMIT: Final = 16 * 1024
-"""Of a line of a request: browsers return from a sign-in with a long URL."""
+"""The longest line of a request: browsers return from a sign-in with a long URL."""
 _log: Final = logging.getLogger(__name__)
 # A request that cannot be read is repeated in its error, with the code that it may contain.
 _UNREADABLE: Final = (HttpProcessingError, web.RequestPayloadError)

@@ -62,7 +62,7 @@ _STATUSES: Final = {
     HEADER_MISMATCH: 400,
     INVALID_REQUEST: 400,
 }
-"""Of errors in the modern era."""
+"""The HTTP status for each error code, in the modern era."""
 
 
 class Posted(Struct, frozen=True):
@@ -70,7 +70,7 @@ class Posted(Struct, frozen=True):
 
     message: bytes
     envelope: Envelope
-    """Of the message, or of the first one of a batch."""
+    """The envelope of the message, or of the first message of a batch."""
     is_batch: bool
 
     @classmethod

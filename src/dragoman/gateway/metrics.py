@@ -34,7 +34,7 @@ class Metrics:
         self.caller_hosts_refused = 0
         """Requests of callers whose own servers could not be opened, because too many are in use."""
         self.limited = 0
-        """Calls of callers that made too many."""
+        """How many calls were refused because their caller made too many."""
 
     def count_call(self, server: str, outcome: str, seconds: float) -> None:
         self._calls[server, outcome] += 1

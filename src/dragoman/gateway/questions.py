@@ -38,7 +38,7 @@ from dragoman.wire.server.service import InputRequired, Json, RequestError, Resu
 KEPT_SECONDS: Final = 600.0
 """How long a call waits for a client of the modern era to send its request again with the answer."""
 KEPT_LIMIT: Final = 32
-"""Calls of one caller that wait so."""
+"""The most calls of one caller that wait for an answer."""
 PAGE_SECONDS: Final = 60.0
 """How long a person may take for a page before the call is made again, if the server does not report that it
 is complete."""
@@ -47,7 +47,7 @@ TOGETHER_SECONDS: Final = 0.05
 ARGUMENTS_SHOWN: Final = 20
 """Arguments of a call in the question whether it may be made."""
 VALUES_SHOWN: Final = 1000
-"""Characters of all their values."""
+"""The most characters of all values of the arguments that are shown."""
 NAME_SHOWN: Final = 60
 _ONCE, _SESSION, _NO = "allow this call", "allow while the gateway runs", "refuse"
 
@@ -64,7 +64,7 @@ class RunningRequest:
 
     def __init__(self, request: ClientRequest, caller: Caller) -> None:
         self.request = request
-        """For a request that was sent again, the newest."""
+        """The newest request: the client may have sent it again."""
         self.caller = caller
         self.about: tuple[str, bytes] | None = None
         self.task: asyncio.Task[Result] | None = None

@@ -54,7 +54,8 @@ class LegacySession:
     def __init__(self, session_id: str, caller: KnownCaller, view: str) -> None:
         self.id = session_id
         self.caller = caller
-        """With the rights of the token: another token of the same caller may have fewer."""
+        """The caller with the rights of the token that opened the session: another token of the same caller
+        may have fewer."""
         self.owner = (caller.caller, view)
         self.outbox = Outbox(keeps_read=False, oldest_dropped_over=SENT_LIMIT)
         """What is sent without a request."""
@@ -128,7 +129,7 @@ class Sessions:
         self._store = gateway.store
         self._monotonic = monotonic
         self._sessions: dict[str, LegacySession] = {}
-        """Those that were used here; those that were used last are at the end."""
+        """The sessions that were used at this replica; the one that was used last is at the end."""
         self._lookups: dict[str, asyncio.Task[LegacySession]] = {}
         self._refreshing: set[asyncio.Task[None]] = set()
         if gateway.replicas is not None:

@@ -110,7 +110,7 @@ class StoreEntry(Struct, frozen=True, forbid_unknown_fields=True):
     redis: str
     """`redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, `rediss://` for TLS, or `unix://PATH`."""
     key: str
-    """With which everything there is encrypted."""
+    """The key with which everything in the store is encrypted."""
     name: str = "gateway"
     """Another one for each gateway that uses the same Redis."""
 

@@ -26,9 +26,9 @@ from dragoman.private_files import is_open_to
 from dragoman.urls import is_loopback, parse_url
 
 TOKEN_CHARACTERS: Final = 16
-"""A shorter token can be guessed."""
+"""The least characters of a token: a shorter one can be guessed."""
 KEY_CHARACTERS: Final = 32
-"""Of the key of a store."""
+"""The least characters of the key of a store."""
 LEAST_RESULT_TOKENS: Final = 1000
 """A smaller limit of results would leave little but the words about it."""
 GUIDE: Final = "docs/guides/gateway.md"

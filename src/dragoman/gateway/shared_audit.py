@@ -113,7 +113,7 @@ class SharedEntries:
         self._store = store
         self._position = "0"
         self._numbers: dict[str, int] = {}
-        """Of the last batch of each replica."""
+        """The number of the last batch of each replica."""
 
     async def next(self, *, wait: bool = False) -> list[dict[str, Any]]:
         """Those that are there and were not read yet, in the order of their times. `wait`: if there are

@@ -19,7 +19,7 @@ RETRY_MS: Final = 1000
 """How long a client is asked to wait before it connects again."""
 KEEP_ALIVE_SECONDS: Final = 15.0
 DIGITS_LIMIT: Final = 18
-"""Of the number in the id of an event."""
+"""The most digits of the number in the id of an event."""
 _HEADERS: Final = {
     "Content-Type": "text/event-stream",
     "Cache-Control": "no-store",

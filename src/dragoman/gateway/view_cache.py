@@ -16,7 +16,7 @@ class ViewCache:
         self.names: dict[str, dict[str, str]] = {}
         """By view, and by the name that clients use: the qualified name of a tool."""
         self.instructions: dict[Key, str | None] = {}
-        """Of servers."""
+        """The instructions of servers."""
         self.found: dict[Key, FoundTools] = {}
         """Searchable tools."""
         self.version = 0

@@ -42,7 +42,7 @@ class Post(Struct, frozen=True):
     """Sent to an address. Never printed: both parts may hold secrets."""
 
     url: str
-    """In canonical form."""
+    """The URL in canonical form."""
     headers: tuple[tuple[str, str], ...] = ()
 
     def __repr__(self) -> str:
@@ -65,7 +65,7 @@ class Hook(Struct, frozen=True, kw_only=True):
     event: str
     what: CommandHook | Post | Function | UnusableHook
     name: str
-    """As shown to people and models."""
+    """The name that people and models are shown."""
     matches: matchers.Matcher = matchers.EVERYTHING
     timeout_seconds: float = TIMEOUT_SECONDS
     blocks_on_error: bool = False

@@ -29,7 +29,7 @@ class Before(Struct, frozen=True):
     hook_decision: HookDecision | None = None
     """The strictest of all."""
     context: tuple[str, ...] = ()
-    """For the model, added to the outcome. Clean and bounded."""
+    """Text for the model, cleaned and bounded; it is added to the outcome."""
 
 
 class After(Struct, frozen=True):

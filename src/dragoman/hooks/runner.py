@@ -89,7 +89,7 @@ class Runner:
         self._postman = HttpHooks()
         self._tasks: set[asyncio.Task[HookAnswer]] = set()
         self._limits: dict[asyncio.Timeout, asyncio.Future[None]] = {}
-        """Of hooks whose time runs, in tasks of their own or in their callers', and when each is over."""
+        """The time limit of each hook that runs, and a future that is resolved when the hook has ended."""
         self._closed = False
 
     def run(

@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 from dragoman.cleaning import for_model, one_line
 
 CONTEXT_LIMIT: Final = 10_000
-"""Characters of context that one hook may add."""
+"""The most characters of context that one hook may add."""
 REASON_LIMIT: Final = 2_000
 
 _SPECIFIC_KEYS: Final = frozenset(
@@ -53,7 +53,7 @@ class HookAnswer(Struct, frozen=True, kw_only=True):
     action: Action | None = None
     content: Mapping[str, Any] | None = None
     message: str = ""
-    """For the person."""
+    """Text for the person."""
     problems: tuple[str, ...] = ()
     """Why the hook failed, or what of its answer could not be read."""
     has_failed: bool = False

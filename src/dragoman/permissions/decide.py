@@ -59,7 +59,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     has_changed: bool = False
     """Whether a yes was given to the tool when its definition was another."""
     asks: Asks = "person"
-    """Who is to be asked, if anybody."""
+    """Who is asked, if the behaviour is `ask`."""
     is_rememberable: bool = False
     """Whether a yes for longer than this call would keep it from being asked again."""
     call: Call

@@ -67,7 +67,7 @@ class Call(Struct, frozen=True, kw_only=True):
     arguments: Mapping[str, Any] = {}
     hints: Hints = Hints()
     digest: str = ""
-    """Of the tool's definition, in hexadecimal digits."""
+    """The digest of the tool's definition, in hexadecimal digits."""
     command: str | None = None
     """What the shell would run."""
     folder: str = ""
@@ -88,7 +88,7 @@ class Call(Struct, frozen=True, kw_only=True):
 
 class Rule(Struct, frozen=True):
     text: str
-    """As it was written."""
+    """The rule as it was written."""
     behaviour: Behaviour
     scope: str
     source: str

@@ -17,7 +17,7 @@ from msgspec import Struct
 from dragoman.errors import ConnectError, SignInNeeded, Unreachable
 
 CONNECT_HINT: Final = "Are the host and port right? With TLS, the url begins with https:// or wss://."
-"""For failure that says nothing about itself, such as an end before any answer."""
+"""The hint for a failure without details, such as an end before any answer."""
 
 
 ADDRESS_QUESTION: Final = "is the URL right?"

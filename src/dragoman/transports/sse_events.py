@@ -19,7 +19,7 @@ LONGEST_ID_BYTES: Final = 4096
 """An id goes back in a header, and servers take no more than a few kilobytes of those."""
 PREFIX_BYTES: Final = len(b"data: ")
 FIELD_LINES: Final = 16
-"""Lines of one event that are read, besides its data: its kind, its id, and the time to wait."""
+"""The most lines of one event that are read besides its data: its kind, its id, and the time to wait."""
 PIECE_BYTES: Final = 8 * 1024
 """A chunk is read in pieces of this size: more at once could hold so many events that others had to wait."""
 

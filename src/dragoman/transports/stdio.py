@@ -29,7 +29,7 @@ STDERR_CAPACITY_BYTES: Final = 1024 * 1024
 STDERR_TAIL_BYTES: Final = 4096
 WRITE_BUFFER_BYTES: Final = 1024 * 1024
 LINES_AT_ONCE: Final = 64
-"""Lines delivered between two looks at the clock."""
+"""How many lines are delivered between two checks of the time."""
 BATCH_MESSAGES: Final = 32
 """Written together at most: fewer writes cost less, but a server should not wait long for the first."""
 EXIT_GRACE_SECONDS: Final = 0.25

@@ -34,7 +34,7 @@ class CompletionRequest(Struct, frozen=True):
     word: str
     """What was typed of it."""
     command: str = ""
-    """With an argument: the command that it is for."""
+    """The command that an argument is for."""
 
 
 class CompletionItem(Struct, frozen=True):

@@ -24,9 +24,10 @@ from textual.highlight import HighlightTheme
 from dragoman.cleaning import one_line, visible
 
 TEXT_LIMIT: Final = 200_000
-"""Characters of one text that are shown."""
+"""The most characters of one text that are shown."""
 PARSE_LIMIT: Final = 8_000
-"""Characters of one text that is parsed: the time for some texts grows with the square of their length."""
+"""The most characters of one text that is parsed: the time for some texts grows with the square of their
+length."""
 PIECE_CHARACTERS: Final = 2_000
 """From this length on a text is continued in another widget, so that a paint stays short."""
 COLOURED_CHARACTERS: Final = 2_000

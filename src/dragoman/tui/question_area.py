@@ -21,7 +21,7 @@ LOOK_SECONDS: Final = 0.1
 """How often it is seen whether a message is still being written, or another screen is in front."""
 BEING_WRITTEN: Final = "Send or clear your message to answer, or press Ctrl+G"
 ROWS_AROUND: Final = 10
-"""For the border and keys of a question, the prompt, the status line, and a bit of the conversation."""
+"""Rows for the border and keys of a question, the prompt, the status line, and some of the conversation."""
 
 
 class QuestionArea(Vertical):

@@ -38,11 +38,11 @@ from dragoman.wire.messages import (
 
 PROGRESS_MESSAGE_LIMIT: Final = 2048
 PROGRESS_LIMIT_BYTES: Final = 2 * 1024 * 1024
-"""A larger notification is not decoded."""
+"""The largest progress notification that is decoded."""
 NOISE_LINES: Final = 8
 SAMPLE_BYTES: Final = 200
 ERROR_LIMIT_BYTES: Final = 1024 * 1024
-"""Of a larger error object, `data` is left out."""
+"""The largest error object that is decoded whole; of a larger one, `data` is left out."""
 REPORT_EVERY: Final = 64
 
 

@@ -15,7 +15,8 @@ from dragoman.errors import CallError, InvalidArguments
 
 PATH: Final = "file_path"
 PROCESSES: Final = Path("/proc")
-"""Where systems show the environment of processes, which has the keys that commands are not given."""
+"""The folder in which systems show the environment of processes; it contains keys that commands are not
+given."""
 Version = tuple[int, int]
 
 
@@ -23,7 +24,7 @@ class Workspace:
     def __init__(self, folder: Path, extra_folders: Sequence[Path] = ()) -> None:
         self.folder = folder.resolve()
         self.cwd = self.folder
-        """Where commands run, and what relative paths are relative to."""
+        """The folder in which commands run, and to which relative paths refer."""
         self._folders = [self.folder, *(each.resolve() for each in extra_folders)]
         self._private = paths.config_dir().resolve()
         self._read: dict[Path, Version | None] = {}

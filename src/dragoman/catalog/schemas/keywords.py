@@ -22,13 +22,13 @@ Json = dict[str, Any]
 PATTERN_LIMIT: Final = 500
 EXAMPLE_LIMIT: Final = 10
 VALUE_LIMIT: Final = 200
-"""Parts of one default or example."""
+"""The most parts of one default or example."""
 ENUM_VALUE_LIMIT: Final = 20
 VALUE_DEPTH: Final = 8
 
 TYPES: Final = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 GONE: Final = object()
-"""In place of a value that cannot be passed on."""
+"""Stands for a value that cannot be passed on."""
 
 _WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9+./_-]{0,63}")
 

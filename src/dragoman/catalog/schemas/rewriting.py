@@ -37,7 +37,7 @@ from dragoman.catalog.schemas.references import References
 from dragoman.cleaning import is_safe
 
 SIZE_LIMIT_BYTES: Final = 64 * 1024
-"""Of a schema that a model is given. One tool is not to take the room of all others."""
+"""The largest schema that a model is given: one tool must not take the space of all others."""
 COST_LIMITS: Final = (5000, 500, 50, 0)
 """Schemas, names and values that one rewriting looks at; what lies beyond becomes open. The later ones are
 for schemas that are too large even so."""

@@ -42,7 +42,7 @@ class Commands:
         self._session = session
         self._options = options
         self.following: AgentOptions | None = None
-        """Of the conversation that takes the place of this one."""
+        """The options of the conversation that replaces this one, if one does."""
 
     async def run(self, line: CommandLine) -> Message | None:
         """Does what the command says; a message if that is one for the model. Raises `DragomanError`."""

@@ -20,7 +20,7 @@ class Screen(Struct, frozen=True):
     """Whether stdout and stderr are terminals."""
     columns: int = 80
     plain: bool = False
-    """Without colours."""
+    """Whether colours are left out."""
     animated: bool = False
     """Whether progress can be shown."""
 

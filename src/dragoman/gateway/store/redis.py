@@ -39,7 +39,7 @@ TAKEN_SECONDS: Final = 3.0
 """A lock that was taken by a command whose answer is not waited for any more ends so long after it."""
 LOCK_POLL_SECONDS: Final = 0.05
 BATCH: Final = 500
-"""Calls that are counted, or messages of a stream that are read, with one command, at most."""
+"""The most calls that are counted, and the most messages of a stream that are read, with one command."""
 APPENDED_LIMIT: Final = 10_000
 """Messages in the stream; more drop the oldest."""
 _FIELD: Final = b"message"

@@ -19,7 +19,7 @@ STATUSES: Final[tuple[TaskStatus, ...]] = get_args(TaskStatus)
 TERMINAL: Final = frozenset({"completed", "failed", "cancelled"})
 
 ID_LIMIT: Final = 1024
-"""Characters of a task's id."""
+"""The most characters of a task's id."""
 _NUMBER_LIMIT_BYTES: Final = 40
 
 
@@ -34,11 +34,11 @@ class TaskState(Struct, frozen=True, kw_only=True):
     poll_seconds: float | None = None
     """How long to wait before the next poll, as the server wants it; bounded by the caller."""
     result: Raw = ABSENT
-    """Of a completed task, in the modern era."""
+    """The result of a completed task, in the modern era."""
     error: Raw = ABSENT
-    """Of a failed task, in the modern era."""
+    """The error of a failed task, in the modern era."""
     input_requests: Raw = ABSENT
-    """In the modern era."""
+    """The input requests of a task, in the modern era."""
 
 
 class _Wire(Struct, rename="camel"):

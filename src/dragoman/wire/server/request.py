@@ -41,7 +41,7 @@ class ClientRequest:
     ) -> None:
         """`channel`: to where messages about this request go."""
         self.id = request_id
-        """None: a notification, or an action of the connection itself."""
+        """The request id; None: a notification, or an action of the connection itself."""
         self.method = method
         self.raw_params = params
         self.client = client

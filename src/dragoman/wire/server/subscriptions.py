@@ -46,7 +46,7 @@ class Subscriptions:
         """URI → those of `_subscribed` and `_streams` that want its changes. A client replaces a stream by
         one that may begin before the other ends: the handlers are told of the end of the last one."""
         self._streams: list[_Stream] = []
-        """Those of modern clients."""
+        """The streams of modern clients."""
 
     @property
     def subscribed(self) -> tuple[str, ...]:
