@@ -147,7 +147,9 @@ def _replace(real: Path, data: bytes, private: bool, *, is_cache: bool = False) 
         discard(temporary)
         raise
     if not is_cache:
-        _sync_folder(real.parent)
+        # Makes the new name last. The file is whole already, so a failure here is none of the write's.
+        with contextlib.suppress(OSError):  # some file systems cannot sync a folder
+            sync_folder(real.parent)
 
 
 def _write_whole(
@@ -186,12 +188,6 @@ def _set_mode(descriptor: int, mode: int) -> None:
     # Asked first, because some file systems have one mode for all files and refuse to set it.
     if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
         set_mode(descriptor, mode)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Makes the new name last. The file is whole already, so a failure here is none of the write's."""
-    with contextlib.suppress(OSError):  # some file systems cannot sync a folder
-        sync_folder(folder)
 
 
 # --- leftovers ---

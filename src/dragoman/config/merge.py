@@ -176,7 +176,7 @@ def _one_per_name(claims: Sequence[ConfiguredServer], dropped: list[Dropped]) ->
 def _winner(group: list[ConfiguredServer], dropped: list[Dropped]) -> ConfiguredServer:
     best, *others = sorted(group, key=_strength, reverse=True)
     for other in others:
-        if _is_approved(other):
+        if other.approval is None or other.approval.state == "approved":
             text = f"replaced by the entry of {best.candidate.origin}"
             dropped.append(Dropped(candidate=other.candidate, why="replaced", text=text))
         else:
@@ -190,10 +190,6 @@ def _strength(claim: ConfiguredServer) -> tuple[int, tuple[int, int]]:
     """What is approved comes first, what was declined last: it hides nothing that could still be approved."""
     state = "approved" if claim.approval is None else claim.approval.state
     return ("rejected", "pending", "approved").index(state), claim.candidate.claim
-
-
-def _is_approved(claim: ConfiguredServer) -> bool:
-    return claim.approval is None or claim.approval.state == "approved"
 
 
 def _parsed(server: ConfiguredServer, judge: EntryChecks) -> ConfiguredServer:

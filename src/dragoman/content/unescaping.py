@@ -48,15 +48,11 @@ def unescape(piece: bytes) -> bytes:
     try:
         return _decode(b'"%b"' % piece).encode()
     except (msgspec.DecodeError, UnicodeDecodeError, UnicodeEncodeError):
-        return _leniently(piece)
-
-
-def _leniently(piece: bytes) -> bytes:
-    try:
-        text: str = json.loads(f'"{piece.decode("utf-8", "replace")}"', strict=False)
-    except ValueError:
-        return piece
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+        try:
+            text: str = json.loads(f'"{piece.decode("utf-8", "replace")}"', strict=False)
+        except ValueError:
+            return piece
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
 def _up_to_boundary(piece: bytes) -> bytes:

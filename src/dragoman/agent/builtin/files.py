@@ -204,20 +204,16 @@ def _edited(before: str, arguments: Mapping[str, Any]) -> str:
     old, new = str(arguments["old_string"]), str(arguments["new_string"])
     if "\r\n" in before and "\r\n" not in old:
         old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
-    return _replaced(before, old, new, everywhere=arguments.get("replace_all") is True)
-
-
-def _replaced(text: str, old: str, new: str, *, everywhere: bool) -> str:
     if old == new:
         raise FileProblem("old_string and new_string are the same")
-    count = text.count(old)
+    count = before.count(old)
     if count == 0:
         raise FileProblem("old_string is not in the file. Read the file again, and copy it exactly.")
-    if count > 1 and not everywhere:
+    if count > 1 and arguments.get("replace_all") is not True:
         raise FileProblem(
             f"old_string is {count} times in the file. Give more of its surroundings, or set replace_all."
         )
-    return text.replace(old, new)
+    return before.replace(old, new)
 
 
 def _diff(before: str, after: str, limit: int = DIFF_LINES) -> str:

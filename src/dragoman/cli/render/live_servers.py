@@ -47,20 +47,12 @@ _COLOURS: Final = {
 async def watch(host: Host, *, as_json: bool) -> None:
     """Shows how the servers are until it is interrupted."""
     events = host.events()
-    if as_json or not _can_repaint():
-        await _print_changes(events, as_json=as_json)
+    if as_json or not (sys.stdout.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown")):
+        async for event in events:
+            if isinstance(event, SHOWN):
+                click.echo(_as_json(event) if as_json else _as_line(event))
     else:
         await _paint(host, events)
-
-
-def _can_repaint() -> bool:
-    return sys.stdout.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown")
-
-
-async def _print_changes(events: AsyncIterator[Event], *, as_json: bool) -> None:
-    async for event in events:
-        if isinstance(event, SHOWN):
-            click.echo(_as_json(event) if as_json else _as_line(event))
 
 
 def _as_json(event: ServerEvent) -> str:

@@ -82,6 +82,16 @@ def _live() -> Live:
     )
 
 
+def spinner(words: str) -> RenderableType:
+    """The words behind a sign that changes every WAIT_SECONDS."""
+    from rich.spinner import Spinner
+    from rich.text import Text
+
+    frames = Spinner("dots").frames
+    frame = frames[int(time.monotonic() / WAIT_SECONDS) % len(frames)]
+    return Text.assemble((frame, "cyan"), " ", words, no_wrap=True, overflow="ellipsis")
+
+
 class ProgressLine:
     """How far a call has come."""
 
@@ -153,9 +163,6 @@ class Waiting:
             self._line.show(self._words())
 
     def _words(self) -> RenderableType:
-        from rich.spinner import Spinner
-        from rich.text import Text
-
         views = self._host.servers.values()
         # One that waits for its turn is pending without a reason; one that waits for approval has one.
         self._settled.update(
@@ -165,7 +172,4 @@ class Waiting:
         words = f"{len(views) - len(busy)} of {len(views)} servers checked"
         if busy:
             words += f", waiting for {', '.join(busy)}"
-        # A new spinner starts at its first frame; the start time is set so that the animation continues.
-        frames = Spinner("dots").frames
-        frame = frames[int(time.monotonic() / WAIT_SECONDS) % len(frames)]
-        return Text.assemble((frame, "cyan"), " ", words, no_wrap=True, overflow="ellipsis")
+        return spinner(words)

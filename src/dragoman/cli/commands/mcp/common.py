@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
@@ -33,17 +33,10 @@ if TYPE_CHECKING:
     from dragoman.host import Host
 
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def force_option(function: F) -> F:
-    return click.option("--force", is_flag=True, help="Replace a server of the same name.")(function)
-
-
-def check_option(function: F) -> F:
-    return click.option("--check", is_flag=True, help="Connect to it first; add it only if that works.")(
-        function
-    )
+force_option = click.option("--force", is_flag=True, help="Replace a server of the same name.")
+check_option = click.option("--check", is_flag=True, help="Connect to it first; add it only if that works.")
+format_argument = click.argument("host", type=click.Choice(list(FORMATS)))
+name_option = click.option("--name", "names", multiple=True, help="Only this server. Repeatable.")
 
 
 def add_server(
@@ -184,14 +177,6 @@ def _same_in_its_file(configuration: Configuration, server: ConfiguredServer) ->
 
 def _note(text: str) -> None:
     echo_wrapped(one_line(text), label="! ", colour="yellow", err=True)
-
-
-def format_argument(function: F) -> F:
-    return click.argument("host", type=click.Choice(list(FORMATS)))(function)
-
-
-def name_option(function: F) -> F:
-    return click.option("--name", "names", multiple=True, help="Only this server. Repeatable.")(function)
 
 
 def show_notes(notes: Iterable[Note]) -> None:

@@ -21,6 +21,7 @@ from dragoman.cli.common import (
     wait_for_servers,
 )
 from dragoman.cli.render.document import echo
+from dragoman.cli.render.text import report_error
 from dragoman.cli.terminal_interaction import CommandLineUser
 from dragoman.errors import DragomanError, TaskNotFound
 from dragoman.host import Host
@@ -64,12 +65,7 @@ def show_state(
         try:
             info = await request(host)
         except DragomanError as error:
-            from dragoman.cli.render import json, text
-
-            if as_json:
-                json.echo({"error": json.error(error)})
-            else:
-                text.show_error(error)
+            report_error(error, as_json=as_json)
             return exit_codes.for_error(error)
         if as_json:
             echo(as_document(info))
