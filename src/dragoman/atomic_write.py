@@ -116,7 +116,6 @@ def _copy(real: Path, descriptor: int) -> None:
 
 
 def discard(path: Path) -> None:
-    """Removes a file of ours that is no longer wanted."""
     with contextlib.suppress(
         OSError
     ):  # it was never made; or, if it was temporary, the next writer sweeps it

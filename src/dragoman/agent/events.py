@@ -96,7 +96,6 @@ class TranscriptIncomplete(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """For the person."""
         return (
             f"The transcript {self.reason}. The conversation goes on. Unless the file can be written again, "
             "what is said from now on is lost when it ends."

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from dragoman.agent.builtin.schema import object_schema
-from dragoman.agent.builtin.workspace import FileProblem
+from dragoman.agent.builtin.workspace import FileProblem, object_schema
 from dragoman.agent.conversation_hooks import ConversationHooks, Subagent
 from dragoman.agent.definitions import AgentDefinition
 from dragoman.agent.equipment import Folders, open_equipment

@@ -179,7 +179,6 @@ class OAuthCredentials:
         return other
 
     def stored_identities(self) -> list[str]:
-        """Which accounts at the server are stored."""
         usual = replace(self.entry, identity="").key
         keys = self.vault.local.keys()
         others = [key.removeprefix(f"{usual}|") for key in keys if key.startswith(f"{usual}|")]

@@ -122,7 +122,6 @@ class Requests:
         self._caller = caller
 
     def for_caller(self, caller: Caller) -> Requests:
-        """Makes the same requests on behalf of another caller."""
         return Requests(self._call, self._hooks, self._permissions, caller)
 
     async def make(

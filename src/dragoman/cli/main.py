@@ -168,7 +168,6 @@ def _show_usage_error(problem: click.ClickException) -> None:
 
 
 def _run() -> int:
-    """Runs the command; returns the exit code."""
     from dragoman.cli import exit_codes
     from dragoman.errors import DragomanError
 

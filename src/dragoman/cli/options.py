@@ -19,7 +19,7 @@ from dragoman.cleaning import one_line
 from dragoman.cli.commands.completion import complete_server
 from dragoman.cli.main import JSON_WANTED
 from dragoman.config import jsonc
-from dragoman.config.file_reading import parse_object, read_text
+from dragoman.config.file_reading import misread, parse_object, read_text
 from dragoman.config.model import parse_servers
 from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigFileError
@@ -314,9 +314,7 @@ def _parse(text: str) -> Any:
     try:
         return jsonc.parse(text)
     except jsonc.SyntaxProblem as problem:
-        raise ConfigFileError(
-            MCP_CONFIG, problem.reason, line=problem.line, column=problem.column, hint="Correct the JSON."
-        ) from None
+        raise misread(MCP_CONFIG, problem, "Correct the JSON.") from None
 
 
 def read_arguments(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -373,7 +371,6 @@ def pairs(words: tuple[str, ...]) -> dict[str, str]:
 
 
 def one_pair(word: str) -> tuple[str, str]:
-    """One `name=value` word."""
     ((name, value),) = pairs((word,)).items()
     return name, value
 

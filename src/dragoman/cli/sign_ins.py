@@ -157,7 +157,6 @@ def state_as_json(state: SignInState) -> dict[str, Any]:
 
 
 def in_words(state: SignInState) -> str:
-    """The state in one line."""
     match state.status:
         case "signed-out":
             return "not signed in" if state.problem is None else one_line(state.problem, 200)

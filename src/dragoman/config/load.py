@@ -373,6 +373,5 @@ def _with_connectors(sources: Sources, reading: Reading, before: Configuration |
 
 
 def path_of(configuration: Configuration, server: ConfiguredServer) -> Path | None:
-    """The file that contains an entry."""
     parts = configuration.parts
     return parts[server.candidate.part].path if server.candidate.part < len(parts) else None

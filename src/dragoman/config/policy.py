@@ -36,18 +36,8 @@ ENVIRONMENT: Final = "allowedMcpEnvironment"
 DENIED: Final = "deniedMcpServers"
 
 LOADER_VARIABLES: Final = (
-    *(
-        "PATH",
-        "HOME",
-        "XDG_CONFIG_HOME",
-        "LD_*",
-        "DYLD_*",
-        "GCONV_PATH",
-        "ENV",
-        "BASH_ENV",
-        "BASH_FUNC_*",
-        "GIT_*",
-    ),
+    *("PATH", "HOME", "XDG_CONFIG_HOME", "LD_*", "DYLD_*", "GCONV_PATH"),
+    *("ENV", "BASH_ENV", "BASH_FUNC_*", "GIT_*"),
     *("NODE_OPTIONS", "NODE_PATH", "NPM_CONFIG_*", "NODE_EXTRA_CA_CERTS", "NODE_TLS_REJECT_UNAUTHORIZED"),
     *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "PYTHONWARNINGS", "PIP_*", "UV_*"),
     *("PYTHONPYCACHEPREFIX", "PYTHONSAFEPATH", "PYTHONPLATLIBDIR", "PYTHONBREAKPOINT", "PYTHONINSPECT"),

@@ -121,7 +121,7 @@ def _changed(path: Path, before: str, change: Callable[[str], str]) -> str:
     try:
         return change(before)
     except SyntaxProblem as problem:  # the text of the file does not admit this change
-        raise misread(path, problem) from None
+        raise misread(str(path), problem) from None
 
 
 def _check(path: Path, text: str) -> None:

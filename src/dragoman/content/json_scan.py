@@ -54,7 +54,6 @@ class Walk:
         """The last value whose end was looked for, and its end: it is often asked for twice."""
 
     def start(self) -> int:
-        """Where the value begins."""
         return self._blank(0)
 
     def elements(self, at: int) -> Iterator[tuple[int, int]]:

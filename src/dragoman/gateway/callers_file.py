@@ -45,7 +45,6 @@ class CallersFile:
         """Why it cannot be used, as it was reported."""
 
     async def identify(self, authorization: Sequence[str]) -> KnownCaller:
-        """See `Identify`."""
         now = monotonic()
         if now >= self._check_at:
             self._check_at = now + CHECK_SECONDS

@@ -335,7 +335,6 @@ def names_of(tool: Tool, arguments: Mapping[str, Any]) -> frozenset[str]:
 
 
 def call_of(tool: Tool, arguments: Mapping[str, Any]) -> Call:
-    """The call as rules see it."""
     if isinstance(tool, BuiltinTool):
         command = arguments.get(tool.shell_argument) if tool.shell_argument is not None else None
         server, thing = tool.touched(arguments)

@@ -104,7 +104,6 @@ class SessionControl:
             self.session.end_reason = "prompt_input_exit"
 
     def resume(self, name: str | None) -> None:
-        """Continues an earlier conversation."""
         if name is not None:
             self.change(structs.replace(self.options, resume=name))
 

@@ -45,7 +45,6 @@ MARKS: Final[Mapping[ToolState, tuple[str, str, str]]] = {
 
 
 def card_text(block: ToolBlock) -> Content:
-    """Everything that the card shows."""
     lines = [_headline(block), *_argument_lines(block)]
     if block.state == "running":
         lines += [Content(f"  {line}") for line in _progress_lines(block)]
@@ -168,7 +167,6 @@ class ToolCard(Static, can_focus=True):
         self.block = block
 
     def show(self) -> None:
-        """Shows the block as it is now."""
         self.update(card_text(self.block))
 
     def action_open_or_close(self) -> None:

@@ -19,8 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Final
 
-from dragoman.agent.builtin.schema import object_schema
-from dragoman.agent.builtin.workspace import FileProblem, Workspace
+from dragoman.agent.builtin.workspace import FileProblem, Workspace, object_schema
 from dragoman.agent.models import SECRET_VARIABLES
 from dragoman.catalog.tools import BuiltinTool
 from dragoman.processes import KILL, MARKER, signal_group, start_of

@@ -52,7 +52,6 @@ class StartOptions(NamedTuple):
 
 
 def start(wanted: StartOptions) -> int:
-    """Runs the conversation; returns the exit code."""
     if not wanted.is_print and not sys.stdin.isatty():
         raise click.UsageError("there is no terminal to talk in; give a prompt with -p, or a command")
     options = _options(wanted)

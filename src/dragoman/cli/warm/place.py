@@ -34,7 +34,6 @@ def has_sockets() -> bool:
 
 
 def socket_path(cwd: str) -> Path:
-    """The socket of the local gateway for a working directory."""
     digest = hashlib.sha256(os.fsencode(cwd)).hexdigest()[:16]
     return paths.state_dir() / FOLDER / f"{digest}.sock"
 

@@ -95,7 +95,6 @@ class LocalGateway:
                     return
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serves one command."""
         self._connected += 1
         self._used.set()
         try:

@@ -133,7 +133,6 @@ class RecentCalls:
         self._times: dict[str, deque[float]] = {}
 
     def wait_seconds(self, caller: str, limit: int) -> float:
-        """See `Store.count_call`."""
         now = self._monotonic()
         if len(self._times) >= CALLERS_LIMIT:
             self._forget_idle(now)
