@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 from dragoman.calls.outcome import CallOutcome, outcome_of_error
@@ -89,9 +88,7 @@ class AgentServers:
         self._is_open = True
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._is_open = False
         if self._own is not None:
             await self._own.close()

@@ -202,7 +202,7 @@ class OAuthCredentials:
         fails; an account that is known is used all the same, unless `fresh`."""
         now = time.monotonic()
         is_known = self._account is not None
-        is_current = not self._is_changed_elsewhere() if is_known else now - self._looked_at < 1.0
+        is_current = self._stored_versions() == self._versions if is_known else now - self._looked_at < 1.0
         if is_current and not fresh:
             return self._account
         self._looked_at = now
@@ -302,9 +302,6 @@ class OAuthCredentials:
         while not self._is_newer_stored():  # noqa: ASYNC110  another process sets no event here
             await asyncio.sleep(SIGN_IN_POLL_SECONDS)
         self.needs_auth.forget()
-
-    def _is_changed_elsewhere(self) -> bool:
-        return self._stored_versions() != self._versions
 
     def _is_newer_stored(self) -> bool:
         versions = zip(self._stored_versions(), self._versions, strict=True)

@@ -52,9 +52,9 @@ class Outbox:
         """How many were read, those that were dropped included."""
         self.reader: asyncio.Task[object] | None = None
         """The response that is given the messages."""
-        self.on_overflow: Callable[[], None] = _ignore
+        self.on_overflow: Callable[[], None] = lambda: None
         """Ends what the messages are about."""
-        self.disconnect: Callable[[], None] = _ignore
+        self.disconnect: Callable[[], None] = lambda: None
         """Disconnects the client that is given the messages."""
 
     @property
@@ -156,6 +156,3 @@ class Outbox:
             self._read_bytes -= again - self._waiting_bytes
             self.read_count, self._waiting_bytes = number, again
         return True
-
-
-def _ignore() -> None: ...

@@ -152,9 +152,9 @@ class Replicas:
     def __init__(self, gateway: Gateway, store: RedisStore) -> None:
         self._gateway = gateway
         self._store = store
-        self.on_session: Callable[[str | None], None] = _ignore
+        self.on_session: Callable[[str | None], None] = lambda _: None
         """Called with the id of a session that was changed elsewhere; None: any may have been."""
-        self.on_account: Callable[[str | None], None] = _ignore
+        self.on_account: Callable[[str | None], None] = lambda _: None
         """Called with the key of an account that was changed elsewhere; None: any may have been."""
         self.on_message: list[Callable[[ToSession], object]] = []
         """Called with each message of a client that came to another replica."""
@@ -374,7 +374,7 @@ class Replicas:
 
     async def _answer(self, sender: str, request: Continue) -> None:
         outbox = Outbox()
-        async with self._gateway.client(request.caller, _ignore, request.view) as connection:
+        async with self._gateway.client(request.caller, lambda _: None, request.view) as connection:
             connection.receive(request.message, outbox.put, outbox.end)
             with contextlib.suppress(StoreUnavailable, NotReading):
                 while (message := await outbox.get()) is not None:
@@ -423,6 +423,3 @@ _encoder: Final = msgspec.msgpack.Encoder()
 _page_decoder: Final = msgspec.msgpack.Decoder(PageAnswer)
 _decoder: Final = msgspec.msgpack.Decoder(ReplicaMessage)
 _grant_decoder: Final = msgspec.json.Decoder(tuple[GrantKey, str])
-
-
-def _ignore(_: object) -> None: ...

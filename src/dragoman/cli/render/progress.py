@@ -9,7 +9,6 @@ import asyncio
 import os
 import sys
 import time
-from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from dragoman.cleaning import one_line
@@ -102,9 +101,7 @@ class ProgressLine:
     def __enter__(self) -> ProgressLine:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._line.hide()
 
     def update(self, progress: Progress) -> None:
@@ -150,9 +147,7 @@ class Waiting:
             self._task = asyncio.create_task(self._show())
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._task is not None:
             self._task.cancel()
             self._line.hide()

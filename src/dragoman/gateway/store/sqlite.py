@@ -45,7 +45,7 @@ class SqliteStore:
         self._calls = RecentCalls(monotonic)
         self._began = time() - monotonic()
         self._problem: str | None = None
-        self.report: Callable[[str], None] = _ignore
+        self.report: Callable[[str], None] = lambda text: None
         """Called if the file cannot be used any more."""
 
     def _now(self) -> float:
@@ -107,9 +107,6 @@ class SqliteStore:
         with contextlib.suppress(sqlite3.Error):
             self._close_now()
         self._path = self._connection = None
-
-
-def _ignore(text: str) -> None: ...
 
 
 def _opened(path: Path | None) -> sqlite3.Connection:
