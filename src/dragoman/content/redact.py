@@ -192,10 +192,6 @@ RedactorOf = Callable[[ServerName], Redactor | None]
 """What covers the secrets of a server's entry; None if it has none."""
 
 
-def no_redactor(server: ServerName) -> Redactor | None:
-    return None
-
-
 # How a secret is spelled.
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 
@@ -68,24 +68,12 @@ def show_state(
             report_error(error, as_json=as_json)
             return exit_codes.for_error(error)
         if as_json:
-            echo(as_document(info))
+            echo(info)
         else:
             click.echo(line_of(info))
         return exit_codes.OK
 
     with_server_of(known_task(task), work, yes=yes)
-
-
-def as_document(info: TaskInfo) -> dict[str, Any]:
-    return {
-        "id": info.id,
-        "server": info.server,
-        "tool": info.tool,
-        "status": info.status,
-        "message": info.message,
-        "created": info.created,
-        "expires": info.expires,
-    }
 
 
 def line_of(info: TaskInfo) -> str:
