@@ -48,6 +48,7 @@ class Updates:
 
     @property
     def about(self) -> dict[str, str]:
+        """What is watched."""
         return {"server": self._server, "uri": self.uri}
 
     def put(self, uri: str) -> None:
