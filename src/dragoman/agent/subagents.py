@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from dragoman.agent.builtin.workspace import FileProblem, object_schema
+from dragoman.agent.builtin.workspace import FileProblem
 from dragoman.agent.conversation_hooks import ConversationHooks, Subagent
 from dragoman.agent.definitions import AgentDefinition
 from dragoman.agent.equipment import Folders, open_equipment
@@ -22,6 +22,7 @@ from dragoman.agent.events import AgentEvent, SubagentEvent, Usage
 from dragoman.agent.models import Load, ModelChoice
 from dragoman.agent.prompt import system_prompt
 from dragoman.agent.transcript import Record, Transcript
+from dragoman.calls.requests import object_schema
 from dragoman.catalog.tools import BuiltinTool
 from dragoman.errors import ConfigError, ModelUnavailable
 from dragoman.host import Host

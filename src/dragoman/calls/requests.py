@@ -33,7 +33,8 @@ T = TypeVar("T")
 L = TypeVar("L", bound=Struct)
 
 
-def schema(*required: str, **properties: Any) -> dict[str, Any]:
+def object_schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
+    """An object with exactly these properties."""
     return {
         "type": "object",
         "properties": properties,
@@ -54,7 +55,7 @@ def _kind(
         _is_performed,
         title=does,
         description=does,
-        input_schema=schema("server", *required, server=_TEXT, **properties),
+        input_schema=object_schema({"server": _TEXT, **properties}, "server", *required),
         annotations={"readOnlyHint": True, "idempotentHint": True},
         server_argument="server",
         subject_argument=subject,

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from dragoman import atomic_write
-from dragoman.agent.builtin.workspace import PATH, FileProblem, Workspace, object_schema, version_of
+from dragoman.agent.builtin.workspace import PATH, FileProblem, Workspace, version_of
+from dragoman.calls.requests import object_schema
 from dragoman.catalog.tools import BuiltinTool
 from dragoman.content.blocks import Block, ImageBlock
 from dragoman.content.images import kind_of

@@ -13,7 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from dragoman.agent.builtin.workspace import FileProblem, Workspace, object_schema
+from dragoman.agent.builtin.workspace import FileProblem, Workspace
+from dragoman.calls.requests import object_schema
 from dragoman.catalog.tools import BuiltinTool
 from dragoman.programs import CommandFailure, Watches, run, search_path
 

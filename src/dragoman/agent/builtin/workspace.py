@@ -13,17 +13,6 @@ from typing import Any, Final
 from dragoman import paths
 from dragoman.errors import CallError, InvalidArguments
 
-
-def object_schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
-    """An object with exactly these properties."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-        "additionalProperties": False,
-    }
-
-
 PATH: Final = "file_path"
 PROCESSES: Final = Path("/proc")
 """Where systems show the environment of processes, which has the keys that commands are not given."""
