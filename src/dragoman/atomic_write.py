@@ -109,7 +109,7 @@ def _copy(real: Path, descriptor: int) -> None:
     source = os.open(real, os.O_RDONLY | NO_LINK | CLOSE_ON_EXEC)
     try:
         while chunk := os.read(source, 1 << 20):
-            _write_all(descriptor, chunk)
+            write_all(descriptor, chunk)
         os.fsync(descriptor)
     finally:
         os.close(source)
@@ -162,14 +162,14 @@ def _write_whole(
             _keep_owner(descriptor, old)
         if not is_plain_new:
             _set_mode(descriptor, PRIVATE_FILE if private or old is None else stat.S_IMODE(old.st_mode))
-        _write_all(descriptor, data)
+        write_all(descriptor, data)
         if is_synced:
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
+def write_all(descriptor: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(descriptor, rest) :]

@@ -18,7 +18,7 @@ from dragoman.cleaning import one_line
 from dragoman.cli.common import load_and_report, run_with_host
 from dragoman.cli.render.columns import echo_wrapped
 from dragoman.cli.render.document import echo
-from dragoman.cli.render.servers import counted
+from dragoman.cli.render.servers import counted, show_problem
 from dragoman.config import edits
 from dragoman.config.interchange.formats import FORMATS
 from dragoman.config.interchange.shared import Note
@@ -58,9 +58,9 @@ def add_server(
     click.echo(f"Added {name} to {scope} ({one_line(str(path))}){works}")
     shared = shared_secret_notes(entry, target)
     for note in (*unset_variable_notes(missing), *_missing_program(entry), *notes, *shared):
-        _note(note)
+        show_problem(note)
     if target in IN_PROJECT and "command" in entry and sources.cwd != sources.project_root:
-        _note(f"it starts in {sources.project_root}, the project's folder")
+        show_problem(f"it starts in {sources.project_root}, the project's folder")
 
 
 def check_new_server(
@@ -173,10 +173,6 @@ def _same_in_its_file(configuration: Configuration, server: ConfiguredServer) ->
     for other in others if signature is not None else ():
         if other.name != server.name and other.config is not None and other.config.signature == signature:
             yield f"it is the same server as {other.name!r} in the same file; both are used"
-
-
-def _note(text: str) -> None:
-    echo_wrapped(one_line(text), label="! ", colour="yellow", err=True)
 
 
 def show_notes(notes: Iterable[Note]) -> None:
