@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 from dragoman.calls.outcome import CallOutcome, outcome_of_error
@@ -31,21 +30,13 @@ class HasTools(Protocol):
         self, timeout: float | None = None, *, only: Collection[str] | None = None
     ) -> Mapping[str, ServerStatus]: ...
     def tools(self, *, include_app_tools: bool = False, include_denied: bool = False) -> list[ServerTool]: ...
-    def sign_in_tools(self) -> Mapping[str, SignInTool]:
-        """By name, the pseudo-tools that start a sign-in."""
-        ...
+    def sign_in_tools(self) -> Mapping[str, SignInTool]: ...
 
-    def is_app_tool(self, name: str) -> bool:
-        """Whether there is a tool of this name that is for apps only, and not for models."""
-        ...
+    def is_app_tool(self, name: str) -> bool: ...
 
-    def denied(self, tools: Iterable[Tool]) -> frozenset[str]:
-        """The names of those tools of which a rule denies every call."""
-        ...
+    def denied(self, tools: Iterable[Tool]) -> frozenset[str]: ...
 
-    def instructions(self) -> Mapping[str, str]:
-        """What connected servers say about how to use them, by server."""
-        ...
+    def instructions(self) -> Mapping[str, str]: ...
 
     def call(
         self,
@@ -97,9 +88,7 @@ class AgentServers:
         self._is_open = True
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._is_open = False
         if self._own is not None:
             await self._own.close()

@@ -109,14 +109,13 @@ def _copy(real: Path, descriptor: int) -> None:
     source = os.open(real, os.O_RDONLY | NO_LINK | CLOSE_ON_EXEC)
     try:
         while chunk := os.read(source, 1 << 20):
-            _write_all(descriptor, chunk)
+            write_all(descriptor, chunk)
         os.fsync(descriptor)
     finally:
         os.close(source)
 
 
 def discard(path: Path) -> None:
-    """Removes a file of ours that is no longer wanted."""
     with contextlib.suppress(
         OSError
     ):  # it was never made; or, if it was temporary, the next writer sweeps it
@@ -147,7 +146,9 @@ def _replace(real: Path, data: bytes, private: bool, *, is_cache: bool = False) 
         discard(temporary)
         raise
     if not is_cache:
-        _sync_folder(real.parent)
+        # Makes the new name last. The file is whole already, so a failure here is none of the write's.
+        with contextlib.suppress(OSError):  # some file systems cannot sync a folder
+            sync_folder(real.parent)
 
 
 def _write_whole(
@@ -161,14 +162,14 @@ def _write_whole(
             _keep_owner(descriptor, old)
         if not is_plain_new:
             _set_mode(descriptor, PRIVATE_FILE if private or old is None else stat.S_IMODE(old.st_mode))
-        _write_all(descriptor, data)
+        write_all(descriptor, data)
         if is_synced:
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
+def write_all(descriptor: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
@@ -186,12 +187,6 @@ def _set_mode(descriptor: int, mode: int) -> None:
     # Asked first, because some file systems have one mode for all files and refuse to set it.
     if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
         set_mode(descriptor, mode)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Makes the new name last. The file is whole already, so a failure here is none of the write's."""
-    with contextlib.suppress(OSError):  # some file systems cannot sync a folder
-        sync_folder(folder)
 
 
 # --- leftovers ---

@@ -17,7 +17,6 @@ from collections.abc import (
     Sequence,
 )
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, Unpack
 from weakref import WeakSet
 
@@ -242,9 +241,7 @@ class Host:
         self._live.start(watch=self._options.get("watch", False))
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def ready(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import posixpath
 import re
 import sys
 from collections.abc import Mapping
@@ -96,3 +97,10 @@ def make_private(folder: Path) -> None:
     """Creates the folder and its missing parents, each for its owner alone."""
     for missing in reversed([each for each in (folder, *folder.parents) if not each.exists()]):
         missing.mkdir(mode=0o700, exist_ok=True)
+
+
+def normal_path(path: str) -> str:
+    """The path without detours: `/bin//x/../rm` is `/bin/rm`, and `./rm` is `rm`. POSIX leaves two leading
+    slashes alone; every system here reads one."""
+    path = posixpath.normpath(path)
+    return path[1:] if path.startswith("//") else path

@@ -31,7 +31,6 @@ def is_own(status: os.stat_result) -> bool:
 
 
 def is_own_user(user: int) -> bool:
-    """Whether this number is this user's."""
     return not _HAS_OWNERS or user == os.geteuid()
 
 

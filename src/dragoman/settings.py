@@ -166,7 +166,8 @@ class Settings:
         self.problems: list[str] = []
         given = {**(overrides or {})}
         for name in given.keys() - _ROWS.keys():
-            raise ConfigError(f"there is no setting named {name!r}", hint=_known_names())
+            known = ", ".join(row.name for row in TABLE)
+            raise ConfigError(f"there is no setting named {name!r}", hint=f"Known settings: {known}")
         environ = os.environ if environ is None else environ
         self._all_values = {
             row.name: (
@@ -228,7 +229,3 @@ def _checked(row: Setting, value: object) -> int:
             f"{row.name} must be at least {row.minimum} {row.unit}, not {value!r}", hint=row.help
         )
     return value
-
-
-def _known_names() -> str:
-    return "Known settings: " + ", ".join(row.name for row in TABLE)

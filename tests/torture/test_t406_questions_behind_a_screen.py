@@ -7,8 +7,8 @@ import pytest
 
 from dragoman.interaction import PermissionAnswer
 from dragoman.tui import question_area
-from dragoman.tui.help_screen import HelpScreen
 from dragoman.tui.permission_question import PermissionView
+from dragoman.tui.text_screens import TextScreen, help_screen
 from tests.unit.tui.desk import Desk, desk
 from tests.unit.tui.test_app_questions import QUESTION
 
@@ -19,14 +19,14 @@ pytestmark = pytest.mark.requirement("PRM-5")
 async def test_t406_keys_count_only_once_the_question_was_seen(desk: Desk, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(question_area, "QUIET_SECONDS", 0.0)
     async with desk.opened() as seat:
-        await seat.app.push_screen(HelpScreen())
+        await seat.app.push_screen(help_screen())
         task = asyncio.create_task(seat.app._interaction.allow(QUESTION))
         await seat.until(lambda: seat.app._questions.query(PermissionView))
         await seat.pilot.press("ctrl+g")
         await seat.pilot.pause()
         monkeypatch.setattr(question_area, "QUIET_SECONDS", 30.0)
         await seat.pilot.press("escape", "y", "s")
-        assert not isinstance(seat.app.screen, HelpScreen)
+        assert not isinstance(seat.app.screen, TextScreen)
         assert not task.done()
         assert seat.app.prompt.text == "ys"
         task.cancel()
@@ -35,7 +35,7 @@ async def test_t406_keys_count_only_once_the_question_was_seen(desk: Desk, monke
 
 async def test_t406_it_can_be_answered_after_a_moment(desk: Desk):
     async with desk.opened() as seat:
-        await seat.app.push_screen(HelpScreen())
+        await seat.app.push_screen(help_screen())
         task = asyncio.create_task(seat.app._interaction.allow(QUESTION))
         await seat.until(lambda: seat.app._questions.query(PermissionView))
         await seat.pilot.press("escape")

@@ -22,7 +22,6 @@ from dragoman.connections.server_requests import (
     ServerRequests,
     UrlCompletions,
 )
-from dragoman.content.redact import no_redactor
 from dragoman.errors import CallError, DragomanError
 from dragoman.hooks.active import ActiveHooks, HookSession
 from dragoman.interaction import RelatedCall
@@ -134,7 +133,7 @@ def person_of(forms: Any = None, urls: Any = None) -> Any:
 
 
 def elicitor_of(person: Any, hooks: ActiveHooks | None = None) -> Elicitor:
-    return Elicitor(Questions(person), hooks or no_hooks(), no_redactor)
+    return Elicitor(Questions(person), hooks or no_hooks(), lambda server: None)
 
 
 def requests_answered_by(forms: Any = None, urls: Any = None) -> ServerRequests:

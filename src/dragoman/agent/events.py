@@ -96,7 +96,6 @@ class TranscriptIncomplete(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """For the person."""
         return (
             f"The transcript {self.reason}. The conversation goes on. Unless the file can be written again, "
             "what is said from now on is lost when it ends."
@@ -124,7 +123,7 @@ class Usage(Struct, frozen=True, kw_only=True):
     """Tokens, and what they cost."""
 
     input_tokens: int = 0
-    """With those that were read from the provider's cache, or written to it."""
+    """Tokens of the request, including those that were read from the provider's cache or written to it."""
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cost_usd: float | None = None

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from dragoman.agent.builtin.schema import object_schema
 from dragoman.agent.builtin.workspace import FileProblem
 from dragoman.agent.conversation_hooks import ConversationHooks, Subagent
 from dragoman.agent.definitions import AgentDefinition
@@ -23,6 +22,7 @@ from dragoman.agent.events import AgentEvent, SubagentEvent, Usage
 from dragoman.agent.models import Load, ModelChoice
 from dragoman.agent.prompt import system_prompt
 from dragoman.agent.transcript import Record, Transcript
+from dragoman.calls.requests import object_schema
 from dragoman.catalog.tools import BuiltinTool
 from dragoman.errors import ConfigError, ModelUnavailable
 from dragoman.host import Host
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 TASK: Final = "Task"
 
 current_call_id: ContextVar[str] = ContextVar("dragoman call of the model", default="")
-"""Of the tool call that is made now."""
+"""The id of the tool call that is being made."""
 
 
 class SubagentContext(Struct, frozen=True):
@@ -42,7 +42,7 @@ class SubagentContext(Struct, frozen=True):
 
     folders: Folders
     model: Awaitable[Model]
-    """Of agents that name none."""
+    """The model for agents that name none."""
     choice: ModelChoice
     """The conversation's."""
     load: Load

@@ -164,7 +164,6 @@ class CallbackListener(BrowserReturn):
 
 
 def is_free(port: int) -> bool:
-    """Whether the port can be bound now."""
     try:
         socket.create_server(("127.0.0.1", port)).close()
     except OSError:

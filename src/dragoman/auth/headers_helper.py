@@ -104,12 +104,9 @@ class HeadersHelper:
 
     async def _obtain(self) -> Mapping[str, str]:
         self._given = await self._run()
-        self._report_secrets(self._given.values())
-        return self._given
-
-    def _report_secrets(self, values: Iterable[str]) -> None:
         if self._learned is not None:
-            self._learned([word for value in values for word in (value, *value.split())])
+            self._learned([word for value in self._given.values() for word in (value, *value.split())])
+        return self._given
 
     async def _run(self) -> Mapping[str, str]:
         try:

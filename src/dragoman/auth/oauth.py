@@ -44,7 +44,8 @@ STORE_SECONDS: Final = 0.5
 CLOSE_SECONDS: Final = 10.0
 """How long closing waits for a refresh."""
 TERMINAL_ERRORS: Final = frozenset({"invalid_grant"})
-"""After which the tokens are of no use. After others, such as a wrong client secret, they may be again."""
+"""Errors after which the tokens are useless. After other errors, such as a wrong client secret, they may be
+valid again."""
 
 
 class OAuthCredentials:
@@ -63,7 +64,7 @@ class OAuthCredentials:
         self._account: Account | None = None
         self._looked_at = -1.0
         self._versions = self._stored_versions()
-        """Of what is stored, when it was last read or written here."""
+        """The version of each stored account when it was last read or written here."""
         self._changes = 0
         """How often the stored account was written or deleted here."""
         self._http: OAuthHttp | None = None
@@ -76,7 +77,7 @@ class OAuthCredentials:
         self._unsaved: Account | None = None
         """Newer than what is stored, because the store failed; used until it can be stored."""
         self._replaced: Tokens | None = None
-        """Those that were stored then."""
+        """The tokens that were stored at that time."""
         self._storing: asyncio.Task[None] | None = None
         self._renewed_after_401: str | None = None
         """The token that was obtained because the one before was refused, until the server accepts it."""
@@ -179,7 +180,6 @@ class OAuthCredentials:
         return other
 
     def stored_identities(self) -> list[str]:
-        """Which accounts at the server are stored."""
         usual = replace(self.entry, identity="").key
         keys = self.vault.local.keys()
         others = [key.removeprefix(f"{usual}|") for key in keys if key.startswith(f"{usual}|")]
@@ -203,7 +203,7 @@ class OAuthCredentials:
         fails; an account that is known is used all the same, unless `fresh`."""
         now = time.monotonic()
         is_known = self._account is not None
-        is_current = not self._is_changed_elsewhere() if is_known else now - self._looked_at < 1.0
+        is_current = self._stored_versions() == self._versions if is_known else now - self._looked_at < 1.0
         if is_current and not fresh:
             return self._account
         self._looked_at = now
@@ -303,9 +303,6 @@ class OAuthCredentials:
         while not self._is_newer_stored():  # noqa: ASYNC110  another process sets no event here
             await asyncio.sleep(SIGN_IN_POLL_SECONDS)
         self.needs_auth.forget()
-
-    def _is_changed_elsewhere(self) -> bool:
-        return self._stored_versions() != self._versions
 
     def _is_newer_stored(self) -> bool:
         versions = zip(self._stored_versions(), self._versions, strict=True)

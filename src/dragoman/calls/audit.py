@@ -106,7 +106,6 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def line_of(entry: AuditEntry) -> bytes:
-    """The entry as it is written."""
     try:
         line = _encode(entry)
         if len(line) <= TEXT_LIMIT and line.isascii() and _BACKSLASH not in line and _DELETE not in line:

@@ -21,7 +21,6 @@ from dragoman.content.redact import RedactorOf
 from dragoman.errors import HostClosed
 from dragoman.forms import UnusableForm, completed, fields_of, problems_of
 from dragoman.hooks.active import ActiveHooks
-from dragoman.hooks.notices import Notices
 from dragoman.interaction import (
     ElicitsForms,
     ElicitsUrls,
@@ -70,7 +69,6 @@ class Elicitor:
         self._questions = questions
         self._hooks = hooks
         self._redactor_of = redactor_of
-        self._notices = Notices(hooks)
         self.allows_secrets = allows_secrets
 
     def modes(self, server: str) -> tuple[str, ...]:
@@ -133,7 +131,7 @@ class Elicitor:
         server: str = question.server
         async with self._questions.turn(server, within=within, limit=WAITING_LIMIT):
             if is_new:
-                self._notices.give("elicitation_dialog", "A server asks", f"{server} asks something")
+                self._hooks.notice("elicitation_dialog", "A server asks", f"{server} asks something")
             return await self._questions.show(ask())
 
     def _redacted(self, question: Any) -> Any:

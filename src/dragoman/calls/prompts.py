@@ -30,9 +30,7 @@ from dragoman.content.blocks import TextBlock
 from dragoman.content.redact import NOT_LOOKED_INTO, Redactor
 from dragoman.interaction import Caller
 from dragoman.names import ServerName, WireToolName
-from dragoman.servers.lists import ListReader
 from dragoman.servers.registry import ServerRegistry
-from dragoman.servers.server import Server
 
 
 class Prompts:
@@ -49,7 +47,9 @@ class Prompts:
 
     async def list(self, server: str | None = None, *, fresh: bool = False) -> Listed[Prompt]:
         """The prompts of one server, or of all. `fresh`: requested now, not taken from memory."""
-        listed = await self._requests.listed(LIST_PROMPTS, self._sender, _prompts_of, server, fresh=fresh)
+        listed = await self._requests.listed(
+            LIST_PROMPTS, self._sender, lambda each: each.prompts, server, fresh=fresh
+        )
         return Listed(self._named(listed.items), listed.problems)
 
     async def get(
@@ -143,10 +143,6 @@ class Prompts:
         return tuple(
             Prompt(name=names.of[key], **structs.asdict(definition)) for key, definition in wanted.items()
         )
-
-
-def _prompts_of(server: Server) -> ListReader[PromptDefinition]:
-    return server.prompts
 
 
 def _covered(found: PromptReply, redact: Redactor) -> PromptReply:

@@ -33,7 +33,8 @@ T = TypeVar("T")
 L = TypeVar("L", bound=Struct)
 
 
-def schema(*required: str, **properties: Any) -> dict[str, Any]:
+def object_schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
+    """An object with exactly these properties."""
     return {
         "type": "object",
         "properties": properties,
@@ -60,7 +61,7 @@ def _kind(
         _is_performed,
         title=does,
         description=does,
-        input_schema=schema("server", *required, server=_TEXT, **properties),
+        input_schema=object_schema({"server": _TEXT, **properties}, "server", *required),
         annotations={"readOnlyHint": only_reads, "idempotentHint": True},
         server_argument="server",
         subject_argument=subject,
@@ -130,7 +131,6 @@ class Requests:
         self._caller = caller
 
     def for_caller(self, caller: Caller) -> Requests:
-        """Makes the same requests on behalf of another caller."""
         return Requests(self._call, self._hooks, self._permissions, caller)
 
     async def make(

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from dragoman.calls.requests import LIST_RESOURCES, READ_RESOURCE, schema
+from dragoman.calls.requests import LIST_RESOURCES, READ_RESOURCE, object_schema
 from dragoman.calls.resources import ResourceReader, Resources
 from dragoman.calls.sending import Listed
 from dragoman.catalog.resources import Resource, ResourceTemplate, as_listed
@@ -64,7 +64,7 @@ def resource_tools(
             title="List resources",
             description="Lists the resources and resource templates of MCP servers. "
             "Give `server` to see one server's only.",
-            input_schema=schema(server=_SERVER),
+            input_schema=object_schema({"server": _SERVER}),
             annotations={**_READS, "openWorldHint": False},
             meta=_DEFERRED,
             needs_permission=False,
@@ -76,7 +76,7 @@ def resource_tools(
             title="Read a resource",
             description="Reads one resource of an MCP server. Text and images are shown; "
             "other data is saved to a file whose name is given.",
-            input_schema=schema("uri", server=_OWNER, uri=_URI),
+            input_schema=object_schema({"server": _OWNER, "uri": _URI}, "uri"),
             annotations=_READS,
             meta=_DEFERRED,
             server_argument="server",

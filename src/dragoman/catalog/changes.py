@@ -19,7 +19,7 @@ from dragoman.cleaning import one_line, visible
 from dragoman.json_values import as_list, as_object
 
 LINE_LIMIT: Final = 80
-"""Lines about one part."""
+"""The most lines about one part."""
 TEXT_LINES_LIMIT: Final = 400
 WIDTH_LIMIT: Final = 160
 VALUE_LIMIT: Final = 80
@@ -99,12 +99,12 @@ def _shown(text: str) -> list[str]:
     Made visible before they are compared: texts that differ only in invisible characters must look different.
     """
     sentences = (part for line in text.split("\n") for part in _SENTENCE_END.split(line))
-    pieces = (visible(part[at : at + WIDTH_LIMIT]) for part in sentences for at in _starts(part))
+    pieces = (
+        visible(part[at : at + WIDTH_LIMIT])
+        for part in sentences
+        for at in range(0, len(part) or 1, WIDTH_LIMIT)
+    )
     return list(islice(pieces, TEXT_LINES_LIMIT))
-
-
-def _starts(part: str) -> range:
-    return range(0, len(part) or 1, WIDTH_LIMIT)
 
 
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?;]) ")

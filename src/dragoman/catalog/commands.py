@@ -32,16 +32,6 @@ class _Word(NamedTuple):
     """The argument it is for, where the person says so."""
 
 
-def parse_command(line: str, prompts: Iterable[Prompt]) -> PromptCommand:
-    """Which prompt a line calls, and with what. `CallError` if there is none of that name.
-
-    `InvalidArguments` names what is missing or too much, and where a quote does not end.
-    """
-    name, rest = split_command(line)
-    prompt = find(name, prompts)
-    return PromptCommand(prompt, read_arguments(prompt, rest))
-
-
 def split_command(line: str) -> tuple[str, str]:
     """The name of the prompt, and what was typed behind it."""
     name, *rest = line.strip().removeprefix("/").split(maxsplit=1) or [""]

@@ -245,7 +245,7 @@ class Offered(NamedTuple):
     """What servers offer of one kind."""
 
     document: Mapping[str, Any]
-    """For programs."""
+    """The value that is printed for programs (`--json`)."""
     problems: Collection[str]
     show: Callable[[], None]
     """Shows it to a person."""
@@ -301,12 +301,9 @@ def _is_our_fault(view: ServerStatus) -> bool:
 
 def report_not_found(error: DragomanError, *, as_json: bool) -> int:
     """Reports that there is nothing of that name. The exit code is the same as for a tool."""
-    from dragoman.cli.render import json, text
+    from dragoman.cli.render.text import report_error
 
-    if as_json:
-        json.echo({"error": json.error(error)})
-    else:
-        text.show_error(error)
+    report_error(error, as_json=as_json)
     return exit_codes.NOT_FOUND
 
 

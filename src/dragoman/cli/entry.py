@@ -9,7 +9,10 @@ import sys
 
 def main() -> None:
     _open_closed_streams()
-    _escape_what_cannot_be_written()
+    # Characters that the encoding of a terminal does not have are written as escapes.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
     if sys.stdout.isatty() or sys.stderr.isatty():
         from dragoman.cli.terminal_output import escape_output
 
@@ -35,10 +38,3 @@ def _open_closed_streams() -> None:
                 os.dup2(descriptor, number)
                 os.close(descriptor)
             setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))
-
-
-def _escape_what_cannot_be_written() -> None:
-    """Characters that the encoding of a terminal does not have are written as escapes."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
-            stream.reconfigure(errors="backslashreplace")

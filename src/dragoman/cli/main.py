@@ -40,7 +40,6 @@ COMMANDS: Final = {
 COMPLETION: Final = "_DRAGOMAN_COMPLETE"
 """How a shell asks for completions."""
 
-GROUPS: Final = frozenset({"agents", "auth", "config", "mcp", "permissions", "tasks", "tools"})
 
 JSON_WANTED: Final = "dragoman.json"
 """The key by which `--json` is noted in the context, so that an error becomes a JSON document, too."""
@@ -53,8 +52,8 @@ SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 class LazyGroup(click.Group):
     """Loads a command's module only when that command runs.
 
-    The command `x-y` is `command` in the module `x_y` of the group's package; a group is `command` in the
-    module `group` of a package of its own name.
+    The command `x-y` is `command` in the module `x_y` of the group's package; a group is `command` in a
+    package of its own name.
     """
 
     def __init__(self, *args: Any, table: Mapping[str, str], package: str, **options: Any) -> None:
@@ -69,8 +68,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.table:
             return None
-        module = f"{self._package}.{cmd_name.replace('-', '_')}"
-        command = importlib.import_module(f"{module}.group" if cmd_name in GROUPS else module).command
+        command = importlib.import_module(f"{self._package}.{cmd_name.replace('-', '_')}").command
         command.short_help = self.table[cmd_name]
         return command
 
@@ -170,7 +168,6 @@ def _show_usage_error(problem: click.ClickException) -> None:
 
 
 def _run() -> int:
-    """Runs the command; returns the exit code."""
     from dragoman.cli import exit_codes
     from dragoman.errors import DragomanError
 
@@ -194,12 +191,9 @@ def _run() -> int:
         click.echo("interrupted", err=True)
         return exit_codes.INTERRUPTED
     except DragomanError as error:
-        from dragoman.cli.render import json, text
+        from dragoman.cli.render.text import report_error
 
-        if wants_json:
-            json.echo({"error": json.error(error)})
-        else:
-            with click.Context(cli, color=False if _is_plain() else None):
-                text.show_error(error)
+        with click.Context(cli, color=False if _is_plain() else None):
+            report_error(error, as_json=wants_json)
         return exit_codes.for_error(error)
     return exit_codes.OK

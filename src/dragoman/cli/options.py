@@ -19,14 +19,14 @@ from dragoman.cleaning import one_line
 from dragoman.cli.commands.completion import complete_server
 from dragoman.cli.main import JSON_WANTED
 from dragoman.config import jsonc
-from dragoman.config.file_reading import parse_object, read_text
+from dragoman.config.file_reading import misread, parse_object, read_text
 from dragoman.config.model import parse_servers
 from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigFileError
 
 F = TypeVar("F", bound=Callable[..., Any])
 ADHOC: Final = "dragoman.adhoc"
-"""Where the context keeps the server that was given as a URL or a command."""
+"""The key under which the context keeps the server that was given as a URL or a command."""
 _RUNNERS: Final = frozenset(
     {"bun", "bunx", "deno", "docker", "env", "node", "npm", "npx", "pipx", "pnpm", "python", "python3", "uv",
      "uvx", "exec", "run", "dlx", "x", "yarn", "sh", "bash"}
@@ -43,7 +43,7 @@ IGNORE_BROKEN = "dragoman.ignore_broken_settings"
 GIVEN = "dragoman.mcp_config"
 STRICT = "dragoman.strict_mcp_config"
 ADD_DIR = "dragoman.add_dir"
-"""Where the context keeps those options."""
+"""The key under which the context keeps those options."""
 
 
 def _remember(key: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
@@ -56,20 +56,52 @@ def _remember(key: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
     return remember
 
 
-def full_option(function: F) -> F:
-    return click.option("--full", is_flag=True, help="Do not cut lines.")(function)
-
-
-def ignore_broken_settings_option(function: F) -> F:
-    """For commands that start servers; `sources_of` and `run_with_host` see to it."""
-
-    return click.option(
+full_option = click.option("--full", is_flag=True, help="Do not cut lines.")
+json_option = click.option(
+    "--json", "as_json", is_flag=True, callback=_remember(JSON_WANTED), help="Print JSON for programs."
+)
+server_option = click.option(
+    "--server", metavar="NAME", shell_complete=complete_server, help="Only this server."
+)
+scope_option = click.option(
+    "-s",
+    "--scope",
+    type=click.Choice(["local", "user", "project"]),
+    help="local: you, in this project. user: you, everywhere. project: everyone, in .mcp.json.",
+)
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; deny rules still apply.")
+_ADDED_SERVERS: Final = (
+    click.option(
         IGNORE_BROKEN_SETTINGS,
         is_flag=True,
         expose_value=False,
         callback=_remember(IGNORE_BROKEN),
         help="For this run, ignore settings files that cannot be read, including their deny rules.",
-    )(function)
+    ),
+    click.option(
+        "--add-dir",
+        multiple=True,
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        expose_value=False,
+        callback=_remember(ADD_DIR),
+        help="Another folder that servers are given as a root. Repeatable.",
+    ),
+    click.option(
+        "--strict-mcp-config",
+        is_flag=True,
+        expose_value=False,
+        callback=_remember(STRICT),
+        help="Only the servers of --mcp-config.",
+    ),
+    click.option(
+        MCP_CONFIG,
+        multiple=True,
+        metavar="FILE|JSON|URL",
+        expose_value=False,
+        callback=_remember(GIVEN),
+        help='More servers: a file, JSON text with "mcpServers", a URL, or the word demo. Repeatable.',
+    ),
+)
 
 
 def mcp_config_option(function: F) -> F:
@@ -79,49 +111,15 @@ def mcp_config_option(function: F) -> F:
 
 def added_servers_option(function: F) -> F:
     """The same, without a server that is given as a command."""
-    function = ignore_broken_settings_option(function)
-    function = click.option(
-        "--add-dir",
-        multiple=True,
-        type=click.Path(exists=True, file_okay=False, path_type=Path),
-        expose_value=False,
-        callback=_remember(ADD_DIR),
-        help="Another folder that servers are given as a root. Repeatable.",
-    )(function)
-    function = click.option(
-        "--strict-mcp-config",
-        is_flag=True,
-        expose_value=False,
-        callback=_remember(STRICT),
-        help="Only the servers of --mcp-config.",
-    )(function)
-    return click.option(
-        MCP_CONFIG,
-        multiple=True,
-        metavar="FILE|JSON|URL",
-        expose_value=False,
-        callback=_remember(GIVEN),
-        help='More servers: a file, JSON text with "mcpServers", a URL, or the word demo. Repeatable.',
-    )(function)
+    for option in _ADDED_SERVERS:
+        function = option(function)
+    return function
 
 
 def added_folders() -> tuple[Path, ...]:
     """The folders of --add-dir."""
     context = click.get_current_context(silent=True)
     return () if context is None else context.meta.get(ADD_DIR, ())
-
-
-def json_option(function: F) -> F:
-    help_text = "Print JSON for programs."
-    return click.option("--json", "as_json", is_flag=True, callback=_remember(JSON_WANTED), help=help_text)(
-        function
-    )
-
-
-def server_option(function: F) -> F:
-    return click.option("--server", metavar="NAME", shell_complete=complete_server, help="Only this server.")(
-        function
-    )
 
 
 def frozen_option(function: F) -> F:
@@ -138,23 +136,12 @@ def frozen_option(function: F) -> F:
     return click.option("--frozen", is_flag=True, callback=found, help=help_text)(function)
 
 
-def scope_option(function: F) -> F:
-    return click.option(
-        "-s",
-        "--scope",
-        type=click.Choice(["local", "user", "project"]),
-        help="local: you, in this project. user: you, everywhere. project: everyone, in .mcp.json.",
-    )(function)
-
-
 def list_options(function: F) -> F:
     """What the lists of resources and prompts have in common."""
     for option in (yes_option, full_option, server_option, json_option, mcp_config_option):
         function = option(function)
     return click.argument("words", nargs=-1, metavar="[SERVER|URL]", shell_complete=complete_server)(function)
 
-
-yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; deny rules still apply.")
 
 # Servers that are given on the command line alone.
 
@@ -327,9 +314,7 @@ def _parse(text: str) -> Any:
     try:
         return jsonc.parse(text)
     except jsonc.SyntaxProblem as problem:
-        raise ConfigFileError(
-            MCP_CONFIG, problem.reason, line=problem.line, column=problem.column, hint="Correct the JSON."
-        ) from None
+        raise misread(MCP_CONFIG, problem, "Correct the JSON.") from None
 
 
 def read_arguments(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -387,7 +372,6 @@ def pairs(words: tuple[str, ...]) -> dict[str, str]:
 
 
 def one_pair(word: str) -> tuple[str, str]:
-    """One `name=value` word."""
     ((name, value),) = pairs((word,)).items()
     return name, value
 

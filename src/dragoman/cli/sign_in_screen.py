@@ -10,7 +10,6 @@ import io
 import math
 import shutil
 import sys
-import time
 from collections.abc import Callable
 from typing import Final
 
@@ -19,7 +18,7 @@ import click
 from dragoman.browser import open_page
 from dragoman.cleaning import one_line
 from dragoman.cli.render.columns import echo_wrapped
-from dragoman.cli.render.progress import WAIT_SECONDS, TerminalStatus, is_animated
+from dragoman.cli.render.progress import WAIT_SECONDS, TerminalStatus, is_animated, spinner
 from dragoman.cli.terminal_input import ask_key, columns, indented, is_interactive, read_line, show_keys
 from dragoman.urls import parse_url
 
@@ -94,15 +93,10 @@ async def _wait(words: str) -> None:
     if not is_animated():
         click.echo(words, err=True)
         await asyncio.Event().wait()
-    from rich.spinner import Spinner
-    from rich.text import Text
-
     line = TerminalStatus()
-    frames = Spinner("dots").frames
     try:
         while True:
-            frame = frames[int(time.monotonic() / WAIT_SECONDS) % len(frames)]
-            line.show(Text.assemble((frame, "cyan"), " ", words, no_wrap=True, overflow="ellipsis"))
+            line.show(spinner(words))
             await asyncio.sleep(WAIT_SECONDS)
     finally:
         line.hide()
@@ -127,4 +121,4 @@ def qr_code(text: str) -> str | None:
 
 
 _LINES_BELOW: Final = 8
-"""Of the text that belongs to the picture, and of the cursor: they should not push it off the screen."""
+"""The lines of text below the picture, and of the cursor: they must not scroll it off the screen."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from dragoman.config.merge import ConfiguredServer
     from dragoman.gateway.store.accounts import SharedAccounts
 
-F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 
@@ -129,22 +128,18 @@ def required_credentials(
     return found if identity is None else found.for_identity(identity)
 
 
-def identity_option(function: F) -> F:
-    return click.option(
-        "--identity",
-        metavar="NAME",
-        help="Another account than the one that the entry uses (oauth.identity).",
-    )(function)
-
-
-def gateway_option(function: F) -> F:
-    return click.option(
-        "--gateway",
-        "settings_file",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="The sign-in that all replicas of a gateway use: the file that they are given as --config.",
-    )(function)
+identity_option = click.option(
+    "--identity",
+    metavar="NAME",
+    help="Another account than the one that the entry uses (oauth.identity).",
+)
+gateway_option = click.option(
+    "--gateway",
+    "settings_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The sign-in that all replicas of a gateway use: the file that they are given as --config.",
+)
 
 
 def state_as_json(state: SignInState) -> dict[str, Any]:
@@ -162,7 +157,6 @@ def state_as_json(state: SignInState) -> dict[str, Any]:
 
 
 def in_words(state: SignInState) -> str:
-    """The state in one line."""
     match state.status:
         case "signed-out":
             return "not signed in" if state.problem is None else one_line(state.problem, 200)

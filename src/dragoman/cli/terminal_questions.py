@@ -185,7 +185,6 @@ async def ask_to_open(question: UrlElicitation) -> Action:
 
 
 async def ask_if_done(question: UrlElicitation) -> bool:
-    """Asks whether the person is done with the page."""
     click.echo(f"  Waiting until the page at {one_line(question.host, 300)} is done with.", err=True)
     meanings = {"d": "done, continue", LEFT: "give up"}
     show_keys(meanings)

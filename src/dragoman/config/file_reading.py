@@ -76,7 +76,7 @@ def parse_object(path: Path, text: str, *, comments: bool = False) -> dict[str, 
     try:
         value = parse(text, comments=comments)
     except SyntaxProblem as problem:
-        raise misread(path, problem) from None
+        raise misread(str(path), problem) from None
     if not isinstance(value, dict):
         line, column = locate(text, ()) or (1, 1)
         raise ConfigFileError(
@@ -89,15 +89,11 @@ def parse_object(path: Path, text: str, *, comments: bool = False) -> dict[str, 
     return cast("dict[str, Any]", value)
 
 
-def misread(path: Path, problem: SyntaxProblem) -> ConfigFileError:
+def misread(
+    source: str, problem: SyntaxProblem, hint: str | None = "Correct the file; it is left as it is."
+) -> ConfigFileError:
     """What is wrong with a text, as an error of the file it is in."""
-    return ConfigFileError(
-        str(path),
-        problem.reason,
-        line=problem.line,
-        column=problem.column,
-        hint="Correct the file; it is left as it is.",
-    )
+    return ConfigFileError(source, problem.reason, line=problem.line, column=problem.column, hint=hint)
 
 
 def _read_regular(path: Path, descriptor: int) -> bytes:

@@ -125,127 +125,128 @@ def read_file(scope: Scope, path: Path) -> FileContent:
         document = parse_object(path, text)
     except ConfigFileError as error:
         return FileContent(content=content, fault=str(error))
-    reader = _PartReader()
-    part = reader.part(scope, path, text, document)
+    reader = _PartReader(scope, path, text)
+    part = reader.part(document)
     fault = _unknown_prohibitions(scope, path, text, document)
-    return FileContent(content=content, part=part, problems=reader.problems.texts(path), fault=fault)
+    return FileContent(content=content, part=part, problems=reader.problems.texts(), fault=fault)
 
 
 class Problems:
     """The problems of one file. Only the first `PROBLEM_LIMIT` are put into words; more are counted, so that
     a file with very many takes no longer than others."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path, text: str) -> None:
+        self._path = path
+        self._text = text
         self._problems: list[str] = []
         self._more = 0
 
-    def texts(self, path: Path) -> tuple[str, ...]:
+    def texts(self) -> tuple[str, ...]:
         """The first problems, and how many more there are."""
-        more = [f"{path}: and {self._more} more problems"] if self._more else []
+        more = [f"{self._path}: and {self._more} more problems"] if self._more else []
         return (*self._problems, *more)
 
-    def add(self, path: Path, text: str, place: Sequence[str | int], reason: str | Callable[[], str]) -> None:
+    def add(self, place: Sequence[str | int], reason: str | Callable[[], str]) -> None:
         if len(self._problems) >= PROBLEM_LIMIT:
             self._more += 1
             return
         reason = reason if isinstance(reason, str) else reason()
-        self._problems.append(str(at(path, text, place, reason)))
+        self._problems.append(str(at(self._path, self._text, place, reason)))
 
 
 class _PartReader:
-    def __init__(self) -> None:
-        self.problems = Problems()
+    def __init__(self, scope: Scope, path: Path, text: str) -> None:
+        self._scope: Scope = scope
+        self._path = path
+        self._text = text
+        self.problems = Problems(path, text)
         self._complain = self.problems.add
 
-    def part(self, scope: Scope, path: Path, text: str, document: dict[str, Any]) -> FileSettings:
-        keys = schema.keys_of(_SHAPES[scope])
+    def part(self, document: dict[str, Any]) -> FileSettings:
+        keys = schema.keys_of(_SHAPES[self._scope])
         values: dict[str, Any] = {}
         for key, value in document.items():
             if key == "$schema":
                 continue
             if key not in keys:
-                self._complain(path, text, [key], lambda key=key: _unknown_key(key, keys, scope))
+                self._complain([key], lambda key=key: _unknown_key(key, keys))
             elif key in _RAW:
                 values[key] = value
                 if key == "hooks" and not isinstance(value, dict):
-                    self._complain(path, text, [key], '"hooks" must be an object')
+                    self._complain([key], '"hooks" must be an object')
             else:
-                self._take(values, path, text, key, value, keys[key])
+                self._take(values, key, value, keys[key])
                 if key == "permissions" and isinstance(value, dict):
-                    self._unknown_permissions(path, text, cast("dict[str, Any]", value))
+                    self._unknown_permissions(cast("dict[str, Any]", value))
         declares = "mcpServers" in values
-        servers = self._servers(scope, path, text, values.pop("mcpServers", None) if declares else {})
+        servers = self._servers(values.pop("mcpServers", None) if declares else {})
         return FileSettings(
-            scope=scope,
-            source=str(path),
-            path=path,
-            text=text,
+            scope=self._scope,
+            source=str(self._path),
+            path=self._path,
+            text=self._text,
             servers=servers,
             declares_servers=declares,
             values=values,
         )
 
-    def _take(
-        self, values: dict[str, Any], path: Path, text: str, key: str, value: object, kind: Any
-    ) -> None:
+    def _take(self, values: dict[str, Any], key: str, value: object, kind: Any) -> None:
         try:
             values[key] = msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
             if isinstance(value, _SALVAGED.get(key, ())):
-                values[key] = self._salvaged(path, text, [key], value, kind)
+                values[key] = self._salvaged([key], value, kind)
             else:
-                self._complain(path, text, [key], f"{key}: {error}; the key is left out")
+                self._complain([key], f"{key}: {error}; the key is left out")
 
-    def _unknown_permissions(self, path: Path, text: str, rules: dict[str, Any]) -> None:
+    def _unknown_permissions(self, rules: dict[str, Any]) -> None:
         known = [field.encode_name for field in msgspec.structs.fields(PermissionRules)]
         for name in rules:
             if name not in known:
                 reason = f"permissions: {_unknown_name(name, known)}"
-                self._complain(path, text, ["permissions", name], reason)
+                self._complain(["permissions", name], reason)
 
-    def _salvaged(self, path: Path, text: str, place: list[str | int], value: Any, kind: Any) -> Any:
+    def _salvaged(self, place: list[str | int], value: Any, kind: Any) -> Any:
         """The usable items of a list or object: one wrong item does not affect the others."""
         if isinstance(value, list):
             items = list(enumerate(cast("list[Any]", value)))
-            return tuple(
-                item for number, item in items if self._fits(path, text, [*place, number], item, str)
-            )
+            return tuple(item for number, item in items if self._fits([*place, number], item, str))
         pairs = list(cast("dict[str, Any]", value).items())
         if kind is PermissionRules:
-            return PermissionRules(**self._rules(path, text, pairs))
-        return {name: item for name, item in pairs if self._fits(path, text, [*place, name], item, str | int)}
+            return PermissionRules(**self._rules(pairs))
+        return {name: item for name, item in pairs if self._fits([*place, name], item, str | int)}
 
-    def _rules(self, path: Path, text: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def _rules(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         rules: dict[str, Any] = {}
         for name, item in pairs:
             place: list[str | int] = ["permissions", name]
             if name in ("allow", "ask", "deny") and isinstance(item, list):
-                rules[name] = self._salvaged(path, text, place, item, None)
+                rules[name] = self._salvaged(place, item, None)
             elif name in ("allow", "ask", "deny"):
-                self._complain(path, text, place, f"permissions: {name} must be a list; it is left out")
-            elif name == "defaultMode" and self._fits(path, text, place, item, str | None):
+                self._complain(place, f"permissions: {name} must be a list; it is left out")
+            elif name == "defaultMode" and self._fits(place, item, str | None):
                 rules["default_mode"] = item
             elif name == "disableBypassPermissionsMode":
                 # Whatever the value is, the mode was meant to be disabled.
                 rules["disable_bypass_permissions_mode"] = item if isinstance(item, str | bool) else True
         return rules
 
-    def _fits(self, path: Path, text: str, place: list[str | int], item: Any, kind: Any) -> bool:
+    def _fits(self, place: list[str | int], item: Any, kind: Any) -> bool:
         try:
             msgspec.convert(item, kind)
             return True
         except msgspec.ValidationError as error:
-            self._complain(path, text, place, f"{place[0]}: {error}; the item is left out")
+            self._complain(place, f"{place[0]}: {error}; the item is left out")
             return False
 
-    def _servers(self, scope: Scope, path: Path, text: str, block: object) -> Mapping[str, object]:
+    def _servers(self, block: object) -> Mapping[str, object]:
         if not isinstance(block, dict):
-            self._complain(path, text, ["mcpServers"], '"mcpServers" must be an object')
+            self._complain(["mcpServers"], '"mcpServers" must be an object')
             return {}
         servers = cast("dict[str, object]", block)
-        if scope not in UNTRUSTED or len(servers) <= ENTRY_LIMIT:
+        if self._scope not in UNTRUSTED or len(servers) <= ENTRY_LIMIT:
             return servers
-        self._complain(path, text, ["mcpServers"], too_many(len(servers)))
+        self._complain(["mcpServers"], too_many(len(servers)))
         return dict(islice(servers.items(), ENTRY_LIMIT))
 
 
@@ -415,7 +416,7 @@ def entry_error(part: FileSettings | None, name: str, error: ConfigError) -> Con
     return placed
 
 
-def _unknown_key(key: str, keys: Mapping[str, Any], scope: Scope) -> str:
+def _unknown_key(key: str, keys: Mapping[str, Any]) -> str:
     if key == "servers":
         return 'found "servers"; the block is called "mcpServers"'
     elsewhere = next((kind for kind, shape in schema.FILES.items() if key in schema.keys_of(shape)), None)

@@ -124,7 +124,10 @@ class _Scanner:
         """Where each list and object that is still open began."""
 
     def scan(self) -> Tree:
-        self._pass_byte_order_mark()
+        if self._text.startswith(_BYTE_ORDER_MARK):
+            if not self._comments:
+                raise self._problem("the text begins with a byte-order mark")
+            self._position = 1
         self._pass_trivia()
         if self._position == len(self._text):
             raise self._problem("the text is empty")
@@ -157,7 +160,11 @@ class _Scanner:
         if found := _WORD.match(self._text, start):
             self._position = found.end()
             return Node(start, found.end(), _WORDS[found.group()])
-        self._refuse_value()
+        if _NOT_A_NUMBER.match(self._text, self._position):
+            raise self._problem("NaN and Infinity are not allowed in JSON")
+        if self._text.startswith("'", self._position):
+            raise self._problem("strings are written in double quotes")
+        self._refuse("a value was expected")
 
     def _number(self, found: re.Match[str]) -> int | float:
         is_whole = found.group(1) is None and found.group(2) is None
@@ -217,7 +224,7 @@ class _Scanner:
     def _key(self, taken: dict[str, Any]) -> str:
         start = self._position
         if not self._text.startswith('"', start):
-            self._refuse_key()
+            self._refuse("a key in double quotes was expected")
         key = self._string()
         if key in taken:
             raise self._problem(f'the key "{one_line(key, 100)}" is duplicated', start)
@@ -244,12 +251,6 @@ class _Scanner:
 
     # --- between values ---
 
-    def _pass_byte_order_mark(self) -> None:
-        if self._text.startswith(_BYTE_ORDER_MARK):
-            if not self._comments:
-                raise self._problem("the text begins with a byte-order mark")
-            self._position = 1
-
     def _pass_trivia(self) -> None:
         pattern = _TRIVIA if self._comments else _SPACE
         found = pattern.match(self._text, self._position)
@@ -258,7 +259,11 @@ class _Scanner:
             self._spans += (comment.span() for comment in _COMMENT.finditer(self._text, self._position, end))
         self._position = end
         if self._text.startswith(("//", "/*", "#"), end):
-            self._refuse_comment()
+            if not self._comments:
+                raise self._problem("comments are not allowed in JSON")
+            if self._text.startswith("/*", self._position):
+                raise self._problem("the comment is not closed")
+            raise self._problem("comments begin with //")
 
     # --- what is wrong ---
 
@@ -274,23 +279,6 @@ class _Scanner:
         line, _ = place(self._text, self._opened[-1]) if self._opened else (1, 1)
         what = "object" if self._opened and self._text[self._opened[-1]] == "{" else "list"
         raise self._problem(f"the text ends before the {what} begun in line {line} is closed")
-
-    def _refuse_value(self) -> NoReturn:
-        if _NOT_A_NUMBER.match(self._text, self._position):
-            raise self._problem("NaN and Infinity are not allowed in JSON")
-        if self._text.startswith("'", self._position):
-            raise self._problem("strings are written in double quotes")
-        self._refuse("a value was expected")
-
-    def _refuse_key(self) -> NoReturn:
-        self._refuse("a key in double quotes was expected")
-
-    def _refuse_comment(self) -> NoReturn:
-        if not self._comments:
-            raise self._problem("comments are not allowed in JSON")
-        if self._text.startswith("/*", self._position):
-            raise self._problem("the comment is not closed")
-        raise self._problem("comments begin with //")
 
     def _refuse_string(self, start: int, end: int) -> NoReturn:
         match self._text[end : end + 1]:

@@ -59,7 +59,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
     settings: Settings
     policy: policy.Policy
     permissions: tuple[PermissionPart, ...]
-    """From the lowest scope to the highest."""
+    """The permission rules of each scope, from the lowest scope to the highest."""
     connectors: ConnectorsConfig | None
     xaa_idp: XaaIdpConfig | None
     unconfirmed_variables: Mapping[str, Any]
@@ -373,6 +373,5 @@ def _with_connectors(sources: Sources, reading: Reading, before: Configuration |
 
 
 def path_of(configuration: Configuration, server: ConfiguredServer) -> Path | None:
-    """The file that contains an entry."""
     parts = configuration.parts
     return parts[server.candidate.part].path if server.candidate.part < len(parts) else None

@@ -58,7 +58,7 @@ class Dropped(Struct, frozen=True, kw_only=True):
     candidate: Candidate
     why: Why
     text: str
-    """In words."""
+    """The reason in words."""
     kept: Candidate | None = None
     """The server it is a duplicate of."""
 
@@ -71,7 +71,7 @@ class ConfiguredServer(Struct, frozen=True, kw_only=True):
     reason: str | None = None
     """Why it may not be started, or what let it."""
     config: ServerConfig | None = None
-    """As understood, variables expanded; None if that was not possible or not wanted."""
+    """The parsed entry with variables expanded; None if that was not possible or not wanted."""
     error: ConfigError | None = None
     approval: Approval | None = None
     replaced: tuple[Candidate, ...] = ()
@@ -116,7 +116,7 @@ class EntryChecks(Struct, frozen=True, kw_only=True):
     parse_entry: Callable[[Candidate], ServerConfig]
     """May raise `ConfigError`."""
     policy: Callable[[Candidate, ServerConfig | None], PolicyVerdict]
-    """Without a config: of an entry that could not be understood, by its name alone."""
+    """Decides about an entry; without a config, by the name of an entry that could not be parsed."""
     disabled_by: Callable[[str], str | None]
     """By whom, if at all."""
 
@@ -176,7 +176,7 @@ def _one_per_name(claims: Sequence[ConfiguredServer], dropped: list[Dropped]) ->
 def _winner(group: list[ConfiguredServer], dropped: list[Dropped]) -> ConfiguredServer:
     best, *others = sorted(group, key=_strength, reverse=True)
     for other in others:
-        if _is_approved(other):
+        if other.approval is None or other.approval.state == "approved":
             text = f"replaced by the entry of {best.candidate.origin}"
             dropped.append(Dropped(candidate=other.candidate, why="replaced", text=text))
         else:
@@ -190,10 +190,6 @@ def _strength(claim: ConfiguredServer) -> tuple[int, tuple[int, int]]:
     """What is approved comes first, what was declined last: it hides nothing that could still be approved."""
     state = "approved" if claim.approval is None else claim.approval.state
     return ("rejected", "pending", "approved").index(state), claim.candidate.claim
-
-
-def _is_approved(claim: ConfiguredServer) -> bool:
-    return claim.approval is None or claim.approval.state == "approved"
 
 
 def _parsed(server: ConfiguredServer, judge: EntryChecks) -> ConfiguredServer:

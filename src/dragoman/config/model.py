@@ -178,7 +178,6 @@ class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename
 
     @property
     def transport(self) -> TransportType:
-        """What follows from the entry's type."""
         return transport_type(self.type)
 
     @property
@@ -210,7 +209,6 @@ def fingerprint(value: Any) -> str:
 
 
 def _ordered(value: Any) -> Any:
-    """The value with the order of keys, which means nothing, taken out."""
     if isinstance(value, Struct):
         value = msgspec.structs.asdict(value)
     if isinstance(value, Mapping):

@@ -27,6 +27,7 @@ from dragoman.cleaning import fold, one_line
 from dragoman.config.masking import masked_name
 from dragoman.config.model import PROBLEM_LIMIT
 from dragoman.names import may_mean_server
+from dragoman.paths import normal_path
 from dragoman.transport_types import TRANSPORT_TYPES, transport_type
 from dragoman.urls import ServerUrl, UrlPattern, matches, parse_url
 from dragoman.wildcards import fits
@@ -36,18 +37,8 @@ ENVIRONMENT: Final = "allowedMcpEnvironment"
 DENIED: Final = "deniedMcpServers"
 
 LOADER_VARIABLES: Final = (
-    *(
-        "PATH",
-        "HOME",
-        "XDG_CONFIG_HOME",
-        "LD_*",
-        "DYLD_*",
-        "GCONV_PATH",
-        "ENV",
-        "BASH_ENV",
-        "BASH_FUNC_*",
-        "GIT_*",
-    ),
+    *("PATH", "HOME", "XDG_CONFIG_HOME", "LD_*", "DYLD_*", "GCONV_PATH"),
+    *("ENV", "BASH_ENV", "BASH_FUNC_*", "GIT_*"),
     *("NODE_OPTIONS", "NODE_PATH", "NPM_CONFIG_*", "NODE_EXTRA_CA_CERTS", "NODE_TLS_REJECT_UNAUTHORIZED"),
     *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "PYTHONWARNINGS", "PIP_*", "UV_*"),
     *("PYTHONPYCACHEPREFIX", "PYTHONSAFEPATH", "PYTHONPLATLIBDIR", "PYTHONBREAKPOINT", "PYTHONINSPECT"),
@@ -302,7 +293,7 @@ def _trusted_spellings(written: str, subject: PolicySubject) -> Iterator[str]:
 
 def _own_spellings(written: str, subject: PolicySubject) -> Iterator[str]:
     """The same without what a link leads to."""
-    if "/" in written and normal(written) != written:
+    if "/" in written and normal_path(written) != written:
         return  # `/usr/bin/../../tmp/x` fits `/usr/bin/*`
     if ("/" in written and not written.startswith("/")) or _is_shadow(subject):
         return
@@ -315,9 +306,9 @@ def _is_shadow(subject: PolicySubject) -> bool:
     """Is a bare command answered by something inside the project, be it only a link?"""
     if not subject.command or "/" in subject.command[0] or subject.project is None:
         return False
-    inside = posixpath.join(normal(subject.project), "")
+    inside = posixpath.join(normal_path(subject.project), "")
     places = (subject.executable, subject.found)
-    return any(place is not None and normal(place).startswith(inside) for place in places)
+    return any(place is not None and normal_path(place).startswith(inside) for place in places)
 
 
 def _denies_command(words: tuple[str, ...], subject: PolicySubject) -> bool:
@@ -333,16 +324,10 @@ def _denies_command(words: tuple[str, ...], subject: PolicySubject) -> bool:
 
 def _all_spellings(written: str, subject: PolicySubject) -> Iterator[str]:
     """Everything a deny rule may recognise the program by."""
-    for path in (written, normal(written), subject.executable, subject.found):
+    for path in (written, normal_path(written), subject.executable, subject.found):
         if path is not None:
             yield path
             yield posixpath.basename(path)
-
-
-def normal(path: str) -> str:
-    """The path without detours. POSIX leaves two leading slashes alone; every system here reads one."""
-    path = posixpath.normpath(path)
-    return path[1:] if path.startswith("//") else path
 
 
 def _same_arguments(words: tuple[str, ...], command: tuple[str, ...], *, loosely: bool = False) -> bool:

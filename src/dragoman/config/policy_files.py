@@ -25,11 +25,11 @@ from dragoman.config.policy import (
     Kind,
     Policy,
     PolicyRule,
-    normal,
     place,
 )
 from dragoman.errors import ConfigError
 from dragoman.names import separate_names
+from dragoman.paths import normal_path
 from dragoman.urls import UrlPattern, parse_pattern
 
 _KINDS: Final[dict[str, Kind]] = {"serverName": "name", "serverUrl": "url", "serverCommand": "command"}
@@ -170,11 +170,11 @@ def _program_spellings(program: str, resolve: Callable[[str], str]) -> Iterator[
     path = posixpath.expanduser(program)
     if "/" not in path:
         return
-    path = normal(path)
+    path = normal_path(path)
     yield path
     folder, _, name = path.partition("*")[0].rpartition("/")
     if folder:
-        yield normal(posixpath.join(resolve(folder), path[len(folder) + 1 :]))
+        yield normal_path(posixpath.join(resolve(folder), path[len(folder) + 1 :]))
     if "*" not in path and name and posixpath.basename(real := resolve(path)) not in _MANY_PROGRAMS:
         yield real
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from msgspec import Struct
 
@@ -17,15 +17,7 @@ from dragoman.errors import ConfigError
 
 Scope = Literal["connectors", "plugin", "user", "project", "local", "dynamic", "enterprise"]
 
-SCOPES: Final[tuple[Scope, ...]] = (
-    "connectors",
-    "plugin",
-    "user",
-    "project",
-    "local",
-    "dynamic",
-    "enterprise",
-)
+SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
 """From the lowest to the highest: a higher scope replaces a server of the same name."""
 
 IN_PROJECT: Final[frozenset[Scope]] = frozenset({"project", "local"})

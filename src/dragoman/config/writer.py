@@ -121,7 +121,7 @@ def _changed(path: Path, before: str, change: Callable[[str], str]) -> str:
     try:
         return change(before)
     except SyntaxProblem as problem:  # the text of the file does not admit this change
-        raise misread(path, problem) from None
+        raise misread(str(path), problem) from None
 
 
 def _check(path: Path, text: str) -> None:
@@ -182,7 +182,11 @@ def _locked(path: Path, real: Path) -> Generator[None]:
         try:
             lock.acquire(poll_interval=_LOCK_POLL_SECONDS)
         except Timeout:
-            raise _occupied(path) from None
+            raise ConfigFileError(
+                str(path),
+                f"another process has been writing it for {LOCK_WAIT_SECONDS:g} seconds",
+                hint="Try again; if it stays so, end the other process.",
+            ) from None
     try:
         yield
     finally:
@@ -215,14 +219,6 @@ def _translated(path: Path, what_failed: str = "the file cannot be written") -> 
         ) from None
     except ValueError:  # a NUL character, or a surrogate
         raise _refused(path, "no file can have this name") from None
-
-
-def _occupied(path: Path) -> ConfigFileError:
-    return ConfigFileError(
-        str(path),
-        f"another process has been writing it for {LOCK_WAIT_SECONDS:g} seconds",
-        hint="Try again; if it stays so, end the other process.",
-    )
 
 
 def _refused(path: Path, reason: str) -> ConfigFileError:

@@ -361,7 +361,6 @@ class Connection:
             self._settled.set()
 
     async def _wait_for_first_use(self) -> None:
-        """Waits for the first use."""
         self._signal(Rest())
         await self._drop(None)
         self._settle()

@@ -58,11 +58,14 @@ class Connector:
         seconds = self._context.settings.seconds("MCP_TIMEOUT")
         self.phase = "start"
         self._session = None
-        remembered = self._recall()
+        known = self._target.fingerprint
+        remembered = self._context.eras.recall(known) if known else None
         try:
             async with asyncio.timeout(seconds) as limit:
                 session = await self._open(older=remembered == OLDER)
-                handshake = self._handshake(remembered)
+                handshake = Handshake(
+                    self._server, self._target, self._context, self._capabilities, remembered, self._open
+                )
                 session, handshake_result = await handshake.run(session)
                 left = (limit.when() or 0) - asyncio.get_running_loop().time()
         except TimeoutError:
@@ -100,11 +103,6 @@ class Connector:
         )
         return self._with_details(StartFailed(self._server, self.phase, cause, hint=hint))
 
-    def _handshake(self, remembered: str | None) -> Handshake:
-        return Handshake(
-            self._server, self._target, self._context, self._capabilities, remembered, self._open
-        )
-
     async def _open(self, older: bool) -> Session:
         make = (
             self._target.older_transport
@@ -130,9 +128,6 @@ class Connector:
         self.phase = "handshake"
         self._on_open(session)
         return session
-
-    def _recall(self) -> str | None:
-        return self._context.eras.recall(self._target.fingerprint) if self._target.fingerprint else None
 
     def _forget(self) -> None:
         """The failure may come from a stored verdict that no longer holds: the next attempt probes again."""

@@ -175,7 +175,6 @@ class ServerLog:
 
 
 def path_of(server: str, folder: Path | None = None) -> Path:
-    """Where the log of a server is."""
     return (folder or paths.logs_dir()) / "servers" / f"{paths.file_name(server)}.jsonl"
 
 

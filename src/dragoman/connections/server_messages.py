@@ -99,7 +99,8 @@ class ServerMessages:
         if method == "notifications/cancelled":
             self._cancelled(params)
         elif method == "notifications/elicitation/complete":
-            self._completed(params)
+            with contextlib.suppress(Unreadable):
+                self._requests.completions.completed(decode_as(_Completed, params).elicitation_id)
         else:
             self._on_notice(method, params)
 
@@ -190,10 +191,6 @@ class ServerMessages:
             return
         if asked is not None:
             asked.drop()
-
-    def _completed(self, params: Raw) -> None:
-        with contextlib.suppress(Unreadable):
-            self._requests.completions.completed(decode_as(_Completed, params).elicitation_id)
 
     def _log_message(self, params: Raw) -> None:
         if memoryview(params).nbytes > LOG_LIMIT_BYTES:

@@ -18,7 +18,7 @@ from msgspec.structs import fields
 STEP_BYTES: Final = 1024 * 1024
 SHORT_BYTES: Final = 4096
 FIRST_PIECE_BYTES: Final = 128
-"""Of a string with escapes; each further piece is twice as large, so that little is copied in vain."""
+"""The first piece that is read of a string with escapes; each further piece is twice as large."""
 STEP_LIMIT: Final = 500_000
 """Brackets, strings and parts looked at in one walk: less than a second."""
 KEY_LIMIT_BYTES: Final = 1000
@@ -54,7 +54,6 @@ class Walk:
         """The last value whose end was looked for, and its end: it is often asked for twice."""
 
     def start(self) -> int:
-        """Where the value begins."""
         return self._blank(0)
 
     def elements(self, at: int) -> Iterator[tuple[int, int]]:

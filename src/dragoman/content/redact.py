@@ -27,7 +27,7 @@ HIDDEN: Final = "[secret]"
 LONGEST: Final = 64 * 1024
 """Longer secrets are looked for as they are, not in other encodings."""
 SHORTEST: Final = 8
-"""A shorter value is no secret worth the name. Nothing gets longer by being hidden."""
+"""The shortest value that is covered: the replacement must not be longer than the value."""
 SPELLING_LIMIT: Final = 1000
 SECRET_LIMIT: Final = 100
 
@@ -45,7 +45,7 @@ Span = tuple[int, int]
 
 
 _HTML: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
-"""As `html.escape`, whose module holds a table of 2 000 names in memory."""
+"""The replacements of `html.escape`, whose module holds a table of 2 000 names in memory."""
 
 
 class Redactor:
@@ -190,10 +190,6 @@ class Redactor:
 
 RedactorOf = Callable[[ServerName], Redactor | None]
 """What covers the secrets of a server's entry; None if it has none."""
-
-
-def no_redactor(server: ServerName) -> Redactor | None:
-    return None
 
 
 # How a secret is spelled.

@@ -188,11 +188,11 @@ class CallerHosts:
         self._shared = host
         self.pages = pages
         self._open: dict[Caller, CallerServers] = {}
-        """Those that were used last are at the end."""
+        """The open hosts of callers; the one that was used last is at the end."""
         self._closing: set[asyncio.Task[None]] = set()
         self.on_open: Callable[[CallerServers], asyncio.Task[None]] | None = None
         """Called before the servers are connected; the task ends before they are closed."""
-        self.report: Callable[[str], None] = _ignore
+        self.report: Callable[[str], None] = lambda text: None
         """Called with what the operator of the gateway should know."""
 
     def __len__(self) -> int:
@@ -296,9 +296,6 @@ class CallerHosts:
         for own in list(self._open.values()):
             self._close_soon(own)
         await asyncio.gather(*self._closing, return_exceptions=True)
-
-
-def _ignore(text: str) -> None: ...
 
 
 def _advice(server: str) -> str:

@@ -39,13 +39,13 @@ class CallersFile:
         self._identify = identify_of(settings)
         self._report = report
         self._version: tuple[int, ...] | None = ()
-        """Of the file as it was read here; the first request reads it: it may have changed meanwhile."""
+        """The version of the file that was read last. The first request reads the file again: it may have
+        changed."""
         self._check_at = 0.0
         self._problem = ""
         """Why it cannot be used, as it was reported."""
 
     async def identify(self, authorization: Sequence[str]) -> KnownCaller:
-        """See `Identify`."""
         now = monotonic()
         if now >= self._check_at:
             self._check_at = now + CHECK_SECONDS

@@ -104,7 +104,7 @@ class Gateway:
         log = host.audit_log()
         self._audit = SharedAudit(store, log) if isinstance(store, RedisStore) and log is not None else None
         self.metrics = Metrics()
-        self.report: Callable[[str], None] = _ignore
+        self.report: Callable[[str], None] = lambda text: None
         """Called with what the operator of the gateway should know."""
         self.callers = callers
         if callers is not None:
@@ -382,6 +382,3 @@ class Gateway:
         for connection in list(self._connections):
             connection.end_subscriptions()
         self.questions.close()
-
-
-def _ignore(text: str) -> None: ...

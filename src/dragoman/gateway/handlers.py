@@ -118,7 +118,7 @@ class ClientHandlers:
         self.rights = known.selections
         self._watching: dict[str, asyncio.Task[None]] = {}
         """By the URI as the client spells it."""
-        self.updated: Callable[[str], None] = _ignore
+        self.updated: Callable[[str], None] = lambda uri: None
         """Called with the URI of a resource that has changed."""
 
     @property
@@ -499,9 +499,6 @@ def _converted(shape: type[T], arguments: Json) -> T:
         return msgspec.convert(arguments, shape)
     except msgspec.ValidationError as error:
         raise RequestError(INVALID_PARAMS, f"arguments: {error}") from None
-
-
-def _ignore(uri: str) -> None: ...
 
 
 @contextlib.contextmanager

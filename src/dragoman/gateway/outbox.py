@@ -21,7 +21,7 @@ WAITING_LIMIT: Final = 10_000
 """Messages that may wait before a further one."""
 CROWDED_BYTES: Final = 1024 * 1024
 CROWDED_LIMIT: Final = 1000
-"""From here on notifications are left out."""
+"""The number of waiting messages from which on notifications are left out."""
 NOT_READING: Final = "it does not read what it is sent"
 """Why a client is disconnected."""
 _PASSING: Final = (NOTIFICATION + b'"notifications/progress"', NOTIFICATION + b'"notifications/message"')
@@ -43,7 +43,7 @@ class Outbox:
         self._count = 0
         self._waiting_bytes = 0
         self._read_bytes = 0
-        """Of messages that were read and are kept."""
+        """The size of messages that were read and are kept."""
         self._waiter: asyncio.Future[None] | None = None
         self._is_late = False
         self.is_ended = False
@@ -52,9 +52,9 @@ class Outbox:
         """How many were read, those that were dropped included."""
         self.reader: asyncio.Task[object] | None = None
         """The response that is given the messages."""
-        self.on_overflow: Callable[[], None] = _ignore
+        self.on_overflow: Callable[[], None] = lambda: None
         """Ends what the messages are about."""
-        self.disconnect: Callable[[], None] = _ignore
+        self.disconnect: Callable[[], None] = lambda: None
         """Disconnects the client that is given the messages."""
 
     @property
@@ -156,6 +156,3 @@ class Outbox:
             self._read_bytes -= again - self._waiting_bytes
             self.read_count, self._waiting_bytes = number, again
         return True
-
-
-def _ignore() -> None: ...

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 ECHO_SECONDS: Final = 5.0
 """A change of a list that follows another replica's within this time is not passed back."""
 PAUSE_SECONDS: Final = 0.05
-"""Between two announcements that resources of a server have changed."""
+"""The pause between two announcements that resources of a server have changed."""
 PRESENCE_SECONDS: Final = 5.0
 """How often a replica that answers for this one is checked to be there."""
 PAGE_SECONDS: Final = 60.0
@@ -152,9 +152,9 @@ class Replicas:
     def __init__(self, gateway: Gateway, store: RedisStore) -> None:
         self._gateway = gateway
         self._store = store
-        self.on_session: Callable[[str | None], None] = _ignore
+        self.on_session: Callable[[str | None], None] = lambda _: None
         """Called with the id of a session that was changed elsewhere; None: any may have been."""
-        self.on_account: Callable[[str | None], None] = _ignore
+        self.on_account: Callable[[str | None], None] = lambda _: None
         """Called with the key of an account that was changed elsewhere; None: any may have been."""
         self.on_message: list[Callable[[ToSession], object]] = []
         """Called with each message of a client that came to another replica."""
@@ -171,7 +171,7 @@ class Replicas:
             if status.status == "connected"
             for kind in get_args(ListKind)
         }
-        """Those that were read since their server was connected."""
+        """The lists that were read since their server was connected."""
         self._unsaved: dict[GrantKey, str | None] = {}
         """Grants, and revoked ones, that are not in the store yet."""
         self._exchanging: asyncio.Task[None] | None = None
@@ -377,7 +377,7 @@ class Replicas:
 
     async def _answer(self, sender: str, request: Continue) -> None:
         outbox = Outbox()
-        async with self._gateway.client(request.caller, _ignore, request.view) as connection:
+        async with self._gateway.client(request.caller, lambda _: None, request.view) as connection:
             connection.receive(request.message, outbox.put, outbox.end)
             with contextlib.suppress(StoreUnavailable, NotReading):
                 while (message := await outbox.get()) is not None:
@@ -426,6 +426,3 @@ _encoder: Final = msgspec.msgpack.Encoder()
 _page_decoder: Final = msgspec.msgpack.Decoder(PageAnswer)
 _decoder: Final = msgspec.msgpack.Decoder(ReplicaMessage)
 _grant_decoder: Final = msgspec.json.Decoder(tuple[GrantKey, str])
-
-
-def _ignore(_: object) -> None: ...

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import select
 from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Thread
 from typing import Final
 
+from dragoman.atomic_write import write_all
 from dragoman.gateway.access import LOCAL
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.outbox import NOT_READING, Outbox
@@ -56,7 +56,7 @@ class _Writer:
     def send(self, message: bytes) -> None:
         if not self._waiting and len(message) < AT_ONCE_BYTES and self._is_ready():
             try:
-                _write_all(self._descriptor, message + b"\n")
+                write_all(self._descriptor, message + b"\n")
             except OSError:
                 self._gone()
             return
@@ -98,7 +98,7 @@ class _Writer:
             data, done = given.get()
             problem: OSError | None = None
             try:
-                _write_all(self._descriptor, data)
+                write_all(self._descriptor, data)
             except OSError as error:
                 problem = error
             with contextlib.suppress(RuntimeError):  # the loop has ended
@@ -112,9 +112,3 @@ def _finish(done: asyncio.Future[None], problem: OSError | None) -> None:
         done.set_result(None)
     else:
         done.set_exception(problem)
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]

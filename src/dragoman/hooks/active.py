@@ -7,6 +7,7 @@ the tool has now, the hook can only restrict: its allow does not count.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
@@ -48,7 +49,7 @@ class HookSession(NamedTuple):
     cwd: str
     permission_mode: Callable[[], str]
     environ: Mapping[str, str] = os.environ
-    """For hooks that are programs."""
+    """The environment for hooks that are programs."""
     transcript_path: str = ""
 
 
@@ -70,6 +71,7 @@ class ActiveHooks:
         self._runner = Runner(session.cwd, session.environ)
         self._concerned: dict[Key, tuple[Hook, ...]] = {}
         self._of_event: dict[str, list[Hook]] = {}
+        self._notices: set[asyncio.Task[tuple[str, ...]]] = set()
         self.replace(hooks)
 
     def replace(self, hooks: Sequence[Hook]) -> None:
@@ -214,6 +216,14 @@ class ActiveHooks:
                     HookReported(event=event, hook=answer.hook, text=answer.reason, is_failure=False)
                 )
         return merging.contexts(answers)
+
+    def notice(self, kind: str, title: str, message: str) -> None:
+        """`Notification`, in a task of its own, so that nothing waits for its hooks."""
+        if self.wants("Notification", kind):
+            facts = {"message": message, "title": title, "notification_type": kind}
+            task = asyncio.create_task(self.notify("Notification", facts))
+            self._notices.add(task)
+            task.add_done_callback(self._notices.discard)
 
     async def _answers(self, event: str, facts: Mapping[str, Any]) -> list[HookAnswer]:
         hooks = self._hooks_for(event, str(facts.get(EVENTS[event].matched, "")))

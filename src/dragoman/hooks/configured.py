@@ -79,10 +79,10 @@ class _Reader:
         self._environ = environ
         self._path = part.path or Path(part.source)
         self._is_managed = part.scope == "enterprise"
-        self._problems = Problems()
+        self._problems = Problems(self._path, part.text)
 
     def problems(self) -> tuple[str, ...]:
-        return self._problems.texts(self._path)
+        return self._problems.texts()
 
     def all(self, block: object) -> Iterator[Hook]:
         events = _as_object(block)
@@ -229,7 +229,7 @@ class _Reader:
             self._complain((*place, key), f"hooks: {one_line(key, 60)} has no effect here")
 
     def _complain(self, place: Place, reason: str | Callable[[], str]) -> None:
-        self._problems.add(self._path, self._part.text, place, reason)
+        self._problems.add(place, reason)
 
 
 def _for_shell(shell: object, command: str) -> str:

@@ -33,7 +33,7 @@ Test = Callable[[str], bool]
 class Matcher(NamedTuple):
     exact: Test
     loose: Test
-    """For folded names."""
+    """Matches folded names."""
 
     def __call__(self, name: str) -> bool:
         return self.exact(name)
@@ -73,14 +73,10 @@ def parse(text: str) -> Matcher:
 
 
 def _listed(text: str) -> Matcher:
-    exact = _alternatives(text)
+    exact = [tuple(_STARS.split(each)) for each in text.split("|") if each]
     folded = [tuple(map(fold, pieces)) for pieces in exact]
     plainly = [tuple(map(plain, pieces)) for pieces in folded]
     return Matcher(partial(_fits_one, exact), partial(_fits_one, [*folded, *plainly]))
-
-
-def _alternatives(text: str) -> list[Pieces]:
-    return [tuple(_STARS.split(each)) for each in text.split("|") if each]
 
 
 def _fits_one(patterns: list[Pieces], name: str) -> bool:

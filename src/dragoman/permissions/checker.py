@@ -21,7 +21,6 @@ from dragoman.cleaning import one_line
 from dragoman.errors import HostClosed
 from dragoman.events import EventBus, PermissionAsked
 from dragoman.hooks.active import ActiveHooks
-from dragoman.hooks.notices import Notices
 from dragoman.hooks.verdicts import HookDecision
 from dragoman.interaction import (
     LOCAL_CALLER,
@@ -81,7 +80,6 @@ class PermissionChecker:
         self.grants = SessionGrants()
         self._replacements: dict[str, int] = {}
         """How often the entry of each server was changed or removed."""
-        self._notices = Notices(hooks)
         self.version = 0
         """How often rules or mode have changed."""
         self.adopt(book, mode)
@@ -239,7 +237,7 @@ class PermissionChecker:
     ) -> Decision:
         """Asks the person, stores the answer, and publishes the event."""
         question = question_about(tool, call, verdict, can_keep=self._keep is not None, call_id=call_id)
-        self._notices.give("permission_prompt", "Permission needed", f"{question.tool} needs permission")
+        self._hooks.notice("permission_prompt", "Permission needed", f"{question.tool} needs permission")
         replacements = self._replacements.get(call.server, 0)
         try:
             answer = await self._questions.show(interaction.allow(question))
@@ -349,7 +347,6 @@ def names_of(tool: Tool, arguments: Mapping[str, Any]) -> frozenset[str]:
 
 
 def call_of(tool: Tool, arguments: Mapping[str, Any]) -> Call:
-    """The call as rules see it."""
     if isinstance(tool, BuiltinTool):
         command = arguments.get(tool.shell_argument) if tool.shell_argument is not None else None
         server, thing = tool.touched(arguments)

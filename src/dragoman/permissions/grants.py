@@ -30,7 +30,7 @@ class SessionGrants:
     def __init__(self) -> None:
         self._digests: dict[GrantKey, str] = {}
         """What was allowed → the digest of its definition then."""
-        self.on_change: Callable[[GrantKey, str | None], None] = _ignore
+        self.on_change: Callable[[GrantKey, str | None], None] = lambda key, digest: None
         """Called with each grant that is given, or, without a digest, has ended."""
 
     def replace_all(self, grants: Mapping[GrantKey, str]) -> None:
@@ -62,9 +62,6 @@ class SessionGrants:
     def _end(self, key: GrantKey) -> None:
         if self._digests.pop(key, None) is not None:
             self.on_change(key, None)
-
-
-def _ignore(key: GrantKey, digest: str | None) -> None: ...
 
 
 def _key(call: Call) -> GrantKey:

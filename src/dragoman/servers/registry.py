@@ -184,7 +184,6 @@ class ServerRegistry(Mapping[str, Server]):
         return None if known is None else known.redactor
 
     def is_trusted(self, server: str) -> bool:
-        """Whether the person believes what the server declares of its tools."""
         known = self.find(server)
         if known is not None:
             return known.is_trusted

@@ -146,7 +146,8 @@ def _read_ide(file: Path, cwd: Path) -> Ide:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise _Unusable("it does not say what a lockfile says") from None
     _check_alive(lock.pid)
-    workspaces = _workspaces(lock)
+    also = [lock.workspace] if isinstance(lock.workspace, str) else lock.workspace
+    workspaces = tuple(folder for folder in [*(lock.workspace_folders or ()), *(also or ())] if folder)
     return Ide(
         name=one_line(lock.ide_name or "IDE", 80),
         port=_port(file, lock),
@@ -216,11 +217,6 @@ def _token(lock: _Lock) -> str | None:
     if token is not None and not _TOKEN.fullmatch(token):
         raise _Unusable("its token cannot be sent in a header")
     return token
-
-
-def _workspaces(lock: _Lock) -> tuple[str, ...]:
-    also = [lock.workspace] if isinstance(lock.workspace, str) else lock.workspace
-    return tuple(folder for folder in [*(lock.workspace_folders or ()), *(also or ())] if folder)
 
 
 def _holding(workspaces: tuple[str, ...], cwd: Path) -> str | None:

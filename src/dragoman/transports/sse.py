@@ -234,7 +234,11 @@ class SseTransport:
 
     def _stream_ended(self, cause: str, announced: asyncio.Future[SseEvent]) -> None:
         if self._is_open:
-            self._end(cause)
+            sink, self._sink = self._sink, None
+            self._queue.clear()
+            self._room.set()
+            if sink is not None:
+                sink.lost(cause)
         elif announced.done():
             self._early_end = cause
         else:
@@ -257,13 +261,6 @@ class SseTransport:
             hint = "If you trust it, use its origin in the entry's url; the event stream must be there too."
             raise self._refusal(endpoint, hint=hint)
         return endpoint
-
-    def _end(self, cause: str) -> None:
-        sink, self._sink = self._sink, None
-        self._queue.clear()
-        self._room.set()
-        if sink is not None:
-            sink.lost(cause)
 
     # The messages.
 

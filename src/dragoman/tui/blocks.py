@@ -79,7 +79,7 @@ def blocks_of(history: Sequence[ModelMessage]) -> list[Block]:
     from pydantic_ai.messages import TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
 
     from dragoman.agent.context import CONTINUED
-    from dragoman.agent.conversion import recorded_in
+    from dragoman.agent.conversion import read_arguments, recorded_in
 
     blocks: list[Block] = []
     calls: dict[str, ToolBlock] = {}
@@ -95,19 +95,15 @@ def blocks_of(history: Sequence[ModelMessage]) -> list[Block]:
                 case TextPart() if part.content.strip():
                     blocks += [AnswerBlock(piece) for piece in pieces(part.content)]
                 case ToolCallPart():
-                    calls[part.tool_call_id] = ToolBlock(part.tool_call_id, part.tool_name, _arguments(part))
+                    calls[part.tool_call_id] = ToolBlock(
+                        part.tool_call_id, part.tool_name, read_arguments(part)[0]
+                    )
                     blocks.append(calls[part.tool_call_id])
                 case ToolReturnPart() if part.tool_call_id in calls:
                     _add_result(calls[part.tool_call_id], part.content, part.outcome)
                 case _:
                     pass
     return blocks
-
-
-def _arguments(part: Any) -> Mapping[str, Any]:
-    from dragoman.agent.conversion import read_arguments
-
-    return read_arguments(part)[0]
 
 
 _STATES: Mapping[str, ToolState] = {"failed": "error", "denied": "refused", "interrupted": "interrupted"}

@@ -53,9 +53,9 @@ async def run(app: ConversationApp, line: CommandLine) -> None:
     """Does what the command says. Raises `DragomanError`."""
     match line.name:
         case "help":
-            from dragoman.tui.help_screen import HelpScreen
+            from dragoman.tui.text_screens import help_screen
 
-            app.push_screen(HelpScreen())
+            app.push_screen(help_screen())
         case "mcp":
             await _mcp(app, line.rest.split())
         case "permissions":
@@ -104,13 +104,13 @@ async def _mcp(app: ConversationApp, words: list[str]) -> None:
 
 
 def _show_context(app: ConversationApp) -> None:
-    from dragoman.tui.context_screen import ContextScreen, parts_of
+    from dragoman.tui.text_screens import context_screen, parts_of
 
     session = app.control.session
     if session is None:
         app.note("The model is being loaded.")
     else:
-        app.push_screen(ContextScreen(parts_of(session), session.conversation.context_limit))
+        app.push_screen(context_screen(parts_of(session), session.conversation.context_limit))
 
 
 def _choose_model(app: ConversationApp, spec: str) -> None:

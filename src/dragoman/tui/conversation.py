@@ -49,7 +49,6 @@ class BlockView(Static):
         self.set_class(isinstance(block, NoteBlock) and block.is_problem, "-problem")
 
     def show(self) -> None:
-        """Shows the block as it is now."""
         self.update(block_text(self.block))
 
 
@@ -83,7 +82,6 @@ class ConversationView(VerticalScroll, can_focus=False):
     # Blocks.
 
     def add(self, block: Block) -> None:
-        """Shows one more block at the end."""
         self.end_answer()
         self._append(block)
 

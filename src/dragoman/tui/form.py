@@ -5,7 +5,7 @@ Text from servers is shown cleaned, and never read as markup.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final, cast
+from typing import Any, ClassVar, Final, Literal, cast
 
 from msgspec import UNSET
 from rich.text import Text
@@ -20,8 +20,7 @@ from textual.widgets.selection_list import Selection
 from dragoman.cleaning import one_line
 from dragoman.forms import FieldValue, FormField, completed, problems_of, value_of
 from dragoman.interaction import FormAnswer, FormElicitation
-from dragoman.tui.heading import heading
-from dragoman.tui.question_view import QuestionView
+from dragoman.tui.question_view import QuestionView, heading
 
 RADIO_LIMIT: Final = 6
 """Up to so many choices are all shown; more are a list that opens."""
@@ -122,8 +121,8 @@ class FormView(QuestionView[FormAnswer]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "send", "Send"),
-        Binding("ctrl+n", "decline", "No, decline"),
-        Binding("escape", "leave", "Leave"),
+        Binding("ctrl+n", "answer_without('decline')", "No, decline"),
+        Binding("escape", "answer_without('cancel')", "Leave"),
     ]
 
     def __init__(self, question: FormElicitation) -> None:
@@ -170,11 +169,8 @@ class FormView(QuestionView[FormAnswer]):
         else:
             wrong.editor.focus()
 
-    def action_decline(self) -> None:
-        self.answer(FormAnswer("decline"))
-
-    def action_leave(self) -> None:
-        self.answer(FormAnswer("cancel"))
+    def action_answer_without(self, action: Literal["decline", "cancel"]) -> None:
+        self.answer(FormAnswer(action))
 
     def _content(self) -> tuple[dict[str, Any], dict[str, str]]:
         """What was entered, and by field why it cannot be sent."""

@@ -86,7 +86,6 @@ def _warnings(question: PermissionQuestion) -> Iterator[str]:
 
 
 def arguments_text(question: PermissionQuestion) -> Content:
-    """Every argument, complete."""
     from dragoman.tui.tool_card import written
 
     if not question.arguments:

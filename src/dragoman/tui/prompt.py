@@ -90,7 +90,6 @@ class Prompt(TextArea):
 
     @property
     def before_cursor(self) -> str:
-        """The text up to the cursor."""
         return self.get_text_range((0, 0), self.cursor_location)
 
     def replace_word(self, word: str, text: str) -> None:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, Final, Generic, TypeVar
 
+from rich.text import Text
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.message import Message
+
+from dragoman.cleaning import one_line, visible
+from dragoman.interaction import RelatedCall
 
 T = TypeVar("T")
 
@@ -31,7 +36,7 @@ class QuestionView(Vertical, Generic[T]):
         super().__init__()
         self._is_answered = False
         self.answered: asyncio.Future[T] | None = None
-        """Where the application waits for the answer."""
+        """The future on which the application waits for the answer."""
 
     def begin(self) -> None:
         """Moves the focus to where the person answers."""
@@ -48,6 +53,9 @@ class QuestionView(Vertical, Generic[T]):
             self._is_answered = True
             self.post_message(self.Answered(self, value))
 
+    def action_answer(self, value: T) -> None:
+        self.answer(value)
+
     def keys(self) -> str:
         """Which key means what, in words."""
         bindings = [each for each in self.BINDINGS if isinstance(each, Binding) and each.show]
@@ -59,3 +67,15 @@ def key_name(key: str) -> str:
     *modifiers, last = key.partition(",")[0].replace("escape", "esc").split("+")
     is_letter = len(last) == 1 and not modifiers
     return "+".join([*(each.capitalize() for each in modifiers), last if is_letter else last.capitalize()])
+
+
+def heading(server: str, asks: str, message: str, calls: Sequence[RelatedCall]) -> Text:
+    """Which server asks, in the course of which call, and its message in quotes."""
+    text = Text.assemble((one_line(server, 80), "bold"), f" {asks}")
+    names = [one_line(call.name, 80) for call in calls]
+    if names:
+        during = f"during {names[0]}" if len(names) == 1 else f"during one of {', '.join(names)}"
+        text.append(f"\n{during}", style="dim")
+    if message:
+        text.append(f"\n“{visible(message, 4096)}”")
+    return text

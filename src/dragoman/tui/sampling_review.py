@@ -17,8 +17,7 @@ from textual.widgets import Static, TextArea
 
 from dragoman.cleaning import one_line, visible
 from dragoman.interaction import SamplingReview
-from dragoman.tui.heading import heading
-from dragoman.tui.question_view import QuestionView
+from dragoman.tui.question_view import QuestionView, heading
 
 
 class SamplingView(QuestionView["SamplingReview | None"]):
@@ -26,7 +25,7 @@ class SamplingView(QuestionView["SamplingReview | None"]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "send", "Send"),
-        Binding("escape", "refuse", "Refuse"),
+        Binding("escape", "answer(None)", "Refuse"),
     ]
 
     def __init__(self, review: SamplingReview) -> None:
@@ -51,9 +50,6 @@ class SamplingView(QuestionView["SamplingReview | None"]):
         changed = self.query_one(TextArea).text
         is_same = changed == visible(self._written, 100_000)
         self.answer(self._review if is_same else self._review.with_text(changed))
-
-    def action_refuse(self) -> None:
-        self.answer(None)
 
 
 def _rows(review: SamplingReview) -> Iterable[tuple[str, str]]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PROBLEM_LIMIT: Final = 10
 """Problems of configuration that are shown at the start; `dragoman config explain` lists all."""
 SERVER_LIMIT: Final = 5
-"""Lines about one server; the status line and `/mcp` go on to show its state."""
+"""The most lines about one server; the status line and `/mcp` still show its state."""
 
 
 class ServerNotes:
@@ -40,20 +40,17 @@ class ServerNotes:
     async def follow(self) -> None:
         """Shows how things are, then what happens."""
         events = self._host.events()
-        self._show_problems()
+        for problem in self._host.problems[:PROBLEM_LIMIT]:
+            self._app.note(one_line(problem, 500), is_problem=True)
+        for name, entry in self._host.configuration.servers.items():
+            if entry.eligibility == "pending":
+                self._show_server(name, "pending", entry.reason or "", f"dragoman mcp approve {typed(name)}")
         for view in self._host.servers.values():
             if view.status in ("failed", "needs-auth"):
                 hint = getattr(view.error, "hint", None)
                 self._show_server(view.name, view.status, view.reason or "", hint)
         async for event in events:
             self._show(event)
-
-    def _show_problems(self) -> None:
-        for problem in self._host.problems[:PROBLEM_LIMIT]:
-            self._app.note(one_line(problem, 500), is_problem=True)
-        for name, entry in self._host.configuration.servers.items():
-            if entry.eligibility == "pending":
-                self._show_server(name, "pending", entry.reason or "", f"dragoman mcp approve {typed(name)}")
 
     def _show(self, event: Event) -> None:
         match event:

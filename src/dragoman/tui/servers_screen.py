@@ -55,7 +55,6 @@ def server_row(view: ServerStatus) -> Content:
 
 
 def server_text(view: ServerStatus, tools: Sequence[Tool]) -> Content:
-    """Everything about one server."""
     rows = [
         ("state", f"{view.status}{f' ({view.phase})' if view.phase else ''}"),
         ("reason", one_line((view.reason or "").removeprefix(f"{view.name}: "), 500)),

@@ -46,7 +46,7 @@ class SessionControl:
         self.session: AgentSession | None = None
         """None while the model is loaded and servers are awaited."""
         self.transcript_id: str | None = None
-        """Of the conversation, once something was said in it."""
+        """The id of the transcript, once something was said in the conversation."""
         self.turn = TurnView(app.conversation)
         self._app = app
         self._load = load
@@ -103,7 +103,6 @@ class SessionControl:
             self.session.end_reason = "prompt_input_exit"
 
     def resume(self, name: str | None) -> None:
-        """Continues an earlier conversation."""
         if name is not None:
             self.change(structs.replace(self.options, resume=name))
 

@@ -75,9 +75,6 @@ class ConfirmView(QuestionView[bool]):
     def begin(self) -> None:
         self.focus()
 
-    def action_answer(self, is_yes: bool) -> None:
-        self.answer(is_yes)
-
 
 class AppSignIn:
     """A `SignInScreen`."""

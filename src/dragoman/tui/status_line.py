@@ -56,11 +56,8 @@ def status_text(status: Status, width: int) -> Content:
     separator = next((each for each in SEPARATORS if _length(parts, each) <= width), SEPARATORS[-1])
     while len(parts) > 1 and _length(parts, separator) > width:
         parts.remove(max(parts, key=lambda part: part.rank))
-    return _joined(parts, separator).truncate(width, ellipsis=True)
-
-
-def _joined(parts: Iterable[StatusPart], separator: str) -> Content:
-    return Content.styled(separator, "dim").join([Content.styled(part.text, part.style) for part in parts])
+    shown = [Content.styled(part.text, part.style) for part in parts]
+    return Content.styled(separator, "dim").join(shown).truncate(width, ellipsis=True)
 
 
 def _length(parts: Collection[StatusPart], separator: str) -> int:

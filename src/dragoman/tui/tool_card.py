@@ -24,13 +24,13 @@ from dragoman.names import RESERVED, counted
 from dragoman.tui.blocks import ToolBlock, ToolState
 
 SHORT_VALUE: Final = 160
-"""Characters of one argument in a closed card."""
+"""How many characters of one argument a closed card shows."""
 SHORT_ARGUMENTS: Final = 4
 SHORT_RESULT: Final = 3
-"""Lines of a result in a closed card."""
+"""How many lines of a result a closed card shows."""
 LINE_LIMIT: Final = 200
 OPEN_CHARACTERS: Final = 100_000
-"""Of a result or of all arguments in an open card; a terminal shows no more in one piece."""
+"""How many characters of a result or argument an open card shows; a terminal shows no more in one piece."""
 OPEN_ARGUMENTS: Final = 100
 OPEN_LINES: Final = 1_000
 """Of a result or of all arguments in an open card: a widget takes some 0.1 ms for each line."""
@@ -48,7 +48,6 @@ MARKS: Final[Mapping[ToolState, tuple[str, str, str]]] = {
 
 
 def card_text(block: ToolBlock) -> Content:
-    """Everything that the card shows."""
     lines = [_headline(block), *_argument_lines(block)]
     if block.state == "running":
         lines += [Content(f"  {line}") for line in _progress_lines(block)]
@@ -179,7 +178,6 @@ class ToolCard(Static, can_focus=True):
         self.block = block
 
     def show(self) -> None:
-        """Shows the block as it is now."""
         self.update(card_text(self.block))
 
     def action_open_or_close(self) -> None:

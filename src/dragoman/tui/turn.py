@@ -123,7 +123,6 @@ class TurnView:
         self._conversation.end_answer()
 
     def toggle_last(self) -> None:
-        """Opens or closes the newest tool call."""
         for block in reversed(self._conversation.blocks):
             if isinstance(block, ToolBlock):
                 block.is_open = not block.is_open

@@ -12,8 +12,7 @@ from textual.widgets import Static
 
 from dragoman.cleaning import one_line, visible
 from dragoman.interaction import UrlElicitation
-from dragoman.tui.heading import heading
-from dragoman.tui.question_view import QuestionView
+from dragoman.tui.question_view import QuestionView, heading
 
 Action = Literal["accept", "decline", "cancel"]
 
@@ -46,9 +45,6 @@ class UrlView(QuestionView[Action]):
     def begin(self) -> None:
         self.query_one(VerticalScroll).focus()
 
-    def action_answer(self, action: Action) -> None:
-        self.answer(action)
-
 
 class UrlWaitView(QuestionView[bool]):
     """Asks whether the person is done with the page that was opened."""
@@ -79,6 +75,3 @@ class UrlWaitView(QuestionView[bool]):
 
     def begin(self) -> None:
         self.query_one(VerticalScroll).focus()
-
-    def action_answer(self, is_done: bool) -> None:
-        self.answer(is_done)

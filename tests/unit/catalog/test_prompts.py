@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw, to_builtins
 
-from dragoman.catalog.commands import find, parse_command, read_arguments
+from dragoman.catalog.commands import PromptCommand, find, read_arguments, split_command
 from dragoman.catalog.prompts import (
     ARGUMENT_LIMIT,
     COMPLETION_LIMIT,
@@ -147,6 +147,12 @@ def test_what_is_wrong_with_a_command_is_named(arguments: list[str], typed: str,
     assert why in str(caught.value)
     if "needs" in why:
         assert "usage: /mcp__box__review <a>" in str(caught.value)
+
+
+def parse_command(line: str, prompts: list[Prompt]) -> PromptCommand:
+    name, rest = split_command(line)
+    found = find(name, prompts)
+    return PromptCommand(found, read_arguments(found, rest))
 
 
 def test_a_line_names_its_prompt_with_or_without_a_slash():

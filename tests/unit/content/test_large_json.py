@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from dragoman.content import json_scan
 from dragoman.content.json_scan import Broken, Members, TooIntricate, Walk, members_of
-from dragoman.content.unescaping import unescaped
+from dragoman.content.sources import unescaped
 
 pytestmark = pytest.mark.requirement("CAL-7")
 

@@ -25,13 +25,13 @@ from dragoman.interaction import (
 from dragoman.testing.model import Calls
 from dragoman.tui import servers_screen
 from dragoman.tui.blocks import ToolBlock
-from dragoman.tui.context_screen import ContextPart, ContextScreen
 from dragoman.tui.form import FormView
 from dragoman.tui.permission_question import PermissionView
 from dragoman.tui.question_view import QuestionView
 from dragoman.tui.resume_screen import ResumeScreen
 from dragoman.tui.sampling_review import SamplingView
 from dragoman.tui.session_control import SessionControl
+from dragoman.tui.text_screens import ContextPart, context_screen
 from dragoman.tui.url_question import UrlView
 from tests.unit.tui.desk import Desk, Seat, desk
 
@@ -138,7 +138,7 @@ async def context(seat: Seat) -> None:
         ContextPart("answers", 2100),
         ContextPart("tool results", 18_000),
     ]
-    seat.app.push_screen(ContextScreen(parts, 200_000))
+    seat.app.push_screen(context_screen(parts, 200_000))
 
 
 async def resume(seat: Seat) -> None:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from dragoman import atomic_write
-from dragoman.agent.builtin.schema import object_schema
 from dragoman.agent.builtin.workspace import PATH, FileProblem, Workspace, version_of
+from dragoman.calls.requests import object_schema
 from dragoman.catalog.tools import BuiltinTool
 from dragoman.content.blocks import Block, ImageBlock
 from dragoman.content.images import kind_of
@@ -25,16 +25,16 @@ from dragoman.content.images import kind_of
 LINE_LIMIT: Final = 2000
 LINE_LENGTH_LIMIT: Final = 2000
 READ_LIMIT_BYTES: Final = 256 * 1024
-"""Of the text that one call returns."""
+"""The largest text that one call returns."""
 PIECE_BYTES: Final = 64 * 1024
-"""Of a long line: so much is read at once."""
+"""How much of a long line is read at once."""
 EDIT_LIMIT_BYTES: Final = 16 * 1024 * 1024
 IMAGE_LIMIT_BYTES: Final = 32 * 1024 * 1024
 DIFF_LINES: Final = 60
 COMPARED_LINES: Final = 20_000
-"""Lines that are compared one by one: the time grows with the square of their number."""
+"""The most lines that are compared one by one: the time grows with the square of their number."""
 PROPOSED_LINES: Final = 5000
-"""Of the difference that a person is shown before a file is changed."""
+"""The most lines of the difference that a person is shown before a file is changed."""
 
 _decoder: Final = codecs.getincrementaldecoder("utf-8")
 _writing = threading.Lock()
@@ -204,20 +204,16 @@ def _edited(before: str, arguments: Mapping[str, Any]) -> str:
     old, new = str(arguments["old_string"]), str(arguments["new_string"])
     if "\r\n" in before and "\r\n" not in old:
         old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
-    return _replaced(before, old, new, everywhere=arguments.get("replace_all") is True)
-
-
-def _replaced(text: str, old: str, new: str, *, everywhere: bool) -> str:
     if old == new:
         raise FileProblem("old_string and new_string are the same")
-    count = text.count(old)
+    count = before.count(old)
     if count == 0:
         raise FileProblem("old_string is not in the file. Read the file again, and copy it exactly.")
-    if count > 1 and not everywhere:
+    if count > 1 and arguments.get("replace_all") is not True:
         raise FileProblem(
             f"old_string is {count} times in the file. Give more of its surroundings, or set replace_all."
         )
-    return text.replace(old, new)
+    return before.replace(old, new)
 
 
 def _diff(before: str, after: str, limit: int = DIFF_LINES) -> str:

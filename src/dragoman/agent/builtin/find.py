@@ -13,14 +13,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from dragoman.agent.builtin.schema import object_schema
 from dragoman.agent.builtin.workspace import FileProblem, Workspace
+from dragoman.calls.requests import object_schema
 from dragoman.catalog.tools import BuiltinTool
 from dragoman.programs import CommandFailure, Watches, run, search_path
 
 FILE_LIMIT: Final = 200
 SCAN_LIMIT: Final = 200_000
-"""Files that are looked at for one pattern."""
+"""The most files that are read for one pattern."""
 MATCH_LIMIT: Final = 250
 OUTPUT_LIMIT_BYTES: Final = 100_000
 GREP_SECONDS: Final = 30.0

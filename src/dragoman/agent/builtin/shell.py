@@ -19,9 +19,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Final
 
-from dragoman.agent.builtin.schema import object_schema
 from dragoman.agent.builtin.workspace import FileProblem, Workspace
 from dragoman.agent.models import SECRET_VARIABLES
+from dragoman.calls.requests import object_schema
 from dragoman.catalog.tools import BuiltinTool
 from dragoman.processes import KILL, MARKER, signal_group, start_of
 from dragoman.programs import search_path

@@ -21,11 +21,28 @@ from dragoman.atomic_write import put
 from dragoman.errors import ConfigError
 from dragoman.own_threads import in_own_thread
 
+
+class MemoryStore:
+    description = "in memory, until the program ends"
+
+    def __init__(self) -> None:
+        self._secrets: dict[str, bytes] = {}
+
+    def get(self, key: str) -> bytes | None:
+        return self._secrets.get(key)
+
+    def put(self, key: str, secret: bytes) -> None:
+        self._secrets[key] = secret
+
+    def delete(self, key: str) -> None:
+        self._secrets.pop(key, None)
+
+
 T = TypeVar("T")
 VARIABLE: Final = "DRAGOMAN_SECRET_STORE"
 STORES: Final = ("auto", "keyring", "file", "memory")
 UNREADABLE: Final = (0, 0)
-"""In place of the version of an account: it cannot be known whether it is stored."""
+"""Stands for the version of an account that cannot be read: it is unknown whether it is stored."""
 _MISSING: Final = (FileNotFoundError, NotADirectoryError)
 
 
@@ -185,7 +202,6 @@ class Vault:
             raise StoreFailed(f"{self._folder} cannot be written: {error.strerror}") from None
 
     def description_of(self, key: str) -> str:
-        """Where a stored secret is, in words; empty if there is none."""
         if self._choice == "memory":
             return self._store("memory").description
         try:
@@ -253,7 +269,7 @@ class Vault:
 
                 return FileStore(self._folder)
             case _:
-                from dragoman.auth.stores.memory import MemoryStore
+                from dragoman.auth.stores.base import MemoryStore
 
                 return MemoryStore()
 

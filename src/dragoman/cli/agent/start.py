@@ -30,7 +30,7 @@ class StartOptions(NamedTuple):
     """The options of the command."""
 
     prompt: str | None
-    """With it, it is answered and that is all; "-": from stdin."""
+    """The one prompt to answer, after which the program ends; "-": it is read from stdin."""
     output_format: str
     input_format: str
     model: str | None
@@ -52,7 +52,6 @@ class StartOptions(NamedTuple):
 
 
 def start(wanted: StartOptions) -> int:
-    """Runs the conversation; returns the exit code."""
     if not wanted.is_print and not sys.stdin.isatty():
         raise click.UsageError("there is no terminal to talk in; give a prompt with -p, or a command")
     options = _options(wanted)

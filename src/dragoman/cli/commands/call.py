@@ -195,14 +195,12 @@ def show_result(outcome: CallOutcome, *, as_json: bool, output: Path | None) -> 
     if outcome.task is not None and not as_json:
         echo_wrapped(outcome.text)
         return
-    if outcome.error is not None:
-        if as_json:
-            json.echo(json.outcome(outcome))
-        else:
-            text.show_error(outcome.error)
-        return
-    kept = text.keep_files(outcome, output) if output is not None else frozenset[int]()
+    kept = frozenset[int]()
+    if output is not None and outcome.error is None:
+        kept = text.keep_files(outcome, output)
     if as_json:
         json.echo(json.outcome(outcome))
+    elif outcome.error is not None:
+        text.show_error(outcome.error)
     else:
         text.show_outcome(outcome, kept)

@@ -120,7 +120,10 @@ def _picture(outcome: CallOutcome) -> Iterator[str]:
     image = next(block for block in outcome.content if isinstance(block, ImageBlock))
     yield f"{image.mime_type}, {len(image.decode()):,} bytes"
     if sys.stdout.isatty() and click.get_current_context().color is not False:
-        yield from _draw(PICTURE_SIZE)
+        # The demo's picture: two pixels to a character.
+        rows = pixels(PICTURE_SIZE)
+        for upper, lower in zip(rows[::2], rows[1::2]):
+            yield "".join(_cell(above, below) for above, below in zip(upper, lower)) + "\x1b[0m"
 
 
 def _table(outcome: CallOutcome) -> Iterator[str]:
@@ -227,13 +230,6 @@ def _dim(text: str) -> str:
 
 def _cyan(text: str) -> str:
     return click.style(text, fg="cyan")
-
-
-def _draw(size: int) -> Iterator[str]:
-    """The demo's picture: two pixels to a character."""
-    rows = pixels(size)
-    for upper, lower in zip(rows[::2], rows[1::2]):
-        yield "".join(_cell(above, below) for above, below in zip(upper, lower)) + "\x1b[0m"
 
 
 def _cell(above: Pixel, below: Pixel) -> str:

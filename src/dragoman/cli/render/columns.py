@@ -29,15 +29,15 @@ class TableRow(NamedTuple):
     about: str = ""
     mark: str = ""
     colour: str | None = None
-    """Of the mark."""
+    """The colour of the mark."""
     suffix: str = ""
     """Shown behind what is typed, and cut where there is no room for it: a tool's parameters."""
 
 
 USUAL_COLUMNS: Final = 80
-"""Where no terminal says how wide it is."""
+"""The width where no terminal says how wide it is."""
 COLUMNS: ContextVar[int | None] = ContextVar("columns", default=None)
-"""Of a terminal that another process has."""
+"""The width of a terminal that another process has."""
 
 
 def width(*, full: bool = False) -> int | None:
@@ -77,7 +77,7 @@ def table(
     names = max((each for each in widths if most is None or each <= most), default=0)
     aside, below = " " * (fixed + names), indent + " " * marks + GAP
     for row, size in zip(rows, sizes):
-        start = f"{indent}{_marked(row)}"
+        start = f"{indent}{click.style(row.mark, fg=row.colour)} " if row.mark else indent
         if most is not None and size > most:
             rest = " · ".join(filter(None, (row.fact.strip(), row.about)))
             yield [
@@ -108,10 +108,6 @@ def _block(text: str, columns: int | None, indent: str, *, full: bool) -> list[s
         return []
     lines = wrapped(text, room) if full else [fitted(text, room)]
     return [indent + line for line in lines]
-
-
-def _marked(row: TableRow) -> str:
-    return f"{click.style(row.mark, fg=row.colour)} " if row.mark else ""
 
 
 def _styled(typed: str) -> str:

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 REPAINT_SECONDS: Final = 1.0
-"""At least that often, for the ages."""
+"""The longest time between two paints: ages are shown."""
 SHOWN: Final = (ServerStateChanged, ToolsChanged)
 NARROW_COLUMNS: Final = 60
-"""On a terminal with fewer columns, transport and age are left out for the reason."""
+"""On a terminal with fewer columns, transport and age are left out to make room for the reason."""
 ECHO_COLUMNS: Final = 3
 """Stay free at the end of each line: the `^C` that a terminal echoes there would begin a new line."""
 
@@ -48,20 +48,12 @@ _COLOURS: Final = {
 async def watch(host: Host, *, as_json: bool) -> None:
     """Shows how the servers are until it is interrupted."""
     events = host.events()
-    if as_json or not _can_repaint():
-        await _print_changes(events, as_json=as_json)
+    if as_json or not (sys.stdout.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown")):
+        async for event in events:
+            if isinstance(event, SHOWN):
+                click.echo(_as_json(event) if as_json else _as_line(event))
     else:
         await _paint(host, events)
-
-
-def _can_repaint() -> bool:
-    return sys.stdout.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown")
-
-
-async def _print_changes(events: AsyncIterator[Event], *, as_json: bool) -> None:
-    async for event in events:
-        if isinstance(event, SHOWN):
-            click.echo(_as_json(event) if as_json else _as_line(event))
 
 
 def _as_json(event: ServerEvent) -> str:

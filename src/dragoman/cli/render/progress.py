@@ -9,7 +9,6 @@ import asyncio
 import os
 import sys
 import time
-from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from dragoman.cleaning import one_line
@@ -24,9 +23,9 @@ if TYPE_CHECKING:
 
 BAR_COLUMNS: Final = 28
 REFRESH_SECONDS: Final = 0.03
-"""At most that often; servers may report progress many thousand times a second."""
+"""The shortest time between two paints: servers may report progress many thousand times a second."""
 WAIT_SECONDS: Final = 0.1
-"""Between two looks at the servers that are being connected."""
+"""The time between two checks of the servers that are being connected."""
 
 
 class TerminalStatus:
@@ -83,6 +82,16 @@ def _live() -> Live:
     )
 
 
+def spinner(words: str) -> RenderableType:
+    """The words behind a sign that changes every WAIT_SECONDS."""
+    from rich.spinner import Spinner
+    from rich.text import Text
+
+    frames = Spinner("dots").frames
+    frame = frames[int(time.monotonic() / WAIT_SECONDS) % len(frames)]
+    return Text.assemble((frame, "cyan"), " ", words, no_wrap=True, overflow="ellipsis")
+
+
 class ProgressLine:
     """How far a call has come."""
 
@@ -93,9 +102,7 @@ class ProgressLine:
     def __enter__(self) -> ProgressLine:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._line.hide()
 
     def update(self, progress: Progress) -> None:
@@ -141,9 +148,7 @@ class Waiting:
             self._task = asyncio.create_task(self._show())
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._task is not None:
             self._task.cancel()
             self._line.hide()
@@ -154,9 +159,6 @@ class Waiting:
             self._line.show(self._words())
 
     def _words(self) -> RenderableType:
-        from rich.spinner import Spinner
-        from rich.text import Text
-
         views = self._host.servers.values()
         # One that waits for its turn is pending without a reason; one that waits for approval has one.
         self._settled.update(
@@ -166,7 +168,4 @@ class Waiting:
         words = f"{len(views) - len(busy)} of {len(views)} servers checked"
         if busy:
             words += f", waiting for {', '.join(busy)}"
-        # A new spinner starts at its first frame; the start time is set so that the animation continues.
-        frames = Spinner("dots").frames
-        frame = frames[int(time.monotonic() / WAIT_SECONDS) % len(frames)]
-        return Text.assemble((frame, "cyan"), " ", words, no_wrap=True, overflow="ellipsis")
+        return spinner(words)

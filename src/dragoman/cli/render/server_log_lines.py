@@ -28,7 +28,9 @@ _COLOURS: Final = {"notice": "cyan", "warning": "yellow"} | dict.fromkeys(
 def show(server: str, *, last: int, level: LogLevel | None, follow: bool, as_json: bool) -> None:
     path = server_log.path_of(server)
     if not path.exists() and not follow:
-        _check_known(server)
+        from dragoman.cli.common import find_server, load_and_report
+
+        find_server(load_and_report(), server)
         click.echo(f"No log of {one_line(server)} yet. ({one_line(str(path))})", err=True)
         return
     # Opened before the rest is read: a line that comes meanwhile is shown once, and none is left out.
@@ -104,10 +106,3 @@ class _Tail:
 
     def _files(self, stack: contextlib.ExitStack) -> list[BinaryIO]:
         return opened(self._path, server_log.FILES_KEPT, stack)
-
-
-def _check_known(server: str) -> None:
-    """Raises `NotFound` for a name that no server has."""
-    from dragoman.cli.common import find_server, load_and_report
-
-    find_server(load_and_report(), server)

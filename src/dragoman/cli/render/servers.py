@@ -34,7 +34,6 @@ _STATES = {"connected": ("✓", "green"), "failed": ("✗", "red"), "needs-auth"
 
 
 def show_problems(configuration: Configuration) -> None:
-    """What is wrong in files, on stderr."""
     for problem in configuration.problems:
         show_problem(problem)
 
@@ -195,5 +194,4 @@ def dropped_json(dropped: Dropped) -> dict[str, Any]:
 
 
 def inline(value: Any) -> str:
-    """A value on one line."""
     return one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

@@ -15,6 +15,7 @@ import msgspec
 from dragoman.atomic_write import put_output, resolved
 from dragoman.calls.outcome import CallOutcome
 from dragoman.cleaning import last_lines, one_line, visible
+from dragoman.cli.render import json
 from dragoman.cli.render.columns import echo_wrapped
 from dragoman.cli.render.servers import counted
 from dragoman.content.blocks import AudioBlock, Block, ImageBlock, ResourceBlock, TextBlock
@@ -28,9 +29,20 @@ _MARKS = {"connected": ("✓", "green"), "failed": ("✗", "red"), "pending": ("
 def show_error(error: DragomanError) -> None:
     echo_wrapped(visible(str(error)), label="error: ", colour="red", err=True)
     if isinstance(error, ConnectError | ConnectionLost):
-        _show_last_lines(error.stderr_tail)
+        lines = last_lines(error.stderr_tail)
+        if lines:
+            click.echo(click.style("  last output on stderr:", dim=True), err=True)
+        for line in lines:
+            click.echo(click.style(f"    {visible(line, 300)}", dim=True), err=True)
     if error.hint:
         echo_wrapped(visible(error.hint), label="  hint: ", colour="cyan", err=True)
+
+
+def report_error(error: DragomanError, *, as_json: bool) -> None:
+    if as_json:
+        json.echo({"error": json.error(error)})
+    else:
+        show_error(error)
 
 
 def show_server(view: ServerStatus, *, err: bool = False) -> None:
@@ -172,11 +184,3 @@ def _write(output: Path, name: str, ending: str, number: int, data: bytes) -> in
         else:
             click.echo(f"{len(data)} bytes written to {one_line(str(path))}", err=True)
             return number
-
-
-def _show_last_lines(stderr_tail: str) -> None:
-    lines = last_lines(stderr_tail)
-    if lines:
-        click.echo(click.style("  last output on stderr:", dim=True), err=True)
-    for line in lines:
-        click.echo(click.style(f"    {visible(line, 300)}", dim=True), err=True)

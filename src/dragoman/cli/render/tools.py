@@ -61,7 +61,6 @@ def show_legend(tools: Sequence[ServerTool], *, cost: bool = False) -> None:
 
 
 def show_tool(tool: ServerTool) -> None:
-    """All there is to know about one tool."""
     mark, colour = MARKS[tool.hints.risk]
     click.echo(f"{click.style(mark, fg=colour)} {click.style(tool.name, fg='cyan', bold=True)}")
     title, own = one_line(_title(tool), 200), one_line(tool.wire_name, 200)

@@ -96,7 +96,6 @@ class _Call:
             self._hide_progress()
 
     def _follow(self) -> int:
-        """What happens until the call is done."""
         while True:
             message = self._receive()
             if "question" in message:

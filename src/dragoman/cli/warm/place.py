@@ -17,7 +17,7 @@ from dragoman import paths
 
 FOLDER: Final = "warm"
 LONGEST_PATH: Final = 100
-"""Bytes that the path of a socket may have on every system."""
+"""How many bytes the path of a socket may have on every system."""
 OF_TERMINALS: Final = frozenset(
     {"_", "COLORTERM", "COLUMNS", "DRAGOMAN_PLAIN", "LINES", "NO_COLOR", "OLDPWD", "PS1", "PWD", "SHLVL",
      "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "STY", "TERM", "TMUX", "TMUX_PANE", "TTY", "WINDOWID",
@@ -34,7 +34,6 @@ def has_sockets() -> bool:
 
 
 def socket_path(cwd: str) -> Path:
-    """The socket of the local gateway for a working directory."""
     digest = hashlib.sha256(os.fsencode(cwd)).hexdigest()[:16]
     return paths.state_dir() / FOLDER / f"{digest}.sock"
 

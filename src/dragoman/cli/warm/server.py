@@ -11,6 +11,7 @@ import contextlib
 import json
 import secrets
 from collections.abc import AsyncGenerator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,15 +20,13 @@ import msgspec
 from filelock import FileLock, Timeout
 
 from dragoman import paths
-from dragoman.calls.outcome import CallOutcome
 from dragoman.calls.tool_call import new_call_id
 from dragoman.catalog.tools import ServerTool
 from dragoman.cli import exit_codes
 from dragoman.cli.commands.call import chosen, exit_code_of, show_result
 from dragoman.cli.common import find_tool
 from dragoman.cli.options import is_url, parse_arguments, suggested_url
-from dragoman.cli.render import json as json_output
-from dragoman.cli.render import text as text_output
+from dragoman.cli.render.text import report_error
 from dragoman.cli.warm.place import (
     LONGEST_PATH,
     Stamp,
@@ -38,7 +37,7 @@ from dragoman.cli.warm.place import (
     stamps,
 )
 from dragoman.cli.warm.questions import CallingTerminals, Relay
-from dragoman.cli.warm.rendering import Output, Screen, rendered
+from dragoman.cli.warm.rendering import Screen, rendered
 from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.host import Host
@@ -96,7 +95,6 @@ class LocalGateway:
                     return
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serves one command."""
         self._connected += 1
         self._used.set()
         try:
@@ -184,30 +182,18 @@ class LocalGateway:
                 call_id=call_id,
             )
         except DragomanError as error:
-            return {"exit": exit_codes.for_error(error), "output": _error_output(asked, error)}
+            output = rendered(asked, partial(report_error, error, as_json=asked.json))
+            return {"exit": exit_codes.for_error(error), "output": output}
         finally:
             self._terminals.remove(call_id)
-        return {"exit": exit_code_of(outcome), "output": _output(asked, outcome)}
+        output = rendered(asked, lambda: show_result(outcome, as_json=asked.json, output=None))
+        return {"exit": exit_code_of(outcome), "output": output}
 
 
 async def _take_answers(reader: asyncio.StreamReader, relay: Relay) -> None:
     """Until the command is gone."""
     while line := await reader.readline():
         relay.take(json.loads(line))
-
-
-def _output(asked: Asked, outcome: CallOutcome) -> Output:
-    return rendered(asked, lambda: show_result(outcome, as_json=asked.json, output=None))
-
-
-def _error_output(asked: Asked, error: DragomanError) -> Output:
-    def show() -> None:
-        if asked.json:
-            json_output.echo({"error": json_output.error(error)})
-        else:
-            text_output.show_error(error)
-
-    return rendered(asked, show)
 
 
 @contextlib.asynccontextmanager

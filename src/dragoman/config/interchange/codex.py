@@ -23,11 +23,11 @@ from dragoman.config.interchange.shared import (
     is_empty_value,
     kind_of,
     map_of,
-    milliseconds,
     needed_text,
     scopes_of,
     text_of,
     texts_of,
+    time_limit,
 )
 
 DIALECT: Final = variables.no_variables("Codex")
@@ -154,10 +154,8 @@ def _import_sign_in(table: Entry, ours: dict[str, Any], note: Noting) -> None:
 def _import_shared(table: Entry, ours: dict[str, Any], note: Noting) -> None:
     seconds = table.get("tool_timeout_sec")
     if seconds is not None:
-        limit = milliseconds(seconds * 1000) if type(seconds) in (int, float) else None
-        if limit is None:
-            note("tool_timeout_sec", "the time limit cannot be used and is left out")
-        else:
+        given = seconds * 1000 if type(seconds) in (int, float) else None
+        if (limit := time_limit(given, "tool_timeout_sec", note)) is not None:
             ours["timeout"] = limit
     for field, theirs in _TOOL_LISTS.items():
         if table.get(theirs) is not None:
@@ -263,12 +261,9 @@ def _export_sign_in(entry: Entry, table: dict[str, Any], note: Noting) -> None:
 
 
 def _export_shared(entry: Entry, table: dict[str, Any], note: Noting) -> None:
-    if entry.get("timeout") is not None:
-        limit = milliseconds(entry["timeout"])
-        if limit is None:
-            note("timeout", "the time limit cannot be used and is left out")
-        else:
-            table["tool_timeout_sec"] = limit // 1000 if limit % 1000 == 0 else limit / 1000
+    given = entry.get("timeout")
+    if given is not None and (limit := time_limit(given, "timeout", note)) is not None:
+        table["tool_timeout_sec"] = limit // 1000 if limit % 1000 == 0 else limit / 1000
     for field, theirs in _TOOL_LISTS.items():
         if entry.get(field) is not None:
             table[theirs] = texts_of(entry[field], field)

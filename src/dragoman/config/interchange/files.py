@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from dragoman.config import jsonc
+from dragoman.config.file_reading import misread
 from dragoman.config.interchange.hosts import Format
 from dragoman.config.interchange.shared import Notes
 from dragoman.errors import ConfigFileError
@@ -28,9 +29,7 @@ def parse(row: Format, text: str, source: str) -> dict[str, Any]:
     try:
         document = jsonc.parse(text, comments=row.comments)
     except jsonc.SyntaxProblem as problem:
-        raise ConfigFileError(
-            source, problem.reason, line=problem.line, column=problem.column, hint=_json_hint(row, text)
-        ) from None
+        raise misread(source, problem, _json_hint(row, text)) from None
     if not isinstance(document, dict):
         raise ConfigFileError(source, "expected a JSON object", line=1)
     return cast("dict[str, Any]", document)
@@ -69,7 +68,7 @@ def switched_off(row: Format, text: str, names: Sequence[str], source: str) -> s
         listed = list_at(jsonc.parse(text, comments=True), row.disabled_list)
         return jsonc.set_value(text, row.disabled_list, [*listed, *names])
     except jsonc.SyntaxProblem as problem:
-        raise ConfigFileError(source, problem.reason, line=problem.line, column=problem.column) from None
+        raise misread(source, problem, None) from None
 
 
 def put(

@@ -24,11 +24,11 @@ from dragoman.config.interchange.shared import (
     kind_of,
     kind_of_address,
     map_of,
-    milliseconds,
     needed_text,
     scopes_of,
     text_of,
     texts_of,
+    time_limit,
 )
 from dragoman.config.interchange.variables import VariableSyntax
 from dragoman.config.policy import loader_variables
@@ -94,131 +94,124 @@ _NOTED_FIELDS: Final = {
 
 def import_entry(dialect: Dialect, raw: Any, note: Noting) -> dict[str, Any]:
     """The host's entry in our form, or `Unusable`."""
-    entry = as_entry(raw)
-    kind = kind_of(entry, tuple(dialect.addresses))
-    taken = {"type", *dialect.fields.values()}
-    if kind == "stdio":
-        ours = _import_program(dialect, entry, note, taken)
-    else:
-        ours = _import_address(dialect, entry, kind, note, taken)
-    _import_shared(dialect, entry, ours, note)
-    if dialect.sign_in is not None and ours["type"] != "stdio":
-        taken.add(dialect.sign_in.field)
-        _import_sign_in(dialect, dialect.sign_in, entry, ours, note)
-    _import_rest(dialect, entry, ours, note, taken)
-    if kind == "stdio" and "type" not in entry:
-        del ours["type"]
-    return ours
+    return _Import(dialect, as_entry(raw), note).result()
 
 
-def _import_program(dialect: Dialect, entry: Entry, note: Noting, taken: set[str]) -> dict[str, Any]:
-    taken |= {"command", "args", "env", "cwd"}
-    ours: dict[str, Any] = {"type": "stdio"}
-    ours["command"] = _read(dialect, needed_text(entry, "command"), note, "command")
-    if entry.get("args") is not None:
-        ours["args"] = [
-            _read(dialect, item, note, f"args[{number}]")
-            for number, item in enumerate(texts_of(entry["args"], "args"))
-        ]
-    if entry.get("env") is not None:
-        ours["env"] = _read_map(dialect, entry["env"], note, "env")
-    if entry.get("cwd") is not None:
-        ours["cwd"] = _read(dialect, text_of(entry["cwd"], "cwd"), note, "cwd")
-    return ours
+class _Import:
+    def __init__(self, dialect: Dialect, entry: Entry, note: Noting) -> None:
+        self._dialect = dialect
+        self._entry = entry
+        self._note = note
+        self._taken = {"type", *dialect.fields.values()}
+        """The fields of the entry that were looked at."""
+        self._ours: dict[str, Any] = {}
 
-
-def _import_address(
-    dialect: Dialect, entry: Entry, kind: str | None, note: Noting, taken: set[str]
-) -> dict[str, Any]:
-    field = next((name for name in dialect.addresses if entry.get(name) is not None), "url")
-    url = address_of(entry, field)
-    taken |= {field, "headers"}
-    ours: dict[str, Any] = {"type": kind or _implied(dialect, field, url, note)}
-    _check_kind(ours["type"], dialect)
-    ours["url"] = _read(dialect, url, note, field)
-    if entry.get("headers") is not None:
-        ours["headers"] = _read_map(dialect, entry["headers"], note, "headers")
-    return ours
-
-
-def _implied(dialect: Dialect, field: str, url: str, note: Noting) -> str:
-    meant = dialect.addresses[field]
-    if meant is None:
-        note(
-            field,
-            f"{dialect.host} read a URL without a type as SSE at first, as HTTP in newer versions; "
-            "here it is sse",
-        )
-        return "sse"
-    return meant or kind_of_address(url)
-
-
-def _check_kind(kind: str, dialect: Dialect) -> None:
-    if kind not in (REMOTE if dialect.keeps_unknown else _ELSEWHERE):
-        raise CannotTranslate("type", "the type is not supported")
-
-
-def _import_shared(dialect: Dialect, entry: Entry, ours: dict[str, Any], note: Noting) -> None:
-    for field, theirs in dialect.fields.items():
-        value = entry.get(theirs)
-        if field == "cwd" or value is None:
-            continue
-        if field == "timeout":
-            _import_timeout(value, theirs, ours, note)
-        elif field in TOOL_LISTS:
-            ours[field] = texts_of(value, theirs)
+    def result(self) -> dict[str, Any]:
+        kind = kind_of(self._entry, tuple(self._dialect.addresses))
+        if kind == "stdio":
+            self._program()
         else:
-            ours[field] = _read(dialect, text_of(value, theirs), note, theirs)
+            self._address(kind)
+        self._shared()
+        if self._dialect.sign_in is not None and self._ours["type"] != "stdio":
+            self._sign_in(self._dialect.sign_in)
+        self._rest()
+        if kind == "stdio" and "type" not in self._entry:
+            del self._ours["type"]
+        return self._ours
 
+    def _program(self) -> None:
+        entry, ours = self._entry, self._ours
+        self._taken |= {"command", "args", "env", "cwd"}
+        ours["type"] = "stdio"
+        ours["command"] = self._read(needed_text(entry, "command"), "command")
+        if entry.get("args") is not None:
+            args = enumerate(texts_of(entry["args"], "args"))
+            ours["args"] = [self._read(item, f"args[{number}]") for number, item in args]
+        if entry.get("env") is not None:
+            ours["env"] = self._read_map("env")
+        if entry.get("cwd") is not None:
+            ours["cwd"] = self._read(text_of(entry["cwd"], "cwd"), "cwd")
 
-def _import_timeout(value: Any, theirs: str, ours: dict[str, Any], note: Noting) -> None:
-    limit = milliseconds(value)
-    if limit is None:
-        note(theirs, "the time limit cannot be used and is left out")
-    else:
-        ours["timeout"] = limit
+    def _address(self, kind: str | None) -> None:
+        known = (name for name in self._dialect.addresses if self._entry.get(name) is not None)
+        field = next(known, "url")
+        url = address_of(self._entry, field)
+        self._taken |= {field, "headers"}
+        self._ours["type"] = kind or self._implied(field, url)
+        if self._ours["type"] not in (REMOTE if self._dialect.keeps_unknown else _ELSEWHERE):
+            raise CannotTranslate("type", "the type is not supported")
+        self._ours["url"] = self._read(url, field)
+        if self._entry.get("headers") is not None:
+            self._ours["headers"] = self._read_map("headers")
 
+    def _implied(self, field: str, url: str) -> str:
+        meant = self._dialect.addresses[field]
+        if meant is None:
+            versions = "read a URL without a type as SSE at first, as HTTP in newer versions"
+            self._note(field, f"{self._dialect.host} {versions}; here it is sse")
+            return "sse"
+        return meant or kind_of_address(url)
 
-def _import_sign_in(
-    dialect: Dialect, sign_in: SignIn, entry: Entry, ours: dict[str, Any], note: Noting
-) -> None:
-    given = entry.get(sign_in.field)
-    if not isinstance(given, Mapping):
-        if not is_empty_value(given):
-            note(sign_in.field, NOTHING_LIKE_IT)
-        return
-    theirs = as_entry(given)
-    oauth: dict[str, Any] = {}
-    for name, their_name in sign_in.names.items():
-        value = theirs.pop(their_name, None)
-        place = f"{sign_in.field}.{their_name}"
-        if value is None:
-            continue
-        if name == "scopes":
-            oauth[name] = value if sign_in.scopes_are_text else scopes_of(value, place)
-        else:
-            oauth[name] = _read(dialect, value, note, place) if isinstance(value, str) else value
-    for rest, value in theirs.items():
-        if dialect.keeps_unknown:
-            oauth[rest] = value
-        elif not is_empty_value(value) and (rest, value) != ("enabled", True):
-            note(f"{sign_in.field}.{rest}", NOTHING_LIKE_IT)
-    if oauth:
-        ours["oauth"] = oauth
+    def _shared(self) -> None:
+        for field, theirs in self._dialect.fields.items():
+            value = self._entry.get(theirs)
+            if field == "cwd" or value is None:
+                continue
+            if field == "timeout":
+                if (limit := time_limit(value, theirs, self._note)) is not None:
+                    self._ours["timeout"] = limit
+            elif field in TOOL_LISTS:
+                self._ours[field] = texts_of(value, theirs)
+            else:
+                self._ours[field] = self._read(text_of(value, theirs), theirs)
 
+    def _sign_in(self, sign_in: SignIn) -> None:
+        self._taken.add(sign_in.field)
+        given = self._entry.get(sign_in.field)
+        if not isinstance(given, Mapping):
+            if not is_empty_value(given):
+                self._note(sign_in.field, NOTHING_LIKE_IT)
+            return
+        theirs = as_entry(given)
+        oauth: dict[str, Any] = {}
+        for name, their_name in sign_in.names.items():
+            value = theirs.pop(their_name, None)
+            place = f"{sign_in.field}.{their_name}"
+            if value is None:
+                continue
+            if name == "scopes":
+                oauth[name] = value if sign_in.scopes_are_text else scopes_of(value, place)
+            else:
+                oauth[name] = self._read(value, place) if isinstance(value, str) else value
+        for rest, value in theirs.items():
+            if self._dialect.keeps_unknown:
+                oauth[rest] = value
+            elif not is_empty_value(value) and (rest, value) != ("enabled", True):
+                self._note(f"{sign_in.field}.{rest}", NOTHING_LIKE_IT)
+        if oauth:
+            self._ours["oauth"] = oauth
 
-def _import_rest(dialect: Dialect, entry: Entry, ours: dict[str, Any], note: Noting, taken: set[str]) -> None:
-    for field, value in entry.items():
-        if field in taken or field in dialect.unremarkable:
-            continue
-        if field in ("trusted", "sampling", "roots") and dialect.keeps_unknown:
-            # In this scope they have effect, and the author of the imported file must not set them.
-            if not is_empty_value(value):
-                note(field, NOT_TAKEN_OVER)
-        elif dialect.keeps_unknown:
-            ours[field] = value
-        elif not is_empty_value(value):
-            note(field, dialect.reasons.get(field, NOTHING_LIKE_IT))
+    def _rest(self) -> None:
+        dialect = self._dialect
+        for field, value in self._entry.items():
+            if field in self._taken or field in dialect.unremarkable:
+                continue
+            if field in ("trusted", "sampling", "roots") and dialect.keeps_unknown:
+                # In this scope they have effect, and the author of the imported file must not set them.
+                if not is_empty_value(value):
+                    self._note(field, NOT_TAKEN_OVER)
+            elif dialect.keeps_unknown:
+                self._ours[field] = value
+            elif not is_empty_value(value):
+                self._note(field, dialect.reasons.get(field, NOTHING_LIKE_IT))
+
+    def _read(self, text: str, field: str) -> str:
+        return variables.incoming(self._dialect.syntax, text, self._note, field)
+
+    def _read_map(self, field: str) -> dict[str, str]:
+        pairs = map_of(self._entry[field], field).items()
+        return {name: self._read(text, f"{field}.{name}") for name, text in pairs}
 
 
 def note_commands_and_other_hosts(ours: Entry, note: Noting) -> None:
@@ -240,16 +233,6 @@ def _names(ours: Entry, field: str) -> list[str]:
     return list(map(str, cast("Entry", value))) if isinstance(value, Mapping) else []
 
 
-def _read(dialect: Dialect, text: str, note: Noting, field: str) -> str:
-    return variables.incoming(dialect.syntax, text, note, field)
-
-
-def _read_map(dialect: Dialect, value: Any, note: Noting, field: str) -> dict[str, str]:
-    return {
-        name: _read(dialect, text, note, f"{field}.{name}") for name, text in map_of(value, field).items()
-    }
-
-
 # ---- export
 
 
@@ -260,131 +243,122 @@ _OURS_ALONE: Final = frozenset({"cwd", "protocol", "enabledTools", "disabledTool
 
 def export_entry(dialect: Dialect, given: Any, note: Noting) -> dict[str, Any]:
     """Our entry in the host's form, or `Unusable`."""
-    entry = as_entry(given)
-    kind = kind_of(entry, ("url",)) or "http"
-    taken = {"type"}
-    theirs: dict[str, Any] = {"type": kind} if dialect.typed == "always" else {}
-    if kind == "stdio":
-        _export_program(dialect, entry, theirs, note, taken)
-    else:
-        _export_address(dialect, entry, kind, theirs, note, taken)
-    _export_shared(dialect, entry, theirs, note, taken)
-    _export_sign_in(dialect, entry, kind, theirs, note, taken)
-    _export_rest(dialect, entry, theirs, note, taken)
-    return theirs
+    return _Export(dialect, as_entry(given), note).result()
 
 
-def _export_program(
-    dialect: Dialect, entry: Entry, theirs: dict[str, Any], note: Noting, taken: set[str]
-) -> None:
-    taken |= {"command", "args", "env"}
-    theirs["command"] = _write(dialect, needed_text(entry, "command"), note, "command")
-    if entry.get("args") is not None:
-        theirs["args"] = [
-            _write(dialect, item, note, f"args[{number}]")
-            for number, item in enumerate(texts_of(entry["args"], "args"))
-        ]
-    if entry.get("env") is not None:
-        theirs["env"] = _write_map(dialect, entry["env"], note, "env")
+class _Export:
+    def __init__(self, dialect: Dialect, entry: Entry, note: Noting) -> None:
+        self._dialect = dialect
+        self._entry = entry
+        self._note = note
+        self._kind = kind_of(entry, ("url",)) or "http"
+        self._taken = {"type"}
+        """The fields of the entry that were looked at."""
+        self._theirs: dict[str, Any] = {"type": self._kind} if dialect.typed == "always" else {}
 
-
-def _export_address(
-    dialect: Dialect, entry: Entry, kind: str, theirs: dict[str, Any], note: Noting, taken: set[str]
-) -> None:
-    if kind not in dialect.spelled:
-        raise CannotTranslate(
-            "type", f"{dialect.host} cannot reach servers of this type; the server is left out"
-        )
-    taken |= {"url", "headers"}
-    field, url = dialect.spelled[kind], address_of(entry, "url")
-    meant = dialect.addresses[field]
-    written = _write(dialect, url, note, "url")
-    if (meant if meant != "" else kind_of_address(written)) != kind:
-        if dialect.typed == "never":
-            note("type", f"{dialect.host} detects by itself whether a URL is HTTP or SSE")
+    def result(self) -> dict[str, Any]:
+        if self._kind == "stdio":
+            self._program()
         else:
-            theirs["type"] = kind
-    theirs[field] = written
-    if entry.get("headers") is not None:
-        theirs["headers"] = _write_map(dialect, entry["headers"], note, "headers")
+            self._address()
+        self._shared()
+        self._sign_in()
+        for field, value in self._entry.items():
+            if field in self._taken or is_default(field, value):
+                continue
+            if self._dialect.keeps_unknown and field not in _OURS_ALONE:
+                self._theirs[field] = value
+            else:
+                self._note(field, f"{self._dialect.host} has no such field; it is left out")
+        return self._theirs
 
+    def _program(self) -> None:
+        entry = self._entry
+        self._taken |= {"command", "args", "env"}
+        self._theirs["command"] = self._write(needed_text(entry, "command"), "command")
+        if entry.get("args") is not None:
+            args = enumerate(texts_of(entry["args"], "args"))
+            self._theirs["args"] = [self._write(item, f"args[{number}]") for number, item in args]
+        if entry.get("env") is not None:
+            self._theirs["env"] = self._write_map("env")
 
-def _export_shared(
-    dialect: Dialect, entry: Entry, theirs: dict[str, Any], note: Noting, taken: set[str]
-) -> None:
-    for field, name in dialect.fields.items():
-        value = entry.get(field)
-        taken.add(field)
-        if value is None:
-            continue
-        if field in TOOL_LISTS:
-            theirs[name] = texts_of(value, field)
-        elif field == "timeout":
-            _export_timeout(dialect, value, name, theirs, note)
-        elif (text := variables.outgoing(dialect.syntax, text_of(value, field), note, field)) is not None:
-            theirs[name] = text
+    def _address(self) -> None:
+        dialect, kind = self._dialect, self._kind
+        if kind not in dialect.spelled:
+            raise CannotTranslate(
+                "type", f"{dialect.host} cannot reach servers of this type; the server is left out"
+            )
+        self._taken |= {"url", "headers"}
+        field = dialect.spelled[kind]
+        meant = dialect.addresses[field]
+        written = self._write(address_of(self._entry, "url"), "url")
+        if (meant if meant != "" else kind_of_address(written)) != kind:
+            if dialect.typed == "never":
+                self._note("type", f"{dialect.host} detects by itself whether a URL is HTTP or SSE")
+            else:
+                self._theirs["type"] = kind
+        self._theirs[field] = written
+        if self._entry.get("headers") is not None:
+            self._theirs["headers"] = self._write_map("headers")
 
+    def _shared(self) -> None:
+        dialect, note = self._dialect, self._note
+        for field, name in dialect.fields.items():
+            value = self._entry.get(field)
+            self._taken.add(field)
+            if value is None:
+                continue
+            if field in TOOL_LISTS:
+                self._theirs[name] = texts_of(value, field)
+            elif field == "timeout":
+                self._timeout(value, name)
+            elif (text := variables.outgoing(dialect.syntax, text_of(value, field), note, field)) is not None:
+                self._theirs[name] = text
 
-def _export_timeout(dialect: Dialect, value: Any, name: str, theirs: dict[str, Any], note: Noting) -> None:
-    limit = milliseconds(value)
-    if limit is None:
-        note("timeout", "the time limit cannot be used and is left out")
-        return
-    if limit < dialect.shortest_timeout:
-        note("timeout", f"{dialect.host} ignores time limits below {dialect.shortest_timeout} ms")
-    theirs[name] = limit
+    def _timeout(self, value: Any, name: str) -> None:
+        limit = time_limit(value, "timeout", self._note)
+        if limit is None:
+            return
+        shortest = self._dialect.shortest_timeout
+        if limit < shortest:
+            self._note("timeout", f"{self._dialect.host} ignores time limits below {shortest} ms")
+        self._theirs[name] = limit
 
+    def _sign_in(self) -> None:
+        sign_in = self._dialect.sign_in
+        if sign_in is None or self._kind == "stdio" or self._entry.get("oauth") is None:
+            return
+        self._taken.add("oauth")
+        written: dict[str, Any] = {}
+        for name, value in as_entry(self._entry["oauth"]).items():
+            if name not in sign_in.names and (name in _SIGN_IN or not self._dialect.keeps_unknown):
+                if not is_empty_value(value):
+                    self._note(f"oauth.{name}", f"{self._dialect.host} has no such field; it is left out")
+                continue
+            if name == "scopes":
+                scopes = scopes_of(value, "oauth.scopes")
+                written[sign_in.names[name]] = " ".join(scopes) if sign_in.scopes_are_text else scopes
+            elif isinstance(value, str):
+                written[sign_in.names.get(name, name)] = self._write(value, f"oauth.{name}")
+            else:
+                written[sign_in.names.get(name, name)] = value
+        if written:
+            self._theirs[sign_in.field] = written
 
-def _export_sign_in(
-    dialect: Dialect, entry: Entry, kind: str, theirs: dict[str, Any], note: Noting, taken: set[str]
-) -> None:
-    sign_in = dialect.sign_in
-    if sign_in is None or kind == "stdio" or entry.get("oauth") is None:
-        return
-    taken.add("oauth")
-    written: dict[str, Any] = {}
-    for name, value in as_entry(entry["oauth"]).items():
-        if name not in sign_in.names and (name in _SIGN_IN or not dialect.keeps_unknown):
-            if not is_empty_value(value):
-                note(f"oauth.{name}", f"{dialect.host} has no such field; it is left out")
-            continue
-        if name == "scopes":
-            scopes = scopes_of(value, "oauth.scopes")
-            written[sign_in.names[name]] = " ".join(scopes) if sign_in.scopes_are_text else scopes
-        elif isinstance(value, str):
-            written[sign_in.names.get(name, name)] = _write(dialect, value, note, f"oauth.{name}")
-        else:
-            written[sign_in.names.get(name, name)] = value
-    if written:
-        theirs[sign_in.field] = written
+    def _write(self, text: str, field: str) -> str:
+        written = variables.outgoing(self._dialect.syntax, text, self._note, field)
+        if written is None:
+            raise CannotTranslate(field, f"{self._dialect.host} knows no variables; the server is left out")
+        return written
 
-
-def _export_rest(
-    dialect: Dialect, entry: Entry, theirs: dict[str, Any], note: Noting, taken: set[str]
-) -> None:
-    for field, value in entry.items():
-        if field in taken or is_default(field, value):
-            continue
-        if dialect.keeps_unknown and field not in _OURS_ALONE:
-            theirs[field] = value
-        else:
-            note(field, f"{dialect.host} has no such field; it is left out")
-
-
-def _write(dialect: Dialect, text: str, note: Noting, field: str) -> str:
-    written = variables.outgoing(dialect.syntax, text, note, field)
-    if written is None:
-        raise CannotTranslate(field, f"{dialect.host} knows no variables; the server is left out")
-    return written
-
-
-def _write_map(dialect: Dialect, value: Any, note: Noting, field: str) -> dict[str, str]:
-    """Texts by name; one that needs a variable the host cannot look up is left out."""
-    written: dict[str, str] = {}
-    for name, text in map_of(value, field).items():
-        theirs = variables.outgoing(dialect.syntax, text, note, f"{field}.{name}")
-        if theirs is None:
-            note(f"{field}.{name}", f"{dialect.host} knows no variables: add the value there yourself")
-        else:
-            written[name] = theirs
-    return written
+    def _write_map(self, field: str) -> dict[str, str]:
+        """Texts by name; one that needs a variable the host cannot look up is left out."""
+        written: dict[str, str] = {}
+        for name, text in map_of(self._entry[field], field).items():
+            theirs = variables.outgoing(self._dialect.syntax, text, self._note, f"{field}.{name}")
+            if theirs is None:
+                reason = f"{self._dialect.host} knows no variables: add the value there yourself"
+                self._note(f"{field}.{name}", reason)
+            else:
+                written[name] = theirs
+        return written

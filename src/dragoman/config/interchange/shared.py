@@ -156,6 +156,14 @@ def milliseconds(value: Any) -> int | None:
     return max(1, round(value))
 
 
+def time_limit(value: Any, field: str, note: Noting) -> int | None:
+    """The same; one that cannot be used is noted."""
+    limit = milliseconds(value)
+    if limit is None:
+        note(field, "the time limit cannot be used and is left out")
+    return limit
+
+
 def scopes_of(value: Any, field: str) -> list[str]:
     """OAuth scopes, which some write as a list and some as one text."""
     return value.split() if isinstance(value, str) else texts_of(value, field)

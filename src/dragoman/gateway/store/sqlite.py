@@ -45,7 +45,7 @@ class SqliteStore:
         self._calls = RecentCalls(monotonic)
         self._began = time() - monotonic()
         self._problem: str | None = None
-        self.report: Callable[[str], None] = _ignore
+        self.report: Callable[[str], None] = lambda text: None
         """Called if the file cannot be used any more."""
 
     def _now(self) -> float:
@@ -109,9 +109,6 @@ class SqliteStore:
         self._path = self._connection = None
 
 
-def _ignore(text: str) -> None: ...
-
-
 def _opened(path: Path | None) -> sqlite3.Connection:
     if path is not None:
         paths.make_private(path.parent)
@@ -133,7 +130,6 @@ class RecentCalls:
         self._times: dict[str, deque[float]] = {}
 
     def wait_seconds(self, caller: str, limit: int) -> float:
-        """See `Store.count_call`."""
         now = self._monotonic()
         if len(self._times) >= CALLERS_LIMIT:
             self._forget_idle(now)

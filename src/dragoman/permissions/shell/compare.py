@@ -18,6 +18,7 @@ from typing import Final
 from msgspec import Struct
 
 from dragoman.cleaning import one_line
+from dragoman.paths import normal_path
 from dragoman.permissions.conditions import TEXT_LIMIT
 from dragoman.permissions.rules import Rule
 from dragoman.permissions.shell.carriers import (
@@ -39,7 +40,6 @@ from dragoman.permissions.shell.pattern import (
     UNKNOWN,
     ShellPattern,
     is_known,
-    normal_path,
     spaced,
 )
 from dragoman.permissions.shell.script import NO_PARSER, Script, SimpleCommand, take_apart

@@ -23,6 +23,7 @@ from typing import Final
 
 from msgspec import Struct, structs
 
+from dragoman.paths import normal_path
 from dragoman.permissions.conditions import BadRule, escaped, read_escaped
 from dragoman.permissions.patterns import Glob, fits, fold
 
@@ -164,12 +165,6 @@ def _program_spellings(program: str) -> Iterator[str]:
     folder, name = posixpath.split(path)
     if folder in {*_PROGRAM_FOLDERS, *map(normal_path, os.get_exec_path())} and name.strip(":*"):
         yield name
-
-
-def normal_path(path: str) -> str:
-    """The path without detours: `/bin//x/../rm` is `/bin/rm`, and `./rm` is `rm`."""
-    path = posixpath.normpath(path)
-    return path[1:] if path.startswith("//") else path
 
 
 def _read(text: str, *, is_allow: bool) -> ShellPattern:

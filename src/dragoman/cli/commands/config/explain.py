@@ -75,7 +75,7 @@ def _show_server(explained: Explained) -> None:
 def _facts(explained: Explained) -> Iterator[tuple[str, str]]:
     server = explained.server
     yield "scope   ", server.scope
-    yield "from    ", _place(server.source, explained.line)
+    yield "from    ", (server.source if explained.line is None else f"{server.source}, line {explained.line}")
     for field, value in servers.masked(server).items():
         yield "entry   ", f"{field}: {servers.inline(value)}"
     yield "target  ", servers.target_of(server)
@@ -88,10 +88,6 @@ def _facts(explained: Explained) -> Iterator[tuple[str, str]]:
         yield "note    ", note
     for other in server.replaced:
         yield "replaces", other.origin
-
-
-def _place(source: str, line: int | None) -> str:
-    return source if line is None else f"{source}, line {line}"
 
 
 def _show_rest(configuration: Configuration) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
@@ -18,7 +18,7 @@ from dragoman.cleaning import one_line
 from dragoman.cli.common import load_and_report, run_with_host
 from dragoman.cli.render.columns import echo_wrapped
 from dragoman.cli.render.document import echo
-from dragoman.cli.render.servers import counted
+from dragoman.cli.render.servers import counted, show_problem
 from dragoman.config import edits
 from dragoman.config.interchange.formats import FORMATS
 from dragoman.config.interchange.shared import Note
@@ -33,17 +33,10 @@ if TYPE_CHECKING:
     from dragoman.host import Host
 
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def force_option(function: F) -> F:
-    return click.option("--force", is_flag=True, help="Replace a server of the same name.")(function)
-
-
-def check_option(function: F) -> F:
-    return click.option("--check", is_flag=True, help="Connect to it first; add it only if that works.")(
-        function
-    )
+force_option = click.option("--force", is_flag=True, help="Replace a server of the same name.")
+check_option = click.option("--check", is_flag=True, help="Connect to it first; add it only if that works.")
+format_argument = click.argument("host", type=click.Choice(list(FORMATS)))
+name_option = click.option("--name", "names", multiple=True, help="Only this server. Repeatable.")
 
 
 def add_server(
@@ -65,9 +58,9 @@ def add_server(
     click.echo(f"Added {name} to {scope} ({one_line(str(path))}){works}")
     shared = shared_secret_notes(entry, target)
     for note in (*unset_variable_notes(missing), *_missing_program(entry), *notes, *shared):
-        _note(note)
+        show_problem(note)
     if target in IN_PROJECT and "command" in entry and sources.cwd != sources.project_root:
-        _note(f"it starts in {sources.project_root}, the project's folder")
+        show_problem(f"it starts in {sources.project_root}, the project's folder")
 
 
 def check_new_server(
@@ -180,18 +173,6 @@ def _same_in_its_file(configuration: Configuration, server: ConfiguredServer) ->
     for other in others if signature is not None else ():
         if other.name != server.name and other.config is not None and other.config.signature == signature:
             yield f"it is the same server as {other.name!r} in the same file; both are used"
-
-
-def _note(text: str) -> None:
-    echo_wrapped(one_line(text), label="! ", colour="yellow", err=True)
-
-
-def format_argument(function: F) -> F:
-    return click.argument("host", type=click.Choice(list(FORMATS)))(function)
-
-
-def name_option(function: F) -> F:
-    return click.option("--name", "names", multiple=True, help="Only this server. Repeatable.")(function)
 
 
 def show_notes(notes: Iterable[Note]) -> None:

@@ -79,7 +79,8 @@ class _Chosen:
                 self.left_out[server.name] = reason
             elif isinstance(given := server.candidate.given, Mapping):
                 self.servers[server.name] = cast("Mapping[str, Any]", given)
-                self.disabled |= {server.name} if _is_off(configuration, server) else set()
+                if configuration.entry_checks.disabled_by(server.name) is not None:
+                    self.disabled.add(server.name)
         if names and self.left_out:
             name, reason = next(iter(self.left_out.items()))
             raise ConfigError(f"{name!r} is not exported: {reason}")
@@ -91,10 +92,6 @@ class _Chosen:
         """Only what would be added, with secrets masked."""
         shown = {name: masked_entry(self.servers[name]) for name in names}
         return write(host, None, shown, source=str(path), disabled=self.disabled).text
-
-
-def _is_off(configuration: Configuration, server: ConfiguredServer) -> bool:
-    return configuration.entry_checks.disabled_by(server.name) is not None
 
 
 def _reason_against(server: ConfiguredServer, *, named: bool) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 
@@ -21,6 +21,7 @@ from dragoman.cli.common import (
     wait_for_servers,
 )
 from dragoman.cli.render.document import echo
+from dragoman.cli.render.text import report_error
 from dragoman.cli.terminal_interaction import CommandLineUser
 from dragoman.errors import DragomanError, TaskNotFound
 from dragoman.host import Host
@@ -64,32 +65,15 @@ def show_state(
         try:
             info = await request(host)
         except DragomanError as error:
-            from dragoman.cli.render import json, text
-
-            if as_json:
-                json.echo({"error": json.error(error)})
-            else:
-                text.show_error(error)
+            report_error(error, as_json=as_json)
             return exit_codes.for_error(error)
         if as_json:
-            echo(as_document(info))
+            echo(info)
         else:
             click.echo(line_of(info))
         return exit_codes.OK
 
     with_server_of(known_task(task), work, yes=yes)
-
-
-def as_document(info: TaskInfo) -> dict[str, Any]:
-    return {
-        "id": info.id,
-        "server": info.server,
-        "tool": info.tool,
-        "status": info.status,
-        "message": info.message,
-        "created": info.created,
-        "expires": info.expires,
-    }
 
 
 def line_of(info: TaskInfo) -> str:

@@ -8,7 +8,7 @@ import click
 
 from dragoman.calls.task_access import info_of
 from dragoman.calls.task_store import TaskStore
-from dragoman.cli.commands.tasks.common import as_document, line_of
+from dragoman.cli.commands.tasks.common import line_of
 from dragoman.cli.common import load_and_report
 from dragoman.cli.options import json_option, server_option
 from dragoman.cli.render.document import echo
@@ -23,7 +23,7 @@ def command(server: str | None, as_json: bool) -> None:
     now = time.time()
     found = [info_of(task, now) for task in TaskStore(time.time).all() if server in (None, task.server)]
     if as_json:
-        echo({"tasks": [as_document(info) for info in found]})
+        echo({"tasks": found})
         return
     for info in found:
         click.echo(line_of(info))

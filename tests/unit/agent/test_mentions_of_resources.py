@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.catalog.mentions import find_mentions
+from dragoman.agent.mentions import find_mentions
 from tests.cpu_time import CpuTimer
 
 pytestmark = pytest.mark.requirement("CAT-9")

@@ -1,4 +1,4 @@
-"""The screen `/context`: what fills the model's context."""
+"""The screens `/help`, with the keys and commands, and `/context`, with what fills the model's context."""
 
 from __future__ import annotations
 
@@ -17,13 +17,38 @@ from textual.widgets import Footer, Static
 from dragoman.catalog.tokens import cost_of, estimate
 from dragoman.cleaning import one_line
 from dragoman.names import counted
+from dragoman.tui.commands import COMMANDS
 from dragoman.tui.status_line import short
 
 if TYPE_CHECKING:
     from dragoman.agent.session import AgentSession
 
+KEYS: Final = {
+    "Enter": "send; while the model works: queue",
+    "Ctrl+J, Shift+Enter": "new line",
+    "↑ ↓": "earlier messages; ↑ also takes back a queued one",
+    "Tab": "take a completion, or go to the tool calls",
+    "Enter, Space": "at a tool call: open or close it",
+    "Ctrl+O": "open or close the last tool call",
+    "Ctrl+G": "answer a question while a message is being written",
+    "PgUp PgDn": "scroll the conversation",
+    "Shift+Tab": "permission mode: default, auto, plan",
+    "Esc": "stop the turn and its calls; servers stay connected",
+    "Ctrl+C": "copy what is selected, or stop; twice: quit",
+    "Ctrl+D": "quit, in an empty field",
+    "@": "add a file or a resource to the message",
+    "/server:prompt": "a prompt of a server, with its arguments",
+}
 BAR_CELLS: Final = 30
 BUILT_IN: Final = "built-in tools"
+
+
+def help_text() -> Content:
+    rows = [*KEYS.items(), ("", ""), *((f"/{name}", about) for name, about in COMMANDS.items())]
+    width = max(len(name) for name, _ in rows)
+    return Content("\n").join(
+        [Content.assemble((f"{name:<{width}}", "bold"), f"  {about}") for name, about in rows]
+    )
 
 
 class ContextPart(Struct, frozen=True):
@@ -69,17 +94,25 @@ def context_text(parts: Sequence[ContextPart], limit: int) -> Content:
     return Content("\n").join(lines)
 
 
-class ContextScreen(Screen[None]):
+class TextScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "dismiss", "Back")]
     CSS_PATH = "screens.tcss"
 
-    def __init__(self, parts: Sequence[ContextPart], limit: int) -> None:
+    def __init__(self, title: str, text: Content) -> None:
         super().__init__()
-        self._parts = parts
-        self._limit = limit
+        self._heading = title
+        self._text = text
 
     def compose(self) -> ComposeResult:
-        yield Static("Context: what the next request consists of", markup=False, classes="title")
+        yield Static(self._heading, markup=False, classes="title")
         with VerticalScroll(classes="content"):
-            yield Static(context_text(self._parts, self._limit), markup=False)
+            yield Static(self._text, markup=False)
         yield Footer(show_command_palette=False)
+
+
+def help_screen() -> TextScreen:
+    return TextScreen("Keys and commands", help_text())
+
+
+def context_screen(parts: Sequence[ContextPart], limit: int) -> TextScreen:
+    return TextScreen("Context: what the next request consists of", context_text(parts, limit))
