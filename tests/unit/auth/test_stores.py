@@ -14,9 +14,10 @@ from dragoman.auth.client_secrets import read_client_secret, store_client_secret
 from dragoman.auth.errors import Refused
 from dragoman.auth.needs_auth import LASTS_SECONDS, NeedsAuthCache
 from dragoman.auth.references import is_reference
-from dragoman.auth.stores.base import MemoryStore, StoreFailed, Vault
+from dragoman.auth.stores.base import StoreFailed, Vault
 from dragoman.auth.stores.file import PASSPHRASE, FileStore
 from dragoman.auth.stores.keyring import PART_CHARACTERS, KeyringStore, is_usable
+from dragoman.auth.stores.memory import MemoryStore
 from dragoman.errors import ConfigError
 
 pytestmark = pytest.mark.requirement("AUT-2")

@@ -21,23 +21,6 @@ from dragoman.atomic_write import put
 from dragoman.errors import ConfigError
 from dragoman.own_threads import in_own_thread
 
-
-class MemoryStore:
-    description = "in memory, until the program ends"
-
-    def __init__(self) -> None:
-        self._secrets: dict[str, bytes] = {}
-
-    def get(self, key: str) -> bytes | None:
-        return self._secrets.get(key)
-
-    def put(self, key: str, secret: bytes) -> None:
-        self._secrets[key] = secret
-
-    def delete(self, key: str) -> None:
-        self._secrets.pop(key, None)
-
-
 T = TypeVar("T")
 VARIABLE: Final = "DRAGOMAN_SECRET_STORE"
 STORES: Final = ("auto", "keyring", "file", "memory")
@@ -202,6 +185,7 @@ class Vault:
             raise StoreFailed(f"{self._folder} cannot be written: {error.strerror}") from None
 
     def description_of(self, key: str) -> str:
+        """Where a stored secret is, for people; empty if none is stored."""
         if self._choice == "memory":
             return self._store("memory").description
         try:
@@ -269,7 +253,7 @@ class Vault:
 
                 return FileStore(self._folder)
             case _:
-                from dragoman.auth.stores.base import MemoryStore
+                from dragoman.auth.stores.memory import MemoryStore
 
                 return MemoryStore()
 
