@@ -240,10 +240,12 @@ class Session:
 
         `headers` are sent by transports that carry headers. `is_long_lived`: a stream meant to stay open.
         `reset_timeout_on_progress`: the time limit starts again with each progress notification.
-        `before_send` is called immediately before the request is sent, after every wait; what it raises keeps
-        the request from being sent.
+        `before_send` is called first, and again after a wait for room; what it raises keeps the request from
+        being sent.
         `call`: the server may ask questions while it is under way.
         """
+        if before_send is not None:
+            before_send()
         if self._lost_cause is not None:
             raise ConnectionLost(self.server, self._lost_cause, may_have_run=False)
         if is_long_lived:
@@ -267,10 +269,10 @@ class Session:
                 await self._wait_for_room(request_id, future)
                 if future.done():
                     return await future
+                if before_send is not None:
+                    before_send()
                 if self._lost_cause is not None:
                     raise ConnectionLost(self.server, self._lost_cause, may_have_run=False)
-            if before_send is not None:
-                before_send()
             if self._wants_about:
                 mirrored = self.driver.headers(method, params)
                 about = About(
