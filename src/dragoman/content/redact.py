@@ -126,8 +126,7 @@ class Redactor:
         return any(spelling in data for spelling in self._bytes)
 
     def may_be_in_json(self, data: bytes) -> bool:
-        """Whether JSON as it came may say a secret: as it is, or in escapes, which is known only once they are
-        decoded."""
+        """Whether JSON as it came may say a secret: as it is, or in escapes, which are not decoded here."""
         return HIDING.search(data) is not None or self.is_in(data)
 
     def may_be_in_result(self, data: bytes) -> bool:
