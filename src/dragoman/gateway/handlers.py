@@ -385,7 +385,9 @@ class ClientHandlers:
 
     async def _exposed_prompts(self) -> Mapping[str, Prompt]:
         found = [each for each in await self._host_choice.prompts() if self.may_use(each.server)]
-        return exposed(found, plain=self._gateway.plain_names)
+        owners = self._gateway.prompt_owners.setdefault((self.rights, self.view), {})
+        servers = self._gateway.host.configuration.servers
+        return exposed(found, plain=self._gateway.plain_names, owners=owners, servers=servers)
 
     async def _list_prompts(self, request: ClientRequest) -> Result:
         found = await self._exposed_prompts()
