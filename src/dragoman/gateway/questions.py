@@ -236,7 +236,9 @@ class ClientQuestions:
         answer = await self._ask(question.calls, "elicitation/create", params)
         content = answer.get("content")
         values = cast("dict[str, Any]", content) if isinstance(content, dict) else {}
-        return FormAnswer(_action(answer), values)
+        # What the client leaves out is left out: its person may have removed the default.
+        removed: dict[str, Any] = {field.name: None for field in question.fields}
+        return FormAnswer(_action(answer), {**removed, **values})
 
     async def elicit_url(self, question: UrlElicitation) -> Literal["accept", "decline", "cancel"]:
         params: Json = {"mode": "url", "message": _named(question), "url": question.url}
