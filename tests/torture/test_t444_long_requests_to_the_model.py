@@ -1,4 +1,4 @@
-"""T444: a person who reviews a server's request to the model on the screen can read all of it, however long."""
+"""T444: a person who reviews a server's request to the model on the screen can read all of it."""
 
 import pytest
 

@@ -20,7 +20,6 @@ from dragoman.interaction import SamplingReview
 from dragoman.tui.heading import heading
 from dragoman.tui.question_view import QuestionView
 
-
 SHOWN_CHARACTERS: Final = 20_000
 """Of one text above the message, before the person asks for all of it."""
 
