@@ -446,8 +446,8 @@ class ClientHandlers:
             await self._count(self._known.calls_per_minute)
         questions = self._gateway.questions
         if questions.is_continued(request):
-            return await questions.continue_(request, self._caller)
-        call_id, running = new_call_id(), RunningRequest(request, self._caller)
+            return await questions.continue_(request, self._known, self.view)
+        call_id, running = new_call_id(), RunningRequest(request, self._known, self.view)
 
         async def work() -> Result:  # goes on after `input_required`, as the server's work does
             host, own = self._host_choice.host_of(server), self.own
