@@ -80,7 +80,8 @@ class Redactor:
             del self._learned[oldest]
         known = [each for secret in (*self._of_entry, *self._learned) for each in _parts(secret)]
         # Secrets as written come first, should there be more than is looked for.
-        found = dict.fromkeys(spelling for each in known for spelling in _as_text(each))
+        found = dict.fromkeys(known)
+        found |= dict.fromkeys(spelling for each in known for spelling in _as_text(each))
         found |= dict.fromkeys(spelling for each in known for spelling in _encoded(each))
         self._texts = tuple(sorted(list(found)[:SPELLING_LIMIT], key=len, reverse=True))
         # Searching for one after the other takes a tenth of the time that one pattern of all takes.
