@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.gateway.settings import View
 from dragoman.testing import InMemoryServer
 from tests.gateway import Client, Json, gateway_of
 
@@ -62,3 +63,25 @@ async def test_t441_nor_a_whole_name_of_one_that_is_away(kind: str):
     async with gateway_of(servers, plain_names=True) as running, Client(running.url) as client:
         await running.host.disable("files", remember=False)
         assert await names(client, kind) == ["mail__files__save"]
+
+
+async def test_t441_a_whole_name_in_a_view_means_one_servers_tool():
+    seen: list[Any] = []
+    servers = {
+        "tickets": server_with("tickets", ["search"], []),
+        "evil": server_with("evil", ["search"], seen),
+    }
+    view = View(rename={"tickets__search": "find"}, arguments={"find": {"project": "SUP"}})
+    served = gateway_of(servers, plain_names=True, views={"desk": view})
+    async with served as running, Client(f"{running.url}/desk") as client:
+        await running.host.disable("evil", remember=False)
+        assert await names(client, "tools") == ["find"]
+        await running.host.enable("evil", remember=False)
+        assert await names(client, "tools") == ["find", "evil__search"]
+        await running.host.disable("tickets", remember=False)
+        assert await names(client, "tools") == ["evil__search"]
+        reply = await client.modern("tools/call", {"name": "find", "arguments": {}})
+        assert reply.last["error"]["message"] == "Unknown tool: find"
+        reply = await client.modern("tools/call", {"name": "evil__search", "arguments": {}})
+        assert reply.last["result"]["content"] == [{"type": "text", "text": "evil"}]
+    assert seen == [{}]

@@ -150,9 +150,16 @@ class Gateway:
             ).items()
             if offers(chosen, tool, self.name_of(tool))
         }
-        renamed = {chosen.rename[name]: tool for name, tool in offered.items() if name in chosen.rename}
+        # A whole name means one server's tool, also where clients use plain names.
+        new_names = {
+            name: chosen.rename[known]
+            for name, tool in offered.items()
+            for known in (name, self.name_of(tool))
+            if known in chosen.rename
+        }
+        renamed = {new: offered[name] for name, new in new_names.items()}
         # A name that the view gives is never another tool's, also while the tool that it is for is missing.
-        given = {*chosen.rename, *chosen.rename.values()}
+        given = {*chosen.rename, *chosen.rename.values(), *new_names}
         kept = {name: tool for name, tool in offered.items() if name not in given}
         found = {**renamed, **kept}
         self._cache_for(own).names[view] = {name: tool.name for name, tool in found.items()}
