@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -54,6 +54,7 @@ HINT: Final = (
 )
 
 _TOKEN: Final = re.compile(HTTP_TOKEN)
+_BETWEEN: Final = re.compile(r"[\s,;]+")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 
 
@@ -109,7 +110,7 @@ class HeadersHelper:
 
     def _report_secrets(self, values: Iterable[str]) -> None:
         if self._learned is not None:
-            self._learned([word for value in values for word in (value, *value.split())])
+            self._learned([part for value in values for part in (value, *_parts(value))])
 
     async def _run(self) -> Mapping[str, str]:
         try:
@@ -134,6 +135,13 @@ class HeadersHelper:
 
     def _failed(self, what: str) -> SignInNeeded:
         return SignInNeeded(self._server, "connect", f"its headersHelper {what}", hint=HINT)
+
+
+def _parts(value: str) -> Iterator[str]:
+    """What a server may repeat of a header alone: each word, and the value of each parameter (`session=…`)."""
+    for word in _BETWEEN.split(value):
+        yield word
+        yield word.partition("=")[2].strip("\"'")
 
 
 def facts(server: str, url: str) -> dict[str, str]:
