@@ -138,7 +138,7 @@ class HeadersHelper:
 
 
 def _parts(value: str) -> Iterator[str]:
-    """What a server may repeat of a header alone: each word, and the value of each parameter (`session=…`)."""
+    """What a server may repeat of a header alone: each word, and each parameter's value (`session=…`)."""
     for word in _BETWEEN.split(value):
         yield word
         yield word.partition("=")[2].strip("\"'")
