@@ -9,15 +9,6 @@ from tests.torture.signed_in import host_of
 pytestmark = pytest.mark.requirement("AUT-11")
 
 
-class Screen(Browser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.codes: list[tuple[str, str, str | None]] = []
-
-    async def show_code(self, url: str, code: str, complete_url: str | None) -> None:
-        self.codes.append((url, code, complete_url))
-
-
 @pytest.mark.parametrize("is_other", [True, False], ids=["another origin", "the same"])
 async def test_t448_no_picture_of_another_origin(is_other: bool):
     async with AuthWorld() as world:
@@ -33,7 +24,7 @@ async def test_t448_no_picture_of_another_origin(is_other: bool):
             }
         )
         world.on["/token"] = answering({"error": "access_denied"}, 400)
-        screen = Screen()
+        screen = Browser()
         async with host_of(world, clientId="me", issuer=world.auth.origin) as host:
             await host.ready(timeout=20)
             with pytest.raises(DragomanError):
