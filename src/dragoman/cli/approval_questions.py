@@ -155,7 +155,7 @@ def _warnings(configuration: Configuration, server: ConfiguredServer) -> Iterato
 
 def entry_cautions(name: str, given: object) -> Iterator[str]:
     """What an entry does that a person may overlook."""
-    entry = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
+    entry: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
     env: Any = entry.get("env")
     names = tuple(map(str, cast("Mapping[str, Any]", env))) if isinstance(env, Mapping) else ()
     if changing := loader_variables(names):
