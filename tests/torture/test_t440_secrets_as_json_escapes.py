@@ -35,6 +35,7 @@ WRITERS = {
     "Go": writer("&<>", "\\u%04x"),
     "Gson": writer("&<>='", "\\u%04x"),
     ".NET": writer("&<>+'`", "\\u%04X"),
+    "JavaScript for HTML": writer("<>/", "\\u%04X"),
     "PHP": lambda value: json.dumps(value).replace("/", "\\/"),
     "PHP for HTML": lambda value: writer("&<>'", "\\u%04X")(value).replace("/", "\\/"),
 }

@@ -37,6 +37,8 @@ _LOGIN = re.compile(r"[^:/\s]+:[^/\s]+")
 _PERCENT = re.compile(r"%[0-9A-F]{2}")
 HIDING: Final = re.compile(rb"\\[u/\\]")
 """Escapes in which JSON may write a character of a secret, or one of JSON inside a text."""
+_JSON_SIGN = re.compile(r"\\+(?:u00((?!22|5[cC]|7[fF])[2-7][0-9a-fA-F])|/)")
+"""A sign in JSON, or in JSON inside JSON, that means the same without the escape."""
 _TEXT: Final = b'"text"'
 """Twice in each block of text: its type, and the name of the member."""
 NOT_LOOKED_INTO: Final = frozenset({"data", "blob"})
@@ -93,10 +95,18 @@ class Redactor:
         return bool(self._texts)
 
     def text(self, text: str) -> str:
+        text = self._without_whole(text)
+        if "\\u00" in text or "\\/" in text:  # JSON, of a library that writes other signs as escapes
+            unescaped = _JSON_SIGN.sub(lambda found: chr(int(found[1], 16)) if found[1] else "/", text)
+            if (covered := self._without_whole(unescaped)) != unescaped:
+                text = covered
+        return self._without_halves(text) if CUT in text else text
+
+    def _without_whole(self, text: str) -> str:
         for spelling in self._texts:
             if spelling in text:
                 text = text.replace(spelling, HIDDEN)
-        return self._without_halves(text) if CUT in text else text
+        return text
 
     def _without_halves(self, text: str) -> str:
         """Without secrets of which one end is missing, because the text was cut there."""
