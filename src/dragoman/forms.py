@@ -214,10 +214,11 @@ def _is_secret(name: str, title: str, schema: Mapping[str, Any]) -> bool:
 
 
 def completed(fields: Sequence[FormField], content: Mapping[str, Any]) -> dict[str, Any]:
-    """The content to send: what was entered, and the defaults of fields that were left out."""
+    """The content to send: what was entered, and the defaults of fields that are missing. A field that is
+    None is not sent: the person has removed what was there."""
     defaults = {field.name: field.default for field in fields if field.default is not UNSET}
-    given = {**defaults, **{name: value for name, value in content.items() if value is not None}}
-    return {name: _as_json(value) for name, value in given.items()}
+    given = {**defaults, **content}
+    return {name: _as_json(value) for name, value in given.items() if value is not None}
 
 
 def _as_json(value: Any) -> Any:

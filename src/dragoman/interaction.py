@@ -120,7 +120,8 @@ class FormAnswer(Struct, frozen=True):
     action: Literal["accept", "decline", "cancel"]
     """`decline` is a no; `cancel`: the person left without an answer."""
     content: Mapping[str, Any] = {}
-    """The values, if accepted. Left out fields take the defaults of the schema."""
+    """The values, if accepted. Fields that are missing take the defaults of the schema; those that are None
+    are not sent."""
 
 
 class UrlElicitation(Struct, frozen=True, kw_only=True):

@@ -35,7 +35,7 @@ def test_t421_colours_take_a_bounded_time(language: str, code: str):
 
 
 def test_t421_long_code_is_shown_whole_and_its_beginning_has_colours(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("dragoman.tui.markdown_text.COLOURED_SECONDS", 60.0)  # the limit of characters is tested
+    monkeypatch.setattr("dragoman.tui.markdown_text.COLOURED_SECONDS", 60.0)
     code = "x = 1\n" * 1000
     shown = coloured(code, "python")
     assert shown.plain == code.rstrip("\n")

@@ -11,7 +11,7 @@ from dragoman.auth.errors import Refused, Rejected, Unavailable
 from dragoman.auth.registration import DEVICE_CODE
 from dragoman.auth.token_endpoint import refusal_of
 from dragoman.auth.tokens import Account, positive_number
-from dragoman.urls import parse_page_url
+from dragoman.urls import parse_page_url, parse_url
 
 if TYPE_CHECKING:
     from dragoman.auth.oauth import OAuthCredentials
@@ -31,6 +31,8 @@ async def sign_in_on_device(
     for each in (url, complete):
         if each is not None and (not isinstance(each, str) or parse_page_url(each) is None):
             raise Refused("the page for the code is not a plain https URL")
+    if complete is not None and parse_url(complete).origin != parse_url(url).origin:
+        complete = None  # it is shown as a picture, in which no person reads where it leads
     await screen.show_code(url, _text(reply, "user_code"), complete)
     account = await _poll(credentials, account, reply, seconds)
     async with credentials.vault.locked(credentials.entry.key):

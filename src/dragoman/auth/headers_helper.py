@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -54,6 +54,7 @@ HINT: Final = (
 )
 
 _TOKEN: Final = re.compile(HTTP_TOKEN)
+_BETWEEN: Final = re.compile(r"[\s,;]+")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 
 
@@ -105,7 +106,7 @@ class HeadersHelper:
     async def _obtain(self) -> Mapping[str, str]:
         self._given = await self._run()
         if self._learned is not None:
-            self._learned([word for value in self._given.values() for word in (value, *value.split())])
+            self._learned([part for value in self._given.values() for part in (value, *_parts(value))])
         return self._given
 
     async def _run(self) -> Mapping[str, str]:
@@ -131,6 +132,13 @@ class HeadersHelper:
 
     def _failed(self, what: str) -> SignInNeeded:
         return SignInNeeded(self._server, "connect", f"its headersHelper {what}", hint=HINT)
+
+
+def _parts(value: str) -> Iterator[str]:
+    """What a server may repeat of a header alone: each word, and each parameter's value (`session=…`)."""
+    for word in _BETWEEN.split(value):
+        yield word
+        yield word.partition("=")[2].strip("\"'")
 
 
 def facts(server: str, url: str) -> dict[str, str]:

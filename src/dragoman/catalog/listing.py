@@ -26,7 +26,7 @@ from dragoman.catalog.paging import (
 )
 from dragoman.catalog.schemas import unsafe_names
 from dragoman.cleaning import for_model, one_line
-from dragoman.content.redact import Redactor
+from dragoman.content.redact import HIDING, Redactor
 from dragoman.wire.codec import DECODE_ERRORS, Unreadable, decode_as, split_as
 from dragoman.wire.messages import ABSENT, PlainToolDefinition, ToolDefinition
 from dragoman.wire.mirroring import KEYWORD, BadMirror, mirrored
@@ -59,7 +59,7 @@ async def read_list(
         nonlocal says_secrets
         raw = await fetch_page(params)
         if redact and not says_secrets:
-            says_secrets = await _is_in(bytes(raw), redact)
+            says_secrets = await _may_be_in(bytes(raw), redact)
         return raw
 
     pages = await read_pages(fetch, "tools", "tools", undecoded)
@@ -79,7 +79,9 @@ async def read_list(
     return await _covered_in_steps(listed, redact) if redact and says_secrets else listed
 
 
-async def _is_in(data: bytes, redact: Redactor) -> bool:
+async def _may_be_in(data: bytes, redact: Redactor) -> bool:
+    if HIDING.search(data):
+        return True
     for spelling in redact.spellings:
         if spelling in data:
             return True
@@ -122,7 +124,7 @@ def _covered(definition: ToolDefinition, redact: Redactor) -> ToolDefinition | N
     schemas = {
         name: Raw(msgspec.json.encode(redact.value(decode_as(object, raw))))
         for name in _RAW_FIELDS
-        if (raw := getattr(found, name)) is not ABSENT and redact.is_in(bytes(raw))
+        if (raw := getattr(found, name)) is not ABSENT and redact.may_be_in_json(bytes(raw))
     }
     return structs.replace(found, **schemas) if schemas else found
 

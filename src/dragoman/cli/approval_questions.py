@@ -19,7 +19,8 @@ from dragoman.cli.terminal_input import SHOWN_LINES, ask_key, cut, indented, is_
 from dragoman.config import approval
 from dragoman.config.load import Configuration, load, path_of
 from dragoman.config.merge import ConfiguredServer
-from dragoman.config.model import ALIASES_OF_URL, entry_warnings
+from dragoman.config.model import ALIASES_OF_URL, entry_warnings, with_own_field_names
+from dragoman.config.noted_fields import noted_fields
 from dragoman.config.policy import loader_variables
 from dragoman.config.scopes import Sources
 from dragoman.mixed_alphabets import mixed_words
@@ -154,13 +155,15 @@ def _warnings(configuration: Configuration, server: ConfiguredServer) -> Iterato
 
 def entry_cautions(name: str, given: object) -> Iterator[str]:
     """What an entry does that a person may overlook."""
-    env: Any = cast("Mapping[str, Any]", given).get("env") if isinstance(given, Mapping) else None
+    entry: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
+    env: Any = entry.get("env")
     names = tuple(map(str, cast("Mapping[str, Any]", env))) if isinstance(env, Mapping) else ()
     if changing := loader_variables(names):
         yield f"it sets {one_line(', '.join(changing), 300)}, which changes how programs run"
-    if isinstance(given, Mapping) and "headersHelper" in given:
-        yield "its headersHelper is a command that is run as well"
-    yield from entry_warnings(cast("Mapping[str, Any]", given)) if isinstance(given, Mapping) else ()
+    for field, text in noted_fields(with_own_field_names(entry)):
+        if not field.startswith("env."):
+            yield f"{one_line(field, 80)}: {text}"
+    yield from entry_warnings(entry)
     if mixed := mixed_words((name, given)):
         yield f"these words mix alphabets: {', '.join(mixed)}"
 

@@ -35,6 +35,10 @@ _ESCAPED = re.compile(r'["\\\x00-\x1f]')
 _WORDS = re.compile(r"[A-Za-z]{1,15}|\d{1,11}|[\w.-]+\.[a-z]{2,6}")
 _LOGIN = re.compile(r"[^:/\s]+:[^/\s]+")
 _PERCENT = re.compile(r"%[0-9A-F]{2}")
+HIDING: Final = re.compile(rb"\\[u/\\]")
+"""Escapes in which JSON may write a character of a secret, or one of JSON inside a text."""
+_JSON_SIGN = re.compile(r"\\+(?:u00((?!22|5[cC]|7[fF])[2-7][0-9a-fA-F])|/)")
+"""A sign in JSON, or in JSON inside JSON, that means the same without the escape."""
 _TEXT: Final = b'"text"'
 """Twice in each block of text: its type, and the name of the member."""
 NOT_LOOKED_INTO: Final = frozenset({"data", "blob"})
@@ -46,6 +50,20 @@ Span = tuple[int, int]
 
 _HTML: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
 """The replacements of `html.escape`, whose module holds a table of 2 000 names in memory."""
+
+
+def _escaping(characters: str, form: str) -> dict[int, str]:
+    return {ord(each): form % ord(each) for each in characters}
+
+
+_JSON_WRITERS: Final = (
+    _escaping("&<>", "\\u%04x"),  # Go, Ruby on Rails
+    _escaping("&<>'", "\\u%04x"),  # Flask
+    _escaping("&<>'=", "\\u%04x"),  # Gson
+    _escaping("&<>'+`", "\\u%04X"),  # .NET
+    {**_escaping("&<>'", "\\u%04X"), ord("/"): "\\/"},  # PHP
+)
+"""What JSON libraries write as escapes, though JSON does not need it."""
 
 
 class Redactor:
@@ -64,7 +82,8 @@ class Redactor:
             del self._learned[oldest]
         known = [each for secret in (*self._of_entry, *self._learned) for each in _parts(secret)]
         # Secrets as written come first, should there be more than is looked for.
-        found = dict.fromkeys(spelling for each in known for spelling in _as_text(each))
+        found = dict.fromkeys(known)
+        found |= dict.fromkeys(spelling for each in known for spelling in _as_text(each))
         found |= dict.fromkeys(spelling for each in known for spelling in _encoded(each))
         self._texts = tuple(sorted(list(found)[:SPELLING_LIMIT], key=len, reverse=True))
         # Searching for one after the other takes a tenth of the time that one pattern of all takes.
@@ -76,10 +95,18 @@ class Redactor:
         return bool(self._texts)
 
     def text(self, text: str) -> str:
+        text = self._without_whole(text)
+        if "\\u00" in text or "\\/" in text:  # JSON, of a library that writes other signs as escapes
+            unescaped = _JSON_SIGN.sub(lambda found: chr(int(found[1], 16)) if found[1] else "/", text)
+            if (covered := self._without_whole(unescaped)) != unescaped:
+                text = covered
+        return self._without_halves(text) if CUT in text else text
+
+    def _without_whole(self, text: str) -> str:
         for spelling in self._texts:
             if spelling in text:
                 text = text.replace(spelling, HIDDEN)
-        return self._without_halves(text) if CUT in text else text
+        return text
 
     def _without_halves(self, text: str) -> str:
         """Without secrets of which one end is missing, because the text was cut there."""
@@ -109,10 +136,13 @@ class Redactor:
         """Whether a text in UTF-8, perhaps JSON, says a secret."""
         return any(spelling in data for spelling in self._bytes)
 
+    def may_be_in_json(self, data: bytes) -> bool:
+        """Whether JSON as it came may say a secret: as it is, or in escapes, which are not decoded here."""
+        return HIDING.search(data) is not None or self.is_in(data)
+
     def may_be_in_result(self, data: bytes) -> bool:
-        """Whether a result in JSON may say a secret: as it is, or spread over several texts, which is known
-        only once they are decoded."""
-        return data.count(_TEXT) > 2 or self.is_in(data)
+        """The same for a result, where it may also be spread over several texts."""
+        return data.count(_TEXT) > 2 or self.may_be_in_json(data)
 
     def value(self, value: Any) -> Any:
         """The same for a value decoded from JSON, the names in it and all. What is nested too deeply to be
@@ -221,6 +251,7 @@ def _as_text(secret: str) -> Iterator[str]:
     yield from (secret, for_model(secret), secret.translate(_HTML))
     for written in (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]):
         yield from (written, written.replace("/", "\\/"))
+    yield from (written.translate(escapes) for escapes in _JSON_WRITERS)
 
 
 def _encoded(secret: str) -> Iterator[str]:

@@ -43,6 +43,11 @@ class KnownCaller(Struct, frozen=True):
     calls_per_minute: int | None = None
 
     @property
+    def rights(self) -> tuple[Rights, ...]:
+        """The selections without tokens."""
+        return tuple(Rights(each.servers, each.tools, each.views) for each in self.selections)
+
+    @property
     def key(self) -> str:
         """The same for the same caller with the same rights, in every replica."""
         return f"{hashlib.sha256(msgspec.json.encode(self.selections)).hexdigest()[:16]} {self.caller.id}"

@@ -1,21 +1,30 @@
 """The names and URIs under which clients of the gateway see tools, prompts and resources. Pure.
 
 A tool `mcp__files__read` is `files__read` for clients, which add the name of the gateway themselves; with
-plain names it is `read`, where no other server has a tool of that name. A resource keeps its URI unless two
-servers have the same.
+plain names it is `read`, where no other server has, or had before, a tool of that name. A resource keeps its
+URI unless two servers have the same.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
 from typing import Final, Protocol, TypeVar
+
+from dragoman.catalog.naming import prefix
 
 PREFIX: Final = "mcp__"
 _SERVER_URI: Final = "mcp-server:"
+OWNER_LIMIT: Final = 100_000
+"""Plain names whose server is remembered; more are not given."""
+
+Owners = MutableMapping[str, str]
+"""By plain name: the server that had it first; empty if several wanted it from the beginning."""
 
 
 class Named(Protocol):
+    @property
+    def server(self) -> str: ...
     @property
     def name(self) -> str: ...
     @property
@@ -31,15 +40,41 @@ N = TypeVar("N", bound=Named)
 L = TypeVar("L", bound=Located)
 
 
-def exposed(things: Iterable[N], *, plain: bool, taken: Collection[str] = ()) -> dict[str, N]:
-    """By the name that clients use, in the same order. `taken`: plain names that none of them may have."""
+def exposed(
+    things: Iterable[N],
+    *,
+    plain: bool,
+    taken: Collection[str] = (),
+    owners: Owners | None = None,
+    servers: Iterable[str] = (),
+) -> dict[str, N]:
+    """By the name that clients use, in the same order. `taken`: plain names that none of them may have.
+
+    `owners`: what was given before, which is brought up to date. A client goes on to call, and perhaps has
+    allowed, a name that it knows: when its server goes away, another server does not get it. `servers`: all
+    that are configured; no plain name begins as the whole names of another of them do.
+    """
     things = list(things)
     whole = [thing.name.removeprefix(PREFIX) for thing in things]
     # A tool of one server may be called like another's with its prefix.
-    counts = Counter(thing.wire_name for thing in things) + Counter(whole) + Counter(taken)
+    counts = Counter(thing.wire_name for thing in things) + Counter(whole)
+    starts = {server: prefix(server).removeprefix(PREFIX) for server in servers}
+    every_start = tuple(starts.values())
+    owners = {} if owners is None else owners
+
+    def is_plain(thing: N) -> bool:
+        name = thing.wire_name
+        if name.startswith(every_start) and any(
+            name.startswith(start) for server, start in starts.items() if server != thing.server
+        ):
+            return False
+        if name in taken or (name not in owners and len(owners) >= OWNER_LIMIT):
+            return False
+        owner = owners.setdefault(name, thing.server if counts[name] == 1 else "")
+        return counts[name] == 1 and owner == thing.server
+
     return {
-        thing.wire_name if plain and counts[thing.wire_name] == 1 else name: thing
-        for name, thing in zip(whole, things)
+        thing.wire_name if plain and is_plain(thing) else name: thing for name, thing in zip(whole, things)
     }
 
 

@@ -34,7 +34,7 @@ from dragoman.gateway.callers import (
     CallerServers,
     offers,
 )
-from dragoman.gateway.exposed import PREFIX, exposed
+from dragoman.gateway.exposed import PREFIX, Owners, exposed
 from dragoman.gateway.handlers import ClientHandlers
 from dragoman.gateway.metrics import Metrics
 from dragoman.gateway.questions import ClientQuestions, RunningRequest
@@ -47,7 +47,7 @@ from dragoman.gateway.store.base import GatewayStore
 from dragoman.gateway.store.redis import RedisStore
 from dragoman.gateway.store.sqlite import SqliteStore
 from dragoman.gateway.tool_search import FoundTools
-from dragoman.gateway.view_cache import ViewCache
+from dragoman.gateway.view_cache import Key, ViewCache
 from dragoman.host import Host
 from dragoman.interaction import Caller
 from dragoman.version import VERSION
@@ -117,6 +117,9 @@ class Gateway:
         self._connections: dict[ClientConnection, KnownCaller] = {}
         self._running: dict[tuple[Host, str], list[RunningRequest]] = {}
         """By server, the requests of clients that it is answering."""
+        self._tool_owners: Owners = {}
+        self.prompt_owners: dict[Key, Owners] = {}
+        """The prompts that a client sees depend on its rights and its view."""
         self._cache = ViewCache()
         self._is_current = False
         """Whether it is that of now."""
@@ -138,12 +141,25 @@ class Gateway:
             every = sorted([*every, *own.tools()], key=lambda tool: tool.name)
         offered = {
             name: tool
-            for name, tool in exposed(every, plain=self.plain_names, taken=taken).items()
+            for name, tool in exposed(
+                every,
+                plain=self.plain_names,
+                taken=taken,
+                owners=self._tool_owners,
+                servers=self.host.configuration.servers,
+            ).items()
             if offers(chosen, tool, self.name_of(tool))
         }
-        renamed = {chosen.rename[name]: tool for name, tool in offered.items() if name in chosen.rename}
+        # A whole name means one server's tool, also where clients use plain names.
+        new_names = {
+            name: chosen.rename[known]
+            for name, tool in offered.items()
+            for known in (name, self.name_of(tool))
+            if known in chosen.rename
+        }
+        renamed = {new: offered[name] for name, new in new_names.items()}
         # A name that the view gives is never another tool's, also while the tool that it is for is missing.
-        given = {*chosen.rename, *chosen.rename.values()}
+        given = {*chosen.rename, *chosen.rename.values(), *new_names}
         kept = {name: tool for name, tool in offered.items() if name not in given}
         found = {**renamed, **kept}
         self._cache_for(own).names[view] = {name: tool.name for name, tool in found.items()}

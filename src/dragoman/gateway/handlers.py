@@ -385,7 +385,9 @@ class ClientHandlers:
 
     async def _exposed_prompts(self) -> Mapping[str, Prompt]:
         found = [each for each in await self._host_choice.prompts() if self.may_use(each.server)]
-        return exposed(found, plain=self._gateway.plain_names)
+        owners = self._gateway.prompt_owners.setdefault((self.rights, self.view), {})
+        servers = self._gateway.host.configuration.servers
+        return exposed(found, plain=self._gateway.plain_names, owners=owners, servers=servers)
 
     async def _list_prompts(self, request: ClientRequest) -> Result:
         found = await self._exposed_prompts()
@@ -444,8 +446,8 @@ class ClientHandlers:
             await self._count(self._known.calls_per_minute)
         questions = self._gateway.questions
         if questions.is_continued(request):
-            return await questions.continue_(request, self._caller)
-        call_id, running = new_call_id(), RunningRequest(request, self._caller)
+            return await questions.continue_(request, self._known, self.view)
+        call_id, running = new_call_id(), RunningRequest(request, self._known, self.view)
 
         async def work() -> Result:  # goes on after `input_required`, as the server's work does
             host, own = self._host_choice.host_of(server), self.own

@@ -17,8 +17,8 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.cleaning import one_line
+from dragoman.gateway.access import KnownCaller
 from dragoman.interaction import (
-    Caller,
     FormAnswer,
     FormElicitation,
     NoInteraction,
@@ -62,10 +62,12 @@ class _Continued(Struct, rename="camel"):
 class RunningRequest:
     """One request of a client, while it is being answered."""
 
-    def __init__(self, request: ClientRequest, caller: Caller) -> None:
+    def __init__(self, request: ClientRequest, known: KnownCaller, view: str) -> None:
         self.request = request
         """The newest request: the client may have sent it again."""
-        self.caller = caller
+        self.caller = known.caller
+        self.owner = (known.caller, known.rights, view)
+        """Who may continue it: the same caller, with the same rights, at the same path."""
         self.about: tuple[str, bytes] | None = None
         self.task: asyncio.Task[Result] | None = None
         self.fixed: Mapping[str, Any] = {}
@@ -166,11 +168,12 @@ class ClientQuestions:
     def is_continued(self, request: ClientRequest) -> bool:
         return request.client.era == "modern" and request.decode(_Continued).request_state is not None
 
-    async def continue_(self, request: ClientRequest, caller: Caller) -> Result:
+    async def continue_(self, request: ClientRequest, known: KnownCaller, view: str) -> Result:
         """The result of a request that is sent again with answers."""
         given = request.decode(_Continued)
         running = self._kept.get(given.request_state or "")
-        if running is None or running.caller != caller or running.about != _about(request):
+        owner = (known.caller, known.rights, view)
+        if running is None or running.owner != owner or running.about != _about(request):
             raise RequestError(INVALID_PARAMS, "requestState: no such call is waiting for an answer")
         del self._kept[given.request_state or ""]
         running.request = request
@@ -236,7 +239,9 @@ class ClientQuestions:
         answer = await self._ask(question.calls, "elicitation/create", params)
         content = answer.get("content")
         values = cast("dict[str, Any]", content) if isinstance(content, dict) else {}
-        return FormAnswer(_action(answer), values)
+        # What the client leaves out is left out: its person may have removed the default.
+        removed: dict[str, Any] = {field.name: None for field in question.fields}
+        return FormAnswer(_action(answer), {**removed, **values})
 
     async def elicit_url(self, question: UrlElicitation) -> Literal["accept", "decline", "cancel"]:
         params: Json = {"mode": "url", "message": _named(question), "url": question.url}

@@ -21,7 +21,6 @@ from msgspec import Struct
 from dragoman.errors import StoreUnavailable
 from dragoman.gateway.access import KnownCaller
 from dragoman.gateway.outbox import NotReading, Outbox
-from dragoman.gateway.settings import Rights
 from dragoman.gateway.sign_in_pages import PageAnswer, PageRequest
 from dragoman.gateway.store.redis import RedisStore
 from dragoman.interaction import Caller
@@ -333,9 +332,7 @@ class Replicas:
         """Has another replica answer a request; the messages about it."""
         number, outbox = next(self._numbers), Outbox()
         self._forwarded[number] = (outbox, request_id)
-        # Without tokens.
-        bare = tuple(Rights(each.servers, each.tools, each.views) for each in caller.selections)
-        known = KnownCaller(Caller(caller.caller.id), bare, caller.calls_per_minute)
+        known = KnownCaller(Caller(caller.caller.id), caller.rights, caller.calls_per_minute)
         try:
             is_there = await self.send(Continue(number, known, view, message), replica)
         except BaseException:  # also where the client is gone before it is sent

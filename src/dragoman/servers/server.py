@@ -40,7 +40,7 @@ from dragoman.connections.session import Session
 from dragoman.connections.state import Disable, Hold
 from dragoman.connections.target import ConnectionContext, ConnectionTarget
 from dragoman.content.redact import Redactor
-from dragoman.errors import ConfigError, DragomanError, NotConnected, PolicyRefused
+from dragoman.errors import ConfigError, DragomanError, NotConnected, PolicyRefused, reworded
 from dragoman.events import PromptsChanged, ResourcesChanged, ServerEvent, ToolsChanged
 from dragoman.names import ServerName
 from dragoman.protocol import LogLevel
@@ -192,7 +192,8 @@ class Server:
         state = self.connection.state
         if self.connection.is_held or state.status in ("connected", "disabled"):
             return None
-        return (state.reason or f"it is {state.phase or state.status}").removeprefix(f"{self.name}: ")
+        reason = state.reason or f"it is {state.phase or state.status}"
+        return self.redactor.text(reason).removeprefix(f"{self.name}: ")
 
     @property
     def subscriptions(self) -> ResourceSubscriptions:
@@ -214,10 +215,11 @@ class Server:
             raise self._retired_with
         try:
             session = await self.connection.wait_for_session(seconds)
-        except NotConnected:
+        except NotConnected as error:
             if self._retired_with is not None:
                 raise self._retired_with from None
-            raise
+            # Its reason is what the server, or a party between, has answered: it may repeat what it was sent.
+            raise reworded(error, self.redactor.text) from None
         if self._retired_with is not None:
             raise self._retired_with
         return session

@@ -182,7 +182,7 @@ class FormView(QuestionView[FormAnswer]):
             except ValueError as problem:
                 problems[view.field.name] = str(problem)
                 continue
-            if value is not None:
+            if value is not None or view.field.default is not UNSET:  # None: the default was removed
                 content[view.field.name] = value
         whole = completed(self._question.fields, content)
         return content, {**problems_of(self._question.fields, whole), **problems}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -19,6 +19,9 @@ from dragoman.cleaning import one_line, visible
 from dragoman.interaction import SamplingReview
 from dragoman.tui.question_view import QuestionView, heading
 
+SHOWN_CHARACTERS: Final = 20_000
+"""Of one text above the message, before the person asks for all of it."""
+
 
 class SamplingView(QuestionView["SamplingReview | None"]):
     """The last message of the request, or the answer, can be changed."""
@@ -26,30 +29,47 @@ class SamplingView(QuestionView["SamplingReview | None"]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "send", "Send"),
         Binding("escape", "answer(None)", "Refuse"),
+        Binding("ctrl+o", "show_all", "Show all of it"),
     ]
 
     def __init__(self, review: SamplingReview) -> None:
         super().__init__()
         self._review = review
-        self._written = review.text
+        self._written = visible(review.text)
+        self._rows = [(name, text, Static()) for name, text in _rows(review)]
+        self._is_cut = any(len(text) > SHOWN_CHARACTERS for _, text, _ in self._rows)
 
     def compose(self) -> ComposeResult:
         request, answer = self._review.request, self._review.answer
         asks = "asks your model for an answer" if answer is None else "is about to be sent this answer"
         yield Static(heading(request.server, asks, "", request.calls), classes="heading")
         with VerticalScroll(classes="body", can_focus=False):
-            for name, text in _rows(self._review):
-                yield Static(Text.assemble((f"{name:<9} ", "cyan"), visible(text, 20_000)))
+            self._show_rows(SHOWN_CHARACTERS)
+            yield from (row for _, _, row in self._rows)
             yield Static(Text("message" if answer is None else "answer", style="cyan"))
-            yield TextArea(visible(self._written, 100_000), classes="text", compact=True)
+            yield TextArea(self._written, classes="text", compact=True)
+
+    def _show_rows(self, limit: int | None) -> None:
+        for name, text, row in self._rows:
+            row.update(Text.assemble((f"{name:<9} ", "cyan"), visible(text, limit)))
+
+    def keys(self) -> str:
+        every = super().keys()
+        return every if self._is_cut else every.rpartition(" · ")[0]
+
+    def action_show_all(self) -> None:
+        """Of long texts the beginning is shown at first: all of them together take seconds to lay out."""
+        if self._is_cut:
+            self._is_cut = False
+            self._show_rows(None)
+            self.post_message(self.KeysChanged())
 
     def begin(self) -> None:
         self.query_one(TextArea).focus()
 
     def action_send(self) -> None:
         changed = self.query_one(TextArea).text
-        is_same = changed == visible(self._written, 100_000)
-        self.answer(self._review if is_same else self._review.with_text(changed))
+        self.answer(self._review if changed == self._written else self._review.with_text(changed))
 
 
 def _rows(review: SamplingReview) -> Iterable[tuple[str, str]]:

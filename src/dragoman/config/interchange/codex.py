@@ -20,7 +20,6 @@ from dragoman.config.interchange.shared import (
     address_of,
     as_entry,
     is_default,
-    is_empty_value,
     kind_of,
     map_of,
     needed_text,
@@ -29,6 +28,7 @@ from dragoman.config.interchange.shared import (
     texts_of,
     time_limit,
 )
+from dragoman.config.noted_fields import is_empty_value
 
 DIALECT: Final = variables.no_variables("Codex")
 NAMES: Final = re.compile(r"[A-Za-z0-9_-]+")

@@ -7,7 +7,7 @@ left out and noted; an entry that cannot be converted, or would not work without
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
@@ -20,7 +20,6 @@ from dragoman.config.interchange.shared import (
     address_of,
     as_entry,
     is_default,
-    is_empty_value,
     kind_of,
     kind_of_address,
     map_of,
@@ -31,8 +30,7 @@ from dragoman.config.interchange.shared import (
     time_limit,
 )
 from dragoman.config.interchange.variables import VariableSyntax
-from dragoman.config.policy import loader_variables
-from dragoman.config.policy_subjects import reroutes
+from dragoman.config.noted_fields import is_empty_value, noted_fields
 from dragoman.transport_types import REMOTE, SELF_CONTAINED
 
 
@@ -79,17 +77,6 @@ _ELSEWHERE: Final = tuple(name for name in REMOTE if name in SELF_CONTAINED)
 """Remote types that other hosts have, too."""
 NOTHING_LIKE_IT: Final = "Dragoman has no such field; it is left out"
 NOT_TAKEN_OVER: Final = "trust is not imported; add the field yourself if you trust the server"
-_NOTED_FIELDS: Final = {
-    "headersHelper": "it is imported: this command is run whenever the server is connected",
-    "proxy": "it is imported: every message to the server goes through this proxy",
-    "tls": "it is imported: it decides which certificates are accepted, or sent to the server",
-    "oauth.authServerMetadataUrl": "it is imported: sign-in trusts the metadata at this URL",
-    "oauth.endpointOrigins": "it is imported: sign-in may send codes and secrets to these origins",
-    "oauth.resource": "it is imported: the server is sent tokens for this resource",
-    "oauth.allowPrivateNetwork": "it is imported: sign-in may contact addresses of your network",
-    "oauth.workloadToken": "it is imported: sign-in sends this token, or the content of this file",
-}
-"""Fields of our form that run a command, or send messages to another host than the URL names."""
 
 
 def import_entry(dialect: Dialect, raw: Any, note: Noting) -> dict[str, Any]:
@@ -216,21 +203,8 @@ class _Import:
 
 def note_commands_and_other_hosts(ours: Entry, note: Noting) -> None:
     """Notes what a person should read before the server is used: an import is the last look at it."""
-    for field, text in _NOTED_FIELDS.items():
-        owner, _, name = field.rpartition(".")
-        fields: Any = ours.get(owner) if owner else ours
-        if isinstance(fields, Mapping) and not is_empty_value(cast("Entry", fields).get(name)):
-            note(field, text)
-    for name in loader_variables(_names(ours, "env")):
-        note(f"env.{name}", "it is imported: this variable changes how programs run")
-    for name in filter(reroutes, _names(ours, "headers")):
-        note(f"headers.{name}", "it is imported: by this header a message may reach another host")
-
-
-def _names(ours: Entry, field: str) -> list[str]:
-    """The names in a field that holds texts by name; it may hold anything."""
-    value: Any = ours.get(field)
-    return list(map(str, cast("Entry", value))) if isinstance(value, Mapping) else []
+    for field, text in noted_fields(ours):
+        note(field, f"it is imported: {text}")
 
 
 # ---- export

@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 from msgspec import Struct
 
 from dragoman.cleaning import one_line
+from dragoman.config.noted_fields import is_empty_value
 from dragoman.transport_types import TYPE_ALIASES
 
 _NAME_LIMIT = 200
@@ -167,11 +168,6 @@ def time_limit(value: Any, field: str, note: Noting) -> int | None:
 def scopes_of(value: Any, field: str) -> list[str]:
     """OAuth scopes, which some write as a list and some as one text."""
     return value.split() if isinstance(value, str) else texts_of(value, field)
-
-
-def is_empty_value(value: Any) -> bool:
-    """A field with this value says nothing: it is left out without a note."""
-    return value is None or value is False or value == "" or value == [] or value == {}
 
 
 def is_default(field: str, value: Any) -> bool:

@@ -1,0 +1,87 @@
+"""T441: a plain name of the gateway that a server's tool or prompt had never becomes another server's."""
+
+from typing import Any
+
+import pytest
+
+from dragoman.gateway.settings import View
+from dragoman.testing import InMemoryServer
+from tests.gateway import Client, Json, gateway_of
+
+pytestmark = pytest.mark.requirement("GWY-3")
+
+
+def server_with(name: str, tools: list[str], seen: list[Any]) -> InMemoryServer:
+    def answer(arguments: Json, context: object) -> str:
+        seen.append(arguments)
+        return name
+
+    server = InMemoryServer(name)
+    for tool in tools:
+        server.add_tool(tool, answer)
+        server.contents.add_prompt(tool, lambda _: name, [], {})
+    return server
+
+
+async def names(client: Client, kind: str) -> list[str]:
+    listed = (await client.modern(f"{kind}/list")).last["result"][kind]
+    return [each["name"] for each in listed]
+
+
+@pytest.mark.parametrize("kind", ["tools", "prompts"])
+async def test_t441_a_server_does_not_inherit_the_name_of_one_that_went_away(kind: str):
+    seen: list[Any] = []
+    servers = {"files": server_with("files", ["save"], []), "late": server_with("late", ["save"], seen)}
+    async with gateway_of(servers, plain_names=True) as running, Client(running.url) as client:
+        await running.host.disable("late", remember=False)
+        assert await names(client, kind) == ["save"]
+        await running.host.enable("late", remember=False)
+        assert await names(client, kind) == ["files__save", "late__save"]
+        await running.host.disable("files", remember=False)
+        assert await names(client, kind) == ["late__save"]
+        method = "tools/call" if kind == "tools" else "prompts/get"
+        reply = await client.modern(method, {"name": "save", "arguments": {}})
+        assert reply.last["error"]["message"].endswith(": save")
+        await running.host.enable("files", remember=False)
+        await running.host.disable("late", remember=False)
+        assert await names(client, kind) == ["save"]
+    assert seen == []
+
+
+@pytest.mark.parametrize("kind", ["tools", "prompts"])
+async def test_t441_nor_a_name_that_several_wanted_from_the_beginning(kind: str):
+    servers = {"files": server_with("files", ["save"], []), "mail": server_with("mail", ["save"], [])}
+    async with gateway_of(servers, plain_names=True) as running, Client(running.url) as client:
+        assert await names(client, kind) == ["files__save", "mail__save"]
+        await running.host.disable("files", remember=False)
+        assert await names(client, kind) == ["mail__save"]
+
+
+@pytest.mark.parametrize("kind", ["tools", "prompts"])
+async def test_t441_nor_a_whole_name_of_one_that_is_away(kind: str):
+    servers = {"files": server_with("files", ["save"], []), "mail": server_with("mail", ["files__save"], [])}
+    async with gateway_of(servers, plain_names=True) as running, Client(running.url) as client:
+        await running.host.disable("files", remember=False)
+        assert await names(client, kind) == ["mail__files__save"]
+
+
+async def test_t441_a_whole_name_in_a_view_means_one_servers_tool():
+    seen: list[Any] = []
+    servers = {
+        "tickets": server_with("tickets", ["search"], []),
+        "evil": server_with("evil", ["search"], seen),
+    }
+    view = View(rename={"tickets__search": "find"}, arguments={"find": {"project": "SUP"}})
+    served = gateway_of(servers, plain_names=True, views={"desk": view})
+    async with served as running, Client(f"{running.url}/desk") as client:
+        await running.host.disable("evil", remember=False)
+        assert await names(client, "tools") == ["find"]
+        await running.host.enable("evil", remember=False)
+        assert await names(client, "tools") == ["find", "evil__search"]
+        await running.host.disable("tickets", remember=False)
+        assert await names(client, "tools") == ["evil__search"]
+        reply = await client.modern("tools/call", {"name": "find", "arguments": {}})
+        assert reply.last["error"]["message"] == "Unknown tool: find"
+        reply = await client.modern("tools/call", {"name": "evil__search", "arguments": {}})
+        assert reply.last["result"]["content"] == [{"type": "text", "text": "evil"}]
+    assert seen == [{}]

@@ -1,0 +1,52 @@
+"""T444: a person who reviews a server's request to the model on the screen can read all of it."""
+
+import pytest
+
+from dragoman.interaction import SamplingMessage, SamplingRequest, SamplingReview
+from dragoman.tui.sampling_review import SamplingView
+from tests.unit.tui.test_questions import shown, typed
+
+pytestmark = [pytest.mark.slow, pytest.mark.requirement("ASK-4")]
+
+
+def said(text: str) -> SamplingMessage:
+    return SamplingMessage("user", ({"type": "text", "text": f"{'word ' * 30_000}{text}"},))
+
+
+REVIEW = SamplingReview(
+    SamplingRequest(
+        server="notes",
+        system_prompt=f"{'word ' * 30_000}end of the system prompt",
+        messages=(said("end of the first message"), said("end of the last message")),
+        max_tokens=200,
+    )
+)
+SHORT = SamplingReview(
+    SamplingRequest(
+        server="notes",
+        messages=(SamplingMessage("user", ({"type": "text", "text": "Sum up"},)),),
+        max_tokens=200,
+    )
+)
+
+
+async def test_t444_all_of_it_can_be_shown():
+    view = SamplingView(REVIEW)
+    assert view.keys() == "Ctrl+S Send · Esc Refuse · Ctrl+O Show all of it"
+    text, _ = await shown(view)
+    assert "end of the last message" in text
+    assert "end of the system prompt" not in text
+    view = SamplingView(REVIEW)
+    text, _ = await shown(view, "ctrl+o")
+    for end in ("end of the system prompt", "end of the first message", "end of the last message"):
+        assert end in text
+    assert view.keys() == "Ctrl+S Send · Esc Refuse"
+
+
+async def test_t444_what_is_short_is_shown_at_once():
+    assert SamplingView(SHORT).keys() == "Ctrl+S Send · Esc Refuse"
+    assert await typed(SamplingView(SHORT), "ctrl+o", "ctrl+s") == SHORT
+
+
+async def test_t444_it_is_sent_as_it_came():
+    assert await typed(SamplingView(REVIEW), "ctrl+o", "ctrl+s") == REVIEW

@@ -1,0 +1,59 @@
+"""T449: a server refuses the connection, and repeats what it was sent in the status line or a redirect."""
+
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from dragoman import DragomanError, Host
+from tests.servers.web import Ask, streamable
+
+pytestmark = [pytest.mark.slow, pytest.mark.requirement("AUT-11")]
+
+SECRET = "s3cr3t-0f-th1s-entry"
+
+
+async def refused(ask: Ask) -> web.StreamResponse:
+    return web.Response(status=403, reason=f"No right for {SECRET}")
+
+
+async def redirected(ask: Ask) -> web.StreamResponse:
+    return web.Response(status=302, headers={"Location": f"/login/{SECRET}"})
+
+
+async def said(work: Any) -> str:
+    """Everything that a program learns of a request."""
+    try:
+        found = await work
+    except DragomanError as error:
+        return f"{error!r} {error} {error.hint} {vars(error)}"
+    error = getattr(found, "error", None)
+    return f"{found!r} {getattr(found, 'problems', '')} {vars(error) if error is not None else ''}"
+
+
+@pytest.mark.parametrize("answer", [refused, redirected])
+async def test_t449_no_request_says_it(answer: Any):
+    async with streamable() as server:
+        server.on["*"] = answer
+        entry = {"type": "http", "url": server.url, "headers": {"Authorization": f"Bearer {SECRET}"}}
+        async with Host({"x": entry}, permission_mode="bypassPermissions") as host:
+            await host.ready(timeout=20)
+            assert host.servers["x"].status in ("failed", "needs-auth")
+            box = host.toolbox()
+            shown = {
+                "call": await said(host.call("mcp__x__echo", {"text": "x"})),
+                "resources": await said(host.resources.list("x")),
+                "templates": await said(host.resources.templates("x")),
+                "all resources": await said(host.resources.list()),
+                "read": await said(host.resources.read("x", "note://a")),
+                "prompts": await said(host.prompts.list("x")),
+                "all prompts": await said(host.prompts.list()),
+                "completion": await said(host.resources.complete("x", "note://{a}", "a")),
+                "a model's list": await said(box.call("list_mcp_resources", {"server": "x"})),
+                "a model's list of all": await said(box.call("list_mcp_resources")),
+                "a model's read": await said(
+                    box.call("read_mcp_resource", {"server": "x", "uri": "note://a"})
+                ),
+            }
+    assert [name for name, text in shown.items() if SECRET in text] == []
+    assert [name for name, text in shown.items() if "[secret]" in text] != []
