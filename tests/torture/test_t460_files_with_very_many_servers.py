@@ -65,7 +65,7 @@ def test_t460_the_text_is_that_of_one_server_after_the_other(host: str):
         '{"mcpServers": {}}',
         '{"mcpServers": null}',
         '{"mcpServers": {"s1": {"command": "old"}, "s2": {"command": "c"}}}',
-        '{\r\n\t"mcpServers": {\r\n\t\t"s1": {\r\n\t\t\t"command": "old"\r\n\t\t}\r\n\t},\r\n\t"b": 1\r\n}\r\n',
+        '{\r\n\t"mcpServers": {\r\n\t\t"s1": {\r\n\t\t\t"command": "old"\r\n\t\t}\r\n\t}\r\n}\r\n',
     ],
 )
 def test_t460_layouts(begun: str):
