@@ -74,10 +74,11 @@ class RedisStore:
     def __init__(self, entry: StoreEntry) -> None:
         try:
             import redis.asyncio as library
-            from redis.exceptions import LockNotOwnedError
+            from redis.exceptions import LockNotOwnedError, ResponseError
         except ImportError:
             raise MissingPackage("redis", "gateway") from None
         self._lock_lost = LockNotOwnedError
+        self._refused = ResponseError
         self.replica = secrets.token_hex(6)
         """The name of this replica."""
         self._prefix = f"dragoman:{entry.name}:"
@@ -296,7 +297,8 @@ class RedisStore:
             async with asyncio.timeout(seconds):
                 return await work()
         except _FAILURE as error:
-            self._down_until = monotonic() + PAUSE_SECONDS
+            if not isinstance(error, self._refused):  # it does answer: other commands may succeed
+                self._down_until = monotonic() + PAUSE_SECONDS
             raise StoreUnavailable(self.where, type(error).__name__) from None
 
 
