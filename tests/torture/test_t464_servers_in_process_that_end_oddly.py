@@ -1,4 +1,4 @@
-"""T464: a server in the same process that ends in unusual ways, or sends very much at once, disturbs no other."""
+"""T464: a server in the same process that ends in unusual ways, or sends very much at once."""
 
 import asyncio
 from typing import Any

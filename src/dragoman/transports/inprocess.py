@@ -3,7 +3,7 @@
 Messages are delivered in the next iteration of the event loop, never inside `send`, so neither side can
 re-enter the other; those of a server that sends very many at once, in several iterations. Closing one end
 closes the other. A server is any object with a `serve` coroutine; `sdk_objects.py` adapts objects of the
-official SDK and of FastMCP. `standard_streams` is the server's end of stdio, for such a server in a process of
+official SDK and of FastMCP. `standard_streams` is the end of stdio for such a server in a process of
 its own.
 """
 
