@@ -11,7 +11,7 @@ from dragoman.config import jsonc
 from dragoman.config.interchange import files
 from dragoman.config.interchange.formats import FORMATS, read, write
 
-pytestmark = pytest.mark.requirement("CFG-6")
+pytestmark = pytest.mark.requirement("CFG-12")
 
 COUNT = 200
 SERVERS = {f"s{i}": {"command": "node", "args": [f"{i}.js"], "env": {"K": str(i)}} for i in range(COUNT)}

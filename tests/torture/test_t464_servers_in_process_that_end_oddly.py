@@ -12,7 +12,7 @@ from dragoman.testing import InMemoryServer
 from dragoman.transports import inprocess
 from dragoman.transports.inprocess import InProcessTransport, ServerEnd
 
-pytestmark = pytest.mark.requirement("TRN-1")
+pytestmark = pytest.mark.requirement("TRN-5")
 
 
 class Unspeakable(Exception):
