@@ -22,6 +22,7 @@ from dragoman.gateway.settings import StoreEntry
 from dragoman.gateway.store.base import MINUTE_SECONDS
 from dragoman.own_threads import resolve
 from dragoman.servers.shared_reads import Found
+from dragoman.transports.pacing import Pacer, clock
 
 T = TypeVar("T")
 
@@ -236,6 +237,7 @@ class RedisStore:
 
     async def messages(self) -> AsyncGenerator[bytes | None]:
         """Those for this replica or for all, its own included. None: some may have been missed."""
+        pacer = Pacer()
         while True:
             try:
                 async with self._listening.pubsub(ignore_subscribe_messages=True) as subscription:
@@ -243,12 +245,15 @@ class RedisStore:
                         await subscription.subscribe(self._channel(""), self._channel(self.replica))
                     yield None
                     while True:
+                        await pacer.next_turn()  # the library does not wait while it has messages
+                        began = clock()
                         async with asyncio.timeout(PING_SECONDS + ANSWER_SECONDS):
                             got = await subscription.get_message(timeout=PING_SECONDS)
                         if got is not None and got["type"] == "message":
                             opened = self._seal.opened(got["channel"].decode(), got["data"])
                             if opened is not None:
                                 yield opened
+                        pacer.spend(began)
             except _FAILURE:
                 await asyncio.sleep(PAUSE_SECONDS)
 
