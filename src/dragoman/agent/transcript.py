@@ -162,7 +162,10 @@ def read_messages(path: Path) -> list[ModelMessage]:
 
 
 def complete(history: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """The conversation with a result for every tool call: a process may have ended in the middle of one."""
+    """The conversation with one result for every tool call, and none without a call, which providers refuse.
+
+    A process may have ended in the middle, a line may be damaged, and two processes may have continued it.
+    """
     from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
 
     from dragoman.agent.conversion import interrupted
@@ -171,10 +174,22 @@ def complete(history: Sequence[ModelMessage]) -> list[ModelMessage]:
     waiting: dict[str, ToolCallPart] = {}
     for message in history:
         if isinstance(message, ModelRequest):
-            answered = {part.tool_call_id for part in message.parts if isinstance(part, ToolReturnPart)}
-            missing = [interrupted(call) for name, call in waiting.items() if name not in answered]
-            message = replace(message, parts=[*missing, *message.parts]) if missing else message
+            results = {
+                part.tool_call_id: part
+                for part in message.parts
+                if isinstance(part, ToolReturnPart) and part.tool_call_id in waiting
+            }
+            missing = [interrupted(call) for name, call in waiting.items() if name not in results]
+            kept = [
+                part
+                for part in message.parts
+                if not isinstance(part, ToolReturnPart) or results.get(part.tool_call_id) is part
+            ]
             waiting = {}
+            if not (missing or kept):
+                continue
+            if missing or len(kept) < len(message.parts):
+                message = replace(message, parts=[*missing, *kept])
         elif waiting:
             whole.append(ModelRequest([interrupted(call) for call in waiting.values()]))
         if isinstance(message, ModelResponse):

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 LONGEST_SECONDS: Final = 1800.0
 SLOWER_SECONDS: Final = 5.0
+SHORTEST_PAUSE_SECONDS: Final = 1.0
+"""Between two polls, whatever the authorization server says."""
 
 
 async def sign_in_on_device(
@@ -59,11 +61,11 @@ async def _begin(credentials: OAuthCredentials, account: Account) -> dict[str, A
 async def _poll(
     credentials: OAuthCredentials, account: Account, reply: dict[str, Any], seconds: float
 ) -> Account:
-    pause = _seconds(reply.get("interval"), 5.0, 60.0)
+    pause = max(_seconds(reply.get("interval"), 5.0, 60.0), SHORTEST_PAUSE_SECONDS)
     deadline = time.monotonic() + _seconds(reply.get("expires_in"), 600.0, min(seconds, LONGEST_SECONDS))
     form = {"grant_type": DEVICE_CODE, "device_code": _text(reply, "device_code")}
-    while time.monotonic() < deadline:
-        await asyncio.sleep(pause)
+    while (left := deadline - time.monotonic()) > 0:
+        await asyncio.sleep(min(pause, left))  # the last poll is made at the end of the time
         try:
             return await grants.request(credentials, account, form, account.requested_scopes)
         except Rejected as problem:

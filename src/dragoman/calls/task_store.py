@@ -1,7 +1,8 @@
 """Tasks that run at servers, in a private file, so that a later process can fetch their results.
 
 The file holds no arguments and no secrets. It is shared by all hosts of the person, and limited in size; one
-that cannot be read counts as empty, and one that cannot be written costs only the later fetching.
+that cannot be read counts as empty, a task in it that cannot be read is left out, and a file that cannot be
+written costs only the later fetching.
 """
 
 from __future__ import annotations
@@ -74,10 +75,11 @@ class TaskStore:
         """Oldest first."""
         try:
             data = read_bytes(self._path)
-            found = msgspec.json.decode(data, type=list[RunningTask]) if data else []
+            found = msgspec.json.decode(data, type=list[msgspec.Raw]) if data else []
         except (ConfigFileError, *DECODE_ERRORS):
             return []
-        return [task for task in found if not self._is_over(task)]
+        known = (_read(each) for each in found)
+        return [task for task in known if task is not None and not self._is_over(task)]
 
     def find(self, task: str) -> RunningTask | None:
         return next((each for each in self.all() if each.id == task), None)
@@ -100,6 +102,13 @@ class TaskStore:
             paths.make_private(self._path.parent)
             with FileLock(self._path.with_suffix(".lock"), timeout=LOCK_SECONDS, mode=0o600):
                 put_cache(self._path, msgspec.json.encode(_newest(change(self.all()))))
+
+
+def _read(data: msgspec.Raw) -> RunningTask | None:
+    try:
+        return msgspec.json.decode(data, type=RunningTask)
+    except DECODE_ERRORS:  # of another version
+        return None
 
 
 def _newest(tasks: list[RunningTask]) -> list[RunningTask]:

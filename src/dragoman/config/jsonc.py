@@ -1,9 +1,8 @@
 """JSON text with positions, and edits that keep everything else unchanged.
 
 Reads JSON fast and exactly, finds the position of a value, and changes one value inside a text that people
-also edit: comments, order, indentation, line ends and the final newline stay as they are. The text that
-`set_value` and `remove` return parses to exactly the changed value. `file_reading` and `writer` access the
-files.
+also edit: comments, order, indentation, line ends and the final newline stay as they are. A changed text
+parses to exactly the changed value. `file_reading` and `writer` access the files.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from functools import lru_cache
 from typing import Any, Final, NoReturn, cast
 
 from dragoman.cleaning import one_line
-from dragoman.config.jsonlayout import layout_of, splice
+from dragoman.config.jsonlayout import indent_of_line, layout_of, splice
 from dragoman.config.jsontree import DEPTH_LIMIT, Node, SyntaxProblem, Tree, is_blank, place, scan
 from dragoman.json_values import nests_deeper
 
-__all__ = ["SyntaxProblem", "locate", "parse", "remove", "set_value"]
+__all__ = ["SyntaxProblem", "add_members", "locate", "parse", "remove", "set_members", "set_value"]
 
 EMPTY: Final = "{}\n"
 
@@ -86,13 +85,37 @@ def set_value(text: str, path: Sequence[str], value: Any) -> str:
     tree = _tree_of(text)
     node = tree.find(tuple(path))
     if node is None:
-        return _add(tree, tuple(path), value)
+        return _add(tree, tuple(path[:-1]), {path[-1]: value})
     if isinstance(value, Mapping) and node.is_object and node.parts:
         return _merge(tree.text, tuple(path), node, cast("Mapping[str, Any]", value))
     if _is_same(node.value, value):
         return tree.text
     layout = layout_of(tree)
     return splice(tree.text, [layout.replacement(node, value)])
+
+
+def set_members(text: str, path: Sequence[str], members: Mapping[str, Any]) -> str:
+    """The text with other values of members that the object at the path has."""
+    node = _tree_of(text).find(tuple(path)) if members else None
+    parts = {part.key: part.node for part in node.parts} if node else {}
+    on_one_line: list[str] = []
+    for key in sorted(members, key=lambda key: parts[key].start, reverse=True):
+        start, end = parts[key].start, parts[key].end
+        if "\n" in text[start:end]:  # it shows the layout, so that the rest need not be parsed again
+            indent = indent_of_line(text, start)
+            changed = set_value(indent + text[start:end], (), members[key])
+            text = text[:start] + changed.removeprefix(indent) + text[end:]
+        else:
+            on_one_line.append(key)
+    for key in on_one_line:
+        text = set_value(text, (*path, key), members[key])
+    return text
+
+
+def add_members(text: str, path: Sequence[str], members: Mapping[str, Any]) -> str:
+    """The text with more members of the object at the path, none of which is there. The object is made where
+    it is missing."""
+    return _add(_tree_of(text), tuple(path), members)
 
 
 def remove(text: str, path: Sequence[str]) -> str:
@@ -161,16 +184,16 @@ def _merge(text: str, path: tuple[str, ...], node: Node, value: Mapping[str, Any
     return text
 
 
-def _add(tree: Tree, path: tuple[str, ...], value: Any) -> str:
-    depth = next(count for count in range(len(path) - 1, -1, -1) if tree.find(path[:count]))
+def _add(tree: Tree, path: tuple[str, ...], members: Mapping[str, Any]) -> str:
+    depth = next(count for count in range(len(path), -1, -1) if tree.find(path[:count]))
     node = tree.find(path[:depth])
     assert node is not None
     if not node.is_object:
         what = f'"{one_line(path[depth - 1], 100)}" is not an object' if depth else "it is not a JSON object"
         raise SyntaxProblem.at(tree.text, node.start, what)
-    for key in reversed(path[depth + 1 :]):
-        value = {key: value}
-    return splice(tree.text, layout_of(tree).addition(node, path[depth], value))
+    for key in reversed(path[depth:]):
+        members = {key: members}
+    return splice(tree.text, layout_of(tree).addition(node, members))
 
 
 def _remove(text: str, path: tuple[str, ...], *, keep_comments: bool) -> str:

@@ -41,9 +41,9 @@ def layout_of(tree: Tree) -> Layout:
 def _indent_unit(tree: Tree) -> str:
     """What the first indented member is indented by."""
     for node in nodes_of(tree.root):
-        outer = _indent_of_line(tree.text, node.start)
+        outer = indent_of_line(tree.text, node.start)
         for part in node.parts[:1]:
-            inner = _indent_of_line(tree.text, part.start)
+            inner = indent_of_line(tree.text, part.start)
             if inner != outer and inner.startswith(outer):
                 return inner.removeprefix(outer)
     return "  "
@@ -58,33 +58,34 @@ class Layout(Struct, frozen=True):
 
     def replacement(self, node: Node, value: Any) -> Splice:
         """The value in the place of the node, behind the comments that were inside the node."""
-        indent = _indent_of_line(self.tree.text, node.start)
+        indent = indent_of_line(self.tree.text, node.start)
         kept = self._kept_comments(node.start, node.end, indent)
         return node.start, node.end, kept + self._render(value, indent)
 
-    def addition(self, node: Node, key: str, value: Any) -> list[Splice]:
-        """A new last member of the object."""
+    def addition(self, node: Node, members: Mapping[str, Any]) -> list[Splice]:
+        """New last members of the object."""
         if not node.parts:
-            return [self._first_member(node, key, value)]
+            return [self._first_members(node, members)]
         last = node.parts[-1]
         comma = [] if last.comma is not None else [(last.node.end, last.node.end, ",")]
         end = last.node.end if last.comma is None else last.comma + 1
         closing = "," if last.comma is not None else ""
         if not self._is_spread(node):
-            member = f" {_string(key)}: {self._render(value, None)}{closing}"
-            return [(end, end, "," + member if comma else member)]
-        indent = _indent_of_line(self.tree.text, last.start)
-        member = f"{self.newline}{indent}{_string(key)}: {self._render(value, indent)}{closing}"
+            added = " " + ", ".join(self._members(members, None)) + closing
+            return [(end, end, "," + added if comma else added)]
+        indent = indent_of_line(self.tree.text, last.start)
+        begin = self.newline + indent
+        added = begin + f",{begin}".join(self._members(members, indent)) + closing
         rest = _REST_OF_LINE.match(self.tree.text, end)
         after = rest.end() if rest else end
         if after == end and comma:
-            return [(end, end, "," + member)]
-        return [*comma, (after, after, member)]
+            return [(end, end, "," + added)]
+        return [*comma, (after, after, added)]
 
     def removal(self, node: Node, part: Child, *, keep_comments: bool) -> list[Splice]:
         """The member gone, with its comma and, if it had one to itself, its line."""
         text, start, end = self.tree.text, part.start, part.node.end
-        kept = self._kept_comments(start, end, _indent_of_line(text, start)) if keep_comments else ""
+        kept = self._kept_comments(start, end, indent_of_line(text, start)) if keep_comments else ""
         splices = self._comma_removal(node, part)
         if kept:
             return [*splices, (start, end, kept)]
@@ -96,12 +97,13 @@ class Layout(Struct, frozen=True):
 
     # --- what a change is made of ---
 
-    def _first_member(self, node: Node, key: str, value: Any) -> Splice:
-        outer = _indent_of_line(self.tree.text, node.start)
+    def _first_members(self, node: Node, members: Mapping[str, Any]) -> Splice:
+        outer = indent_of_line(self.tree.text, node.start)
         indent = outer + self.indent_unit
         comments = self.tree.text[node.start + 1 : node.end - 1].rstrip()
-        member = f"{self.newline}{indent}{_string(key)}: {self._render(value, indent)}{self.newline}{outer}"
-        return node.start + 1, node.end - 1, comments + member
+        begin = self.newline + indent
+        added = begin + f",{begin}".join(self._members(members, indent)) + self.newline + outer
+        return node.start + 1, node.end - 1, comments + added
 
     def _is_spread(self, node: Node) -> bool:
         """Whether each member has a line of its own."""
@@ -140,13 +142,14 @@ class Layout(Struct, frozen=True):
     def _render(self, value: Any, indent: str | None) -> str:
         """The value spread over lines that begin with the indent; on one line if there is none."""
         if isinstance(value, Mapping):
-            members = cast("Mapping[str, Any]", value).items()
             inner = None if indent is None else indent + self.indent_unit
-            parts = [f"{_string(key)}: {self._render(item, inner)}" for key, item in members]
-            return self._enclose("{", parts, "}", indent)
+            return self._enclose("{", self._members(cast("Mapping[str, Any]", value), inner), "}", indent)
         if isinstance(value, list | tuple):
             return self._render_list(cast("list[Any]", value), indent)
         return _string(value) if isinstance(value, str) else json.dumps(value, allow_nan=False)
+
+    def _members(self, members: Mapping[str, Any], indent: str | None) -> list[str]:
+        return [f"{_string(key)}: {self._render(value, indent)}" for key, value in members.items()]
 
     def _render_list(self, items: list[Any] | tuple[Any, ...], indent: str | None) -> str:
         on_one_line = self._enclose("[", [self._render(item, None) for item in items], "]", None)
@@ -176,7 +179,7 @@ def _line_start(text: str, offset: int) -> int:
     return text.rfind("\n", 0, offset) + 1
 
 
-def _indent_of_line(text: str, offset: int) -> str:
+def indent_of_line(text: str, offset: int) -> str:
     start = _line_start(text, offset)
     line = text[start:offset]
     return line[: len(line) - len(line.lstrip(" \t"))]

@@ -39,6 +39,8 @@ ECHO_SECONDS: Final = 5.0
 """A change of a list that follows another replica's within this time is not passed back."""
 PAUSE_SECONDS: Final = 0.05
 """The pause between two announcements that resources of a server have changed."""
+RETRY_SECONDS: Final = 1.0
+"""The pause after a failure of the store, before grants are saved or read again."""
 PRESENCE_SECONDS: Final = 5.0
 """How often a replica that answers for this one is checked to be there."""
 PAGE_SECONDS: Final = 60.0
@@ -177,6 +179,8 @@ class Replicas:
         self._is_exchange_due = False
         self._is_read_due = False
         """Whether the grants of the store are to be read as well."""
+        self._is_announcement_due = False
+        """Whether the other replicas are to be told that the store has other grants."""
         gateway.host.grants().on_change = self._granted
 
     @property
@@ -298,31 +302,46 @@ class Replicas:
     async def _exchange_grants(self) -> None:
         while self._is_exchange_due:
             self._is_exchange_due = False
-            await self._save_grants()
-            if self._is_read_due:
-                self._is_read_due = False
-                await self._read_grants()
+            is_saved, is_read = await self._grants_saved(), await self._grants_read()
+            if not (is_saved and is_read):
+                self._is_exchange_due = True
+                await asyncio.sleep(RETRY_SECONDS)
 
-    async def _save_grants(self) -> None:
-        if not self._unsaved:
-            return
+    async def _grants_saved(self) -> bool:
+        """Whether the store has all grants of this replica, and the others know of it."""
         with contextlib.suppress(StoreUnavailable):
             while self._unsaved:
                 key, digest = next(iter(self._unsaved.items()))
                 value = None if digest is None else msgspec.json.encode((key, digest))
                 await self._store.set_grant(repr(key), value)
+                self._is_announcement_due = True
                 if self._unsaved.get(key) == digest:
                     self._unsaved.pop(key, None)
-            await self.send(GrantsChanged())
+            if self._is_announcement_due:
+                await self.send(GrantsChanged())
+                self._is_announcement_due = False
+            return True
+        return False
 
-    async def _read_grants(self) -> None:
-        with contextlib.suppress(StoreUnavailable):
-            found: dict[GrantKey, str] = {}
-            for each in await self._store.grants():
-                with contextlib.suppress(msgspec.MsgspecError):  # of another version: it is asked again
-                    key, found[key] = _grant_decoder.decode(each)
-            if not self._unsaved:  # what a person has said meanwhile counts
-                self._gateway.host.grants().replace_all(found)
+    async def _grants_read(self) -> bool:
+        """Whether the grants of the store are known here, if they were to be read."""
+        if not self._is_read_due:
+            return True
+        self._is_read_due = False
+        try:
+            stored = await self._store.grants()
+        except StoreUnavailable:
+            self._is_read_due = True
+            return False
+        found: dict[GrantKey, str] = {}
+        for each in stored:
+            with contextlib.suppress(msgspec.MsgspecError):  # of another version: it is asked again
+                key, found[key] = _grant_decoder.decode(each)
+        for key, digest in self._unsaved.items():  # what a person has said meanwhile counts
+            found.pop(key, None)
+            found |= {key: digest} if digest is not None else {}
+        self._gateway.host.grants().replace_all(found)
+        return True
 
     # Requests that another replica answers.
 

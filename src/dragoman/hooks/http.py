@@ -1,11 +1,12 @@
 """Hooks of type `http`: sends the event as JSON with POST and reads the answer.
 
-Keeps one client per URL and limits the size of bodies. Redirects are not followed, because they would send
-arguments and headers to another host. The caller sets time limits.
+Keeps one client per URL, and limits its requests at the same time and the size of bodies. Redirects are not
+followed, because they would send arguments and headers to another host. The caller sets time limits.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 from dragoman.hooks.declared import Post
@@ -14,6 +15,8 @@ if TYPE_CHECKING:  # aiohttp is loaded when the first hook is sent
     from aiohttp import ClientSession
 
 ANSWER_LIMIT_BYTES: Final = 1024 * 1024
+REQUESTS_AT_ONCE: Final = 32
+"""Of one hook. More could use up the descriptors of the process; a hook that fails then prevents nothing."""
 
 
 class HttpHookFailure(Exception):
@@ -23,6 +26,11 @@ class HttpHookFailure(Exception):
 class HttpHooks:
     def __init__(self) -> None:
         self._clients: dict[Post, ClientSession] = {}
+        self._places: dict[Post, asyncio.Semaphore] = {}
+
+    def place(self, post: Post) -> asyncio.Semaphore:
+        """To be held by each request. Waiting for it is not part of a hook's time."""
+        return self._places.setdefault(post, asyncio.Semaphore(REQUESTS_AT_ONCE))
 
     async def send(self, post: Post, given: bytes) -> bytes:
         """The body of a successful answer, perhaps empty."""

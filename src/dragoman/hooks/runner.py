@@ -229,7 +229,10 @@ class Runner:
     async def _post(self, hook: Hook, what: Post, event_input: EventInput) -> HookAnswer:
         given = event_input.as_json
         try:
-            return _decided(hook, await self._in_time(hook, self._postman.send(what, given)))
+            async with self._postman.place(what):
+                if self._closed:
+                    return _failure(hook, _CLOSING)
+                return _decided(hook, await self._in_time(hook, self._postman.send(what, given)))
         except (HttpHookFailure, ConfigError) as failure:
             return _failure(hook, str(failure))
 

@@ -1,24 +1,28 @@
 """The transport to a server in the same process: two connected ends.
 
 Messages are delivered in the next iteration of the event loop, never inside `send`, so neither side can
-re-enter the other. Closing one end closes the other. A server is any object with a `serve` coroutine;
-`sdk_objects.py` adapts objects of the official SDK and of FastMCP. `standard_streams` is the server's end of
-stdio, for such a server in a process of its own.
+re-enter the other; those of a server that sends very many at once, in several iterations. Closing one end
+closes the other. A server is any object with a `serve` coroutine; `sdk_objects.py` adapts objects of the
+official SDK and of FastMCP. `standard_streams` is the end of stdio for such a server in a process of
+its own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import stat
 import sys
 from collections import deque
+from collections.abc import Callable
 from threading import Thread
 from typing import Final, Protocol, runtime_checkable
 
 from dragoman.errors import StartFailed
 from dragoman.transports.base import About, OneLink, Receiver, Sink
 from dragoman.transports.lines import LineFramer
+from dragoman.transports.pacing import TURN_SECONDS, clock
 
 END_GRACE_SECONDS = 0.5
 """How long a server may take to end after its end was closed."""
@@ -35,9 +39,14 @@ class InProcessServer(Protocol):
 class ServerEnd:
     """The server's end of the pair."""
 
-    def __init__(self, sink: Receiver) -> None:
+    def __init__(self, sink: Receiver, *, turn_seconds: float = TURN_SECONDS) -> None:
+        """`turn_seconds`: how long messages of the server are delivered in one iteration of the loop."""
         self._loop = asyncio.get_running_loop()
         self._sink: Receiver | None = sink
+        self._turn_seconds = turn_seconds
+        self._outbox: deque[Callable[[Receiver], None]] = deque()
+        """What the sink is to be told."""
+        self._is_due = False
         self._inbox: deque[bytes] = deque()
         self._wake = asyncio.Event()
 
@@ -51,11 +60,18 @@ class ServerEnd:
         return self._inbox.popleft()
 
     def send(self, message: bytes) -> None:
-        self._loop.call_soon(self._deliver, message)
+        if not isinstance(message, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"a message must be bytes, not {type(message).__name__}")
+        self._tell(lambda sink: sink.received(message))
 
-    def close(self) -> None:
-        """Closes the pair from the server's side."""
-        self._loop.call_soon(self.disconnect)
+    def close(self, cause: str = "it closed the connection") -> None:
+        """Closes the pair from the server's side, after what was sent before."""
+
+        def disconnect(sink: Receiver) -> None:
+            self.shut()
+            sink.lost(cause)
+
+        self._tell(disconnect)
 
     def put(self, message: bytes) -> None:
         self._inbox.append(message)
@@ -63,17 +79,27 @@ class ServerEnd:
 
     def shut(self) -> None:
         self._sink = None
+        self._outbox.clear()
         self._wake.set()
 
-    def _deliver(self, message: bytes) -> None:
+    def _tell(self, what: Callable[[Receiver], None]) -> None:
         if self._sink is not None:
-            self._sink.received(message)
+            self._outbox.append(what)
+            self._deliver_soon()
 
-    def disconnect(self, cause: str = "it closed the connection") -> None:
-        sink = self._sink
-        self.shut()
-        if sink is not None:
-            sink.lost(cause)
+    def _deliver_soon(self) -> None:
+        if self._outbox and not self._is_due:
+            self._is_due = True
+            self._loop.call_soon(self._deliver)
+
+    def _deliver(self) -> None:
+        end = clock() + self._turn_seconds
+        try:
+            while self._outbox and self._sink is not None and clock() < end:
+                self._outbox.popleft()(self._sink)
+        finally:
+            self._is_due = False
+            self._deliver_soon()
 
 
 class InProcessTransport(OneLink):
@@ -111,17 +137,26 @@ class InProcessTransport(OneLink):
             await asyncio.wait([self._task], timeout=END_GRACE_SECONDS)
 
     async def _serve(self, end: ServerEnd) -> None:
-        cause = "it ended"
         try:
             await self._served.serve(end)
-        except Exception as error:  # border: whatever a server's code raises ends only its own pair
-            cause = f"it failed with {type(error).__name__}: {error}"
-        end.disconnect(cause)
+        except BaseException as error:  # border: whatever a server's code raises ends only its own pair
+            end.close(f"it failed with {_words_of(error)}")
+            if isinstance(error, asyncio.CancelledError | KeyboardInterrupt | SystemExit):
+                raise
+        else:
+            end.close("it ended")
+
+
+def _words_of(error: BaseException) -> str:
+    try:
+        return ": ".join(filter(None, (type(error).__name__, str(error))))
+    except Exception:  # border: an error that cannot be shown
+        return type(error).__name__
 
 
 async def standard_streams() -> ServerEnd:
     """This process's standard input and output as a server's end."""
-    end, loop = ServerEnd(_Output()), asyncio.get_running_loop()
+    end, loop = ServerEnd(_Output(), turn_seconds=math.inf), asyncio.get_running_loop()
     kind = os.fstat(sys.stdin.fileno()).st_mode
     if stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or sys.stdin.isatty():
         await loop.connect_read_pipe(lambda: _Input(end), sys.stdin.buffer)

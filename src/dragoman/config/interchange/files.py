@@ -80,15 +80,13 @@ def put(
     source: str,
 ) -> str:
     """The text with the entries in it. `found` is what `block` found."""
+    new = {name: entry for name, entry in changes.items() if name not in (found or {})}
     if row.is_toml:
-        for name, entry in changes.items():
-            text = _put_table(text, path, name, entry, source)
-        return text
+        return _put_tables(text, path, changes, new, source)
     if found is None and (changes or not text.strip()):
         text = jsonc.set_value(text, path, {})
-    for name, entry in changes.items():
-        text = jsonc.set_value(text, (*path, name), entry)
-    return text
+    text = jsonc.set_members(text, path, {name: changes[name] for name in changes if name not in new})
+    return jsonc.add_members(text, path, new) if new else text
 
 
 # ---- the parsed file
@@ -248,6 +246,30 @@ def _toml_error(text: str, source: str, message: str) -> ConfigFileError:
     return ConfigFileError(source, reason, line=int(found.group(1)), column=int(found.group(2)))
 
 
+def _put_tables(
+    text: str, block: KeyPath, tables: Mapping[str, dict[str, Any]], new: Mapping[str, Any], source: str
+) -> str:
+    """The text with the tables at `[block.name]`; all are put there at once where that is possible."""
+    if len(tables) > 1:
+        meant = _parse_toml(text, source)
+        for name, table in tables.items():
+            meant = _with(meant, (*block, name), table)
+        mark = _BYTE_ORDER_MARK if text.startswith(_BYTE_ORDER_MARK) else ""
+        changed = _tried(lambda: _all_put(text.removeprefix(mark), block, tables, new), meant)
+        if changed is not None:
+            return mark + changed
+    for name, table in tables.items():
+        text = _put_table(text, block, name, table, source)
+    return text
+
+
+def _all_put(text: str, block: KeyPath, tables: Mapping[str, dict[str, Any]], new: Mapping[str, Any]) -> str:
+    text = _edited(text, block, {name: table for name, table in tables.items() if name not in new})
+    for name, table in new.items():
+        text = _appended(text, (*block, name), table)
+    return text
+
+
 def _put_table(text: str, block: Sequence[str], name: str, table: Mapping[str, Any], source: str) -> str:
     """The text with the table at `[block.name]`. What is there under that name is replaced."""
     meant = _with(_parse_toml(text, source), (*block, name), table)
@@ -264,7 +286,7 @@ def _put_table(text: str, block: Sequence[str], name: str, table: Mapping[str, A
 
 def _attempts(text: str, path: tuple[str, ...], table: Mapping[str, Any]) -> list[Callable[[], str]]:
     """An addition to the end touches nothing else, so it comes first; it fails where the name is taken."""
-    return [lambda: _appended(text, path, table), lambda: _edited(text, path, table)]
+    return [lambda: _appended(text, path, table), lambda: _edited(text, path[:-1], {path[-1]: table})]
 
 
 def _tried(attempt: Callable[[], str], meant: dict[str, Any]) -> str | None:
@@ -289,25 +311,32 @@ def _appended(text: str, path: tuple[str, ...], table: Mapping[str, Any]) -> str
     return joined.replace("\r\n", "\n").replace("\n", "\r\n") if "\r\n" in text else joined
 
 
-def _edited(text: str, path: tuple[str, ...], table: Mapping[str, Any]) -> str:
-    """Changes the table in place, member by member, so that comments beside them stay."""
+def _edited(text: str, block: KeyPath, tables: Mapping[str, Mapping[str, Any]]) -> str:
+    """Changes the tables in place, member by member, so that comments beside them stay."""
+    if not tables:
+        return text
     import tomlkit
 
     document: Any = tomlkit.parse(text)
     owner: Any = document
-    for key in path[:-1]:
+    for key in block:
         owner = owner[key]
-    old: Any = owner.get(path[-1])
+    for name, table in tables.items():
+        _edit_table(owner, name, table)
+    return tomlkit.dumps(document)
+
+
+def _edit_table(owner: Any, name: str, table: Mapping[str, Any]) -> None:
+    old: Any = owner.get(name)
     if old is None:
-        owner[path[-1]] = dict(table)
-        return tomlkit.dumps(document)
+        owner[name] = dict(table)
+        return
     before: dict[str, Any] = old.unwrap()
     for key in [key for key in before if key not in table]:
         del old[key]
     for key, value in table.items():
         if key not in before or _canonical(before[key]) != _canonical(value):
             old[key] = value
-    return tomlkit.dumps(document)
 
 
 def _with(document: dict[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from dragoman.gateway.settings import StoreEntry
 from dragoman.gateway.store.base import MINUTE_SECONDS
 from dragoman.own_threads import resolve
 from dragoman.servers.shared_reads import Found
+from dragoman.transports.pacing import Pacer, clock
 
 T = TypeVar("T")
 
@@ -74,10 +75,11 @@ class RedisStore:
     def __init__(self, entry: StoreEntry) -> None:
         try:
             import redis.asyncio as library
-            from redis.exceptions import LockNotOwnedError
+            from redis.exceptions import LockNotOwnedError, ResponseError
         except ImportError:
             raise MissingPackage("redis", "gateway") from None
         self._lock_lost = LockNotOwnedError
+        self._refused = ResponseError
         self.replica = secrets.token_hex(6)
         """The name of this replica."""
         self._prefix = f"dragoman:{entry.name}:"
@@ -235,6 +237,7 @@ class RedisStore:
 
     async def messages(self) -> AsyncGenerator[bytes | None]:
         """Those for this replica or for all, its own included. None: some may have been missed."""
+        pacer = Pacer()
         while True:
             try:
                 async with self._listening.pubsub(ignore_subscribe_messages=True) as subscription:
@@ -242,12 +245,15 @@ class RedisStore:
                         await subscription.subscribe(self._channel(""), self._channel(self.replica))
                     yield None
                     while True:
+                        await pacer.next_turn()  # the library does not wait while it has messages
+                        began = clock()
                         async with asyncio.timeout(PING_SECONDS + ANSWER_SECONDS):
                             got = await subscription.get_message(timeout=PING_SECONDS)
                         if got is not None and got["type"] == "message":
                             opened = self._seal.opened(got["channel"].decode(), got["data"])
                             if opened is not None:
                                 yield opened
+                        pacer.spend(began)
             except _FAILURE:
                 await asyncio.sleep(PAUSE_SECONDS)
 
@@ -296,7 +302,8 @@ class RedisStore:
             async with asyncio.timeout(seconds):
                 return await work()
         except _FAILURE as error:
-            self._down_until = monotonic() + PAUSE_SECONDS
+            if not isinstance(error, self._refused):  # it does answer: other commands may succeed
+                self._down_until = monotonic() + PAUSE_SECONDS
             raise StoreUnavailable(self.where, type(error).__name__) from None
 
 

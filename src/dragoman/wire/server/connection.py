@@ -236,7 +236,10 @@ class ClientConnection:
                 raise
             # Not the client's doing: something that the handler awaits was cancelled.
             reply = encode_error(request_id, INTERNAL_ERROR, "internal error: cancelled")
-        except Exception as error:  # border: whatever a handler raises costs its own request only
+        except (
+            Exception,
+            BaseExceptionGroup,
+        ) as error:  # border: whatever a handler raises costs its own request only
             self._service.report(running.request.method, error)
             reply = encode_error(request_id, INTERNAL_ERROR, "internal error")
         if self._running.get(request_id) is running:

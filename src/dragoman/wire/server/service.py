@@ -91,7 +91,7 @@ class Client(Struct, kw_only=True):
     """False between `initialize` and `notifications/initialized`."""
 
 
-def _report(method: str, error: Exception) -> None:
+def _report(method: str, error: BaseException) -> None:
     context = {"message": f"the handler of {method} failed", "exception": error}
     asyncio.get_running_loop().call_exception_handler(context)
 
@@ -112,7 +112,7 @@ class Service(Struct, kw_only=True):
     list_changes: frozenset[ListKind] = frozenset()
     """The lists whose changes are reported."""
     more_capabilities: Mapping[str, Any] = {}
-    report: Callable[[str, Exception], None] = _report
+    report: Callable[[str, BaseException], None] = _report
     """Receives what a handler raises besides `RequestError`: the client only learns of an internal error.
     By default, it is logged as an error of the event loop."""
 
