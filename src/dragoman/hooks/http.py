@@ -17,7 +17,7 @@ ANSWER_LIMIT_BYTES: Final = 1024 * 1024
 
 
 class HttpHookFailure(Exception):
-    """Why there is no answer, in words."""
+    """The request failed; the text says why."""
 
 
 class HttpHooks:
@@ -25,7 +25,7 @@ class HttpHooks:
         self._clients: dict[Post, ClientSession] = {}
 
     async def send(self, post: Post, given: bytes) -> bytes:
-        """The body of a successful answer, perhaps empty."""
+        """Sends the event; returns the body of a successful response, which may be empty."""
         from dragoman.transports import web
 
         headers = {**dict(post.headers), "Content-Type": web.JSON, "Accept": web.JSON}

@@ -358,8 +358,8 @@ def _text_of(words: tuple[str, ...]) -> Script | None:
 
 
 def _is_unseen(script: Script, depth: int) -> bool:
-    """Whether the text of a shell may run its other arguments, which are filled in for a variable: `sh -c
-    '"$@"' x rm y`."""
+    """Whether the text of a shell may run something that cannot be read from it. An unknown word counts as
+    that, because it may be one of the shell's other arguments: `sh -c '"$@"' x rm y`."""
     return script.unclear is not None or any(
         not all(map(is_known, each.all_words))
         or assigns_unseen(each.assignments)

@@ -6,10 +6,11 @@ Parses them, and compares them with the words of one command.
 - Words are separated by blanks; quotes keep blanks inside a word. `\*`, `\\` and `\"` mean the
   character itself.
 - A `*` alone is one word or more; as a part of a word it stays inside that word.
-- `npm run:*` is `npm run` alone or with anything behind it. `*` alone is every command.
+- `npm run:*` is `npm run` alone or with anything after it. `*` alone is every command.
 - Without any wildcard a pattern also means exactly this text, whatever is in it: `Bash(make && make
   install)`.
-- A deny or an ask also means its program by other spellings of the path, and by its bare name if the folder is in `PATH`; a variable in it matches any text.
+- A deny or an ask also means its program by other spellings of the path, and by its bare name if the
+  folder is in `PATH` or a usual one for programs; a variable in it matches any text.
 """
 
 from __future__ import annotations
