@@ -319,7 +319,7 @@ class HttpTransport:
     async def _deliver(
         self, response: aiohttp.ClientResponse, parser: SseParser, request_id: int | None = None
     ) -> None:
-        """Delivers the events of one stream until it ends, or until its reply was received."""
+        """Delivers the events of one stream until it ends, or until a short time after its reply."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(None) as limit:
                 async for chunk in response.content.iter_any():
