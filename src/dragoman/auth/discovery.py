@@ -133,8 +133,8 @@ async def _read_configured(http: OAuthHttp, wanted: SignInTarget) -> AuthServer:
 
 
 async def _look(http: OAuthHttp, url: str, headers: Mapping[str, str] | None = None) -> Answer:
-    """A document, or None if there is none. An overloaded server raises, because it is unknown whether there
-    is one."""
+    """The answer to a request for a document. Raises `Unavailable` if the server is overloaded, because it is
+    then unknown whether there is one."""
     answer = await http.get(url, headers)
     if answer.status in RETRY_STATUSES:
         raise Unavailable(f"{parse_url(url).origin} answered with HTTP {answer.status}")

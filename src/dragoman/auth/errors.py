@@ -1,5 +1,5 @@
-"""Why an attempt to sign in, or to refresh a token, ended. Internal; the host raises `SignInNeeded` or
-`SignInFailed` with the same words.
+"""The errors of signing in and of refreshing tokens. Internal; the host raises `SignInNeeded` or
+`SignInFailed` with the same text.
 """
 
 from __future__ import annotations
