@@ -32,7 +32,8 @@ L = TypeVar("L", bound=Located)
 
 
 def exposed(things: Iterable[N], *, plain: bool, taken: Collection[str] = ()) -> dict[str, N]:
-    """By the name that clients use, in the same order. `taken`: plain names that none of them may have."""
+    """The tools or prompts by the name that clients use, in the same order. `taken`: plain names that may not
+    be used."""
     things = list(things)
     whole = [thing.name.removeprefix(PREFIX) for thing in things]
     # A tool of one server may be called like another's with its prefix.
@@ -44,8 +45,9 @@ def exposed(things: Iterable[N], *, plain: bool, taken: Collection[str] = ()) ->
 
 
 def exposed_uris(things: Iterable[L], uri_of: Callable[[L], str]) -> dict[str, L]:
-    """Resources or templates by the URI that clients use: their own, or one that names the server as well.
-    One that a server has given the form of the latter is named so again: it could be another server's."""
+    """Resources or templates by the URI that clients use: their own, or one that names the server as well. A
+    URI that already has this second form gets the server's name once more: it could otherwise mean another
+    server's resource."""
     things = list(things)
     counts = Counter(map(uri_of, things))
     return {_uri(thing.server, uri_of(thing), counts): thing for thing in things}
