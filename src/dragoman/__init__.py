@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    # Modules are asked for here too (`from dragoman import paths` does), and must not bring everything else
-    # along. Their names are in small letters, as `hook` is and no other public name.
+    # This function is also called for modules (`from dragoman import paths`), which must not load everything
+    # else. Module names are in lower case; of the public names, only `hook` is.
     if name[:1].isupper() or name == "hook":
         from dragoman import public
 

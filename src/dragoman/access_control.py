@@ -49,7 +49,7 @@ HOOKS_END_SECONDS: Final = 5.0
 
 
 class EffectiveRules(NamedTuple):
-    """What the permission rules of all sources come to."""
+    """The permission rules that are in effect, combined from all sources."""
 
     book: Rulebook
     mode: PermissionMode
@@ -61,7 +61,8 @@ class EffectiveRules(NamedTuple):
         in_code: PermissionRules | None = None,
         wanted: PermissionMode | None = None,
     ) -> EffectiveRules:
-        """`in_code`: the rules of the program; `wanted`: the mode it asks for."""
+        """Combines the rules. `in_code`: the rules of the program; `wanted`: the mode that the program
+        requests."""
         parts = [(part.scope, part.source, part.rules) for part in configuration.permissions]
         if in_code is not None:
             parts.append(("dynamic", "code", in_code))
@@ -73,7 +74,7 @@ class EffectiveRules(NamedTuple):
 
 
 def _without_parser(book: Rulebook) -> str | None:
-    """What becomes of rules for the shell if commands cannot be read."""
+    """Adapts the rules for shell commands to a system on which commands cannot be parsed."""
     rule = next((rule for rule in book.rules if rule.shell is not None), None)
     if rule is None or has_parser():
         return None
@@ -81,7 +82,7 @@ def _without_parser(book: Rulebook) -> str | None:
 
 
 def _refusing(book: Rulebook, reason: str | None) -> Rulebook:
-    """Where it cannot be known what files forbid, every call is refused."""
+    """Rules that refuse every call, for the case that the prohibitions in the files cannot be read."""
     if reason is None:
         return book
     everything = parse_rule("*", "deny", scope="enterprise", source="files that cannot be read")
@@ -104,7 +105,7 @@ def _checked_hooks(hooks: Sequence[object]) -> tuple[Hook, ...]:
 
 
 class AccessOptions(Struct, frozen=True, kw_only=True):
-    """What a program says about access, besides what files say."""
+    """Access options that a program passes, in addition to the configuration files."""
 
     mode: PermissionMode | None = None
     rules: Mapping[str, Any] | PermissionRules | None = None
@@ -137,7 +138,7 @@ class AccessControl:
         self._events: EventStream | None = None
         self.session_id = os.urandom(8).hex()
         self._context: tuple[str, ...] = ()
-        """What `SessionStart` hooks have to say to a model."""
+        """The context for a model that `SessionStart` hooks return."""
         found, declared = self._read(configuration)
         if options.mode is not None and found.mode != options.mode:
             raise ConfigError(found.problems[-1], hint="Use another permission_mode.")
@@ -164,7 +165,7 @@ class AccessControl:
     # Following configuration.
 
     def adopt(self, configuration: Configuration) -> None:
-        """Uses the configuration as it is now."""
+        """Applies the current configuration."""
         self._configuration = configuration
         rules, declared = self._read(configuration)
         self._adopt_rules(rules)
@@ -173,7 +174,7 @@ class AccessControl:
             self.listen()
 
     def set_mode(self, mode: PermissionMode) -> None:
-        """Another permission mode from now on, also for calls that wait for a decision. It comes before
+        """Sets the permission mode, also for calls that wait for a decision. It takes precedence over
         `defaultMode` of files. Raises `ConfigError` if the administrator forbids it."""
         rules = EffectiveRules.of(self._configuration, self._rules, _checked_mode(mode))
         if rules.mode != mode:
@@ -182,13 +183,14 @@ class AccessControl:
         self._adopt_rules(rules)
 
     def add_rule(self, kind: Behaviour, rule: str) -> None:
-        """One more rule while this host runs. Raises `ConfigError` if it cannot be read."""
+        """Adds a rule for as long as this host runs. Raises `ConfigError` if it cannot be read."""
         now = self._rules or PermissionRules()
         if rule not in getattr(now, kind):
             self._set_rules(structs.replace(now, **{kind: (*getattr(now, kind), rule)}))
 
     def remove_rule(self, kind: Behaviour, rule: str) -> bool:
-        """Ends a rule that the program has given; false if there is none. Rules of files stay."""
+        """Removes a rule that the program has added; returns false if there is no such rule. Rules of files
+        stay."""
         now = self._rules or PermissionRules()
         left = tuple(each for each in getattr(now, kind) if each != rule)
         if len(left) == len(getattr(now, kind)):
@@ -212,7 +214,7 @@ class AccessControl:
         declared = (*self._hooks_in_code, *configured.hooks)
         self._wants_connection_events = any(hook.event in CONNECTION_EVENTS for hook in declared)
         self.problems = (*rules.problems, *configured.problems)
-        """What files say about permission and hooks that cannot be used."""
+        """Problems: the permission rules and hooks in files that cannot be used."""
         return rules, declared
 
     async def _keep(self, scope: str, rule: str) -> None:
@@ -220,7 +222,7 @@ class AccessControl:
         try:
             known = self._configuration
             await asyncio.to_thread(_write_rule, known.sources, scope, rule)
-            async with self._reloading:  # what was read before must not be adopted after what came later
+            async with self._reloading:  # keeps the order of reading and adopting
                 configuration = await asyncio.to_thread(load, known.sources, before=self._configuration)
                 self._configuration = configuration
                 self._adopt_rules(EffectiveRules.of(configuration, self._rules, self._wanted))
@@ -252,7 +254,7 @@ class AccessControl:
             self._hook_task = asyncio.create_task(self._notify_hooks(self._events), name="dragoman hooks")
 
     async def close(self) -> None:
-        """Questions end; hooks under way may run for up to HOOKS_END_SECONDS."""
+        """Ends all questions. Hooks that are running have up to HOOKS_END_SECONDS to finish."""
         self.questions.close()
         if self._events is not None:
             await self._events.aclose()
@@ -271,8 +273,9 @@ class AccessControl:
             await asyncio.to_thread(self.audit.close)
 
     async def _notify_hooks(self, events: EventStream) -> None:
-        """While the hooks of an event of a server run, only the last such event waits: a server that changes
-        all the time, or fails again and again, must not start ever more programs."""
+        """Runs the hooks of an event. While the hooks of a server's event run, only the latest event of that
+        server waits, so that a server that changes or fails constantly cannot start more and more
+        programs."""
         waiting: dict[tuple[str, str], dict[str, Any]] = {}
         running: set[tuple[str, str]] = set()
 
@@ -304,7 +307,7 @@ def _checked_mode(mode: PermissionMode | None) -> PermissionMode | None:
 
 
 def rules_in_code(rules: Mapping[str, Any] | PermissionRules | None) -> PermissionRules | None:
-    """Rules of a program; unlike those of files, one that cannot be read is an error."""
+    """Parses the rules of a program. Unlike in files, a rule that cannot be parsed is an error."""
     if rules is None:
         return None
     if not isinstance(rules, PermissionRules):
@@ -327,7 +330,7 @@ def _write_rule(sources: Sources, scope: str, rule: str) -> None:
 
 
 def _as_hook_event(event: Event) -> tuple[str, dict[str, Any]] | None:
-    """The hook event that something which happened to a connection is, as `hooks/events.py` has it."""
+    """Converts a connection event to the hook event of `hooks/events.py`."""
     match event:
         case ServerConnected():
             more: dict[str, Any] = {"protocol_version": event.protocol_version}

@@ -1,4 +1,4 @@
-"""Which network addresses are public, private, or never contacted because a server names them. Pure.
+"""Classifies network addresses: public, private, or never contacted when a server names them. Pure.
 
 Used where a server, or a list of servers, names the address (protection against SSRF). An IPv6 address that
 contains an IPv4 address is judged as that one.
@@ -31,7 +31,7 @@ _NEVER: Final = tuple(
 _NAT64: Final = bytes.fromhex("0064ff9b0000000000000000")
 """The first bytes of an IPv6 address that represents the IPv4 address behind it (RFC 6052)."""
 _UNICAST: Final = IPv6Network("2000::/3")
-"""All IPv6 addresses that are given out for use everywhere. Beside it are forms that carry an IPv4 address
+"""The range of all global unicast IPv6 addresses. Outside it are forms that carry an IPv4 address
 (`::127.0.0.1`, `::ffff:0:127.0.0.1`) and addresses of one site, not all of which `is_global` knows."""
 
 
@@ -56,7 +56,8 @@ def is_public(address: Address) -> bool:
 
 
 def why_forbidden(addresses: Iterable[Address], *, allow_private: bool) -> str | None:
-    """Why a host with these addresses is not contacted; None if it may be. One bad address is enough."""
+    """Why a host with these addresses is not contacted; None if it may be. One forbidden address is
+    enough."""
     for address in addresses:
         if any(address in network for network in _NEVER if network.version == address.version):
             return "it has an address of a local or cloud metadata service"

@@ -1,4 +1,4 @@
-"""The servers of one agent: some of the host's, and some of its own.
+"""The servers of one agent: servers of the host, and servers that the agent defines itself.
 
 Defines which servers an agent may call. Servers that it names are shared with the host (one connection);
 servers that it defines are started for it alone, under the same policy, permissions and settings as all
@@ -22,7 +22,7 @@ from dragoman.sign_ins import SignInTool
 
 
 class HasTools(Protocol):
-    """Who has servers and their tools: a host, or the part of one that an agent may use."""
+    """An owner of servers and their tools: a host, or the part of a host that an agent may use."""
 
     @property
     def servers(self) -> Mapping[str, ServerStatus]: ...
@@ -52,7 +52,7 @@ class HasTools(Protocol):
 
 
 class ToolHost(HasTools, Protocol):
-    """What is needed of a host besides."""
+    """What `AgentServers` needs of a host in addition to `HasTools`."""
 
     @property
     def tasks(self) -> Tasks: ...
@@ -63,7 +63,8 @@ class ToolHost(HasTools, Protocol):
 
 
 class AgentServers:
-    """What an agent can use. Made by `Host.for_agent`; a small host of its own, open inside `async with`."""
+    """The servers and tools that an agent can use. Made by `Host.for_agent`; open inside `async with`, like a
+    host."""
 
     def __init__(
         self,
@@ -72,7 +73,7 @@ class AgentServers:
         own: ToolHost | None,
         has_tool: Callable[[str], bool] = lambda name: True,
     ) -> None:
-        """`has_tool`: by name, which tools of these servers the agent has."""
+        """`has_tool`: whether the agent has the tool of this name."""
         self._host = host
         self._has_tool = has_tool
         self._shared = frozenset(shared)
@@ -97,7 +98,7 @@ class AgentServers:
 
     @property
     def servers(self) -> Mapping[str, ServerStatus]:
-        """How each of the agent's servers is at this moment, by name."""
+        """The current status of each of the agent's servers, by name."""
         shared = {name: view for name, view in self._host.servers.items() if name in self._shared}
         return {**shared, **(self._own.servers if self._own is not None else {})}
 
@@ -114,7 +115,7 @@ class AgentServers:
 
     def tools(self, *, include_app_tools: bool = False, include_denied: bool = False) -> list[ServerTool]:
         """The tools of the agent's servers, in a stable order; like `Host.tools`, without those for apps
-        only and those that a rule denies, unless they are wanted."""
+        only and those that a rule denies, unless they are requested."""
         wanted = {"include_app_tools": include_app_tools, "include_denied": include_denied}
         shared = [tool for tool in self._host.tools(**wanted) if tool.server in self._shared]
         own = self._own.tools(**wanted) if self._own is not None else []
@@ -137,11 +138,11 @@ class AgentServers:
         return host is not None and host.is_app_tool(name)
 
     def denied(self, tools: Iterable[Tool]) -> frozenset[str]:
-        """The names of those tools of which a rule denies every call."""
+        """The names of the tools for which a rule denies every call."""
         return self._host.denied(tools)
 
     def instructions(self) -> Mapping[str, str]:
-        """What the agent's servers say about how to use them, by server; see `Host.instructions`."""
+        """The `instructions` of the agent's servers, by server; see `Host.instructions`."""
         shared = {name: text for name, text in self._host.instructions().items() if name in self._shared}
         return {**shared, **(self._own.instructions() if self._own is not None else {})}
 
@@ -156,7 +157,7 @@ class AgentServers:
         background_after_seconds: float | None = None,
         call_id: str | None = None,
     ) -> CallOutcome:
-        """Like `Host.call`; a tool of a server that is not the agent's does not exist for it."""
+        """Like `Host.call`. For the agent, tools of other servers do not exist."""
         if not self._is_open:
             raise HostClosed
         host = self._host if builtin_tools and name in builtin_tools else self._host_of(name)
@@ -175,8 +176,8 @@ class AgentServers:
     async def task_result(
         self, task: str, *, timeout_seconds: float | None = None, on_progress: OnProgress | None = None
     ) -> CallOutcome:
-        """The result of a call that was left running; like `Host.tasks.result`. One of a server or a
-        tool that is not the agent's does not exist for it."""
+        """The result of a call that was left running; like `Host.tasks.result`. Calls of servers or tools
+        that the agent does not have are not found."""
         if not self._is_open:
             raise HostClosed
         places = [(self._host, self._shared)]
@@ -189,7 +190,7 @@ class AgentServers:
         return outcome_of_error("", "", TaskNotFound("", task, "no running task has this id"))
 
     def _host_of(self, name: str) -> ToolHost | None:
-        """Who has the tool; the agent's own come first."""
+        """The host that has the tool; the agent's own servers come first."""
         if not self._has_tool(name):
             return None
         if self._own is not None and any(tool.name == name for tool in _all_tools(self._own)):
@@ -205,7 +206,8 @@ def _all_tools(host: HasTools) -> list[ServerTool]:
 def split(
     servers: Sequence[str | Mapping[str, object]],
 ) -> tuple[list[str], dict[str, object]]:
-    """The names of shared servers, and the agent's own; the same name twice is an error."""
+    """Splits the list into the names of shared servers and the agent's own servers. The same name twice is an
+    error."""
     shared: list[str] = []
     own: dict[str, object] = {}
     for item in servers:

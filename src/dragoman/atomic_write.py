@@ -36,7 +36,8 @@ _NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK | CLOSE_ON_EXE
 
 
 def put(real: Path, data: bytes, *, private: bool) -> None:
-    """The data as the file's content; `real` is no link, and the caller holds its lock. Raises `OSError`."""
+    """Writes the data as the file's content. `real` is not a link, and the caller holds its lock. Raises
+    `OSError`."""
     if private:
         paths.make_private(real.parent)
         tighten(real)
@@ -47,8 +48,8 @@ def put(real: Path, data: bytes, *, private: bool) -> None:
 
 
 def put_output(real: Path, data: bytes) -> None:
-    """The data as the content of a file that a person or a model has named; `real` is no link. Raises
-    `OSError`. A file that is mounted by itself, or whose folder cannot be written, is written in place."""
+    """Writes the data to a file that a person or a model has named. `real` is not a link. Raises `OSError`. A
+    file that is a mount point, or whose folder cannot be written, is written in place."""
     try:
         put(real, data, private=False)
     except OSError as error:
@@ -65,9 +66,10 @@ def put_cache(path: Path, data: bytes) -> None:
 
 
 def tighten(real: Path) -> None:
-    """Makes the file, if it is there, its owner's alone, and so the folders that are Dragoman's own.
+    """Removes the access of other users to the file, if it exists, and to the folders that are Dragoman's
+    own.
 
-    Before anything is written: what follows is never open to others, not even for a moment.
+    Called before anything is written, so that the new content is never readable by others.
     """
     _close_to_others(real, PRIVATE_FILE)
     top = resolved(paths.config_dir())
@@ -78,7 +80,7 @@ def tighten(real: Path) -> None:
 
 
 def copy_aside(real: Path) -> Path:
-    """Keeps a copy as `<name>.corrupt-<n>`, the first that is free. The file stays until it is replaced.
+    """Keeps a copy as `<name>.corrupt-<n>`, with the first free number. The file stays until it is replaced.
 
     Not a rename: if the new content is never written, the file would be missing.
     """
@@ -116,15 +118,13 @@ def _copy(real: Path, descriptor: int) -> None:
 
 
 def discard(path: Path) -> None:
-    with contextlib.suppress(
-        OSError
-    ):  # it was never made; or, if it was temporary, the next writer sweeps it
+    with contextlib.suppress(OSError):  # it was never created; or the next writer removes it as a leftover
         os.unlink(path)
 
 
 def resolved(path: Path) -> Path:
     """The path without links. Parts of it need not exist."""
-    # Strict first: otherwise a link that may not be looked at is taken for a file.
+    # Strict first: otherwise a link that may not be read is treated as a file.
     try:
         return Path(os.path.realpath(path, strict=True))
     except FileNotFoundError:
@@ -146,7 +146,8 @@ def _replace(real: Path, data: bytes, private: bool, *, is_cache: bool = False) 
         discard(temporary)
         raise
     if not is_cache:
-        # Makes the new name last. The file is whole already, so a failure here is none of the write's.
+        # Writes the new name to disk. The file is complete already, so a failure here is not a failure of the
+        # write.
         with contextlib.suppress(OSError):  # some file systems cannot sync a folder
             sync_folder(real.parent)
 
@@ -155,7 +156,7 @@ def _write_whole(
     temporary: Path, data: bytes, old: os.stat_result | None, private: bool, *, is_synced: bool
 ) -> None:
     is_plain_new = old is None and not private
-    # A plain new file gets what the umask leaves; every other is its owner's alone until its mode is set.
+    # A plain new file gets its mode from the umask; every other file is private until its mode is set.
     descriptor = os.open(temporary, _NEW_FILE, 0o666 if is_plain_new else PRIVATE_FILE)
     try:
         if old is not None:
@@ -176,7 +177,7 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def _keep_owner(descriptor: int, old: os.stat_result) -> None:
-    """A file edited by root stays its owner's."""
+    """Keeps the owner of a file that root edits."""
     new = os.fstat(descriptor)
     if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
         with contextlib.suppress(PermissionError):  # only root may give files away
@@ -184,7 +185,7 @@ def _keep_owner(descriptor: int, old: os.stat_result) -> None:
 
 
 def _set_mode(descriptor: int, mode: int) -> None:
-    # Asked first, because some file systems have one mode for all files and refuse to set it.
+    # Compared first, because some file systems have one mode for all files and refuse to set it.
     if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
         set_mode(descriptor, mode)
 
@@ -193,11 +194,11 @@ def _set_mode(descriptor: int, mode: int) -> None:
 
 
 def _sweep(real: Path) -> None:
-    """Removes what writers that died have left beside the file."""
+    """Removes temporary files that crashed writers have left beside the file."""
     leftover = re.compile(rf"\.{re.escape(real.name)}\.([0-9]{{1,9}})\.[0-9a-f]{{12}}\.tmp")
     try:
         names = os.listdir(real.parent)
-    except OSError:  # a folder one may write to but not list
+    except OSError:  # a folder that may be written to but not listed
         return
     for name in names:
         found = leftover.fullmatch(name)
@@ -206,14 +207,15 @@ def _sweep(real: Path) -> None:
 
 
 def _is_over(pid: int) -> bool:
-    """Has the writer ended? Our own number counts too: under the lock, we have no other write under way."""
+    """Whether the writer has ended. This process's own pid counts as ended: under the lock, this process has
+    no other write under way."""
     if pid == os.getpid():
         return True
     try:
         check_exists(pid)
     except ProcessLookupError:
         return True
-    except OSError:  # it runs, but as someone else
+    except OSError:  # it runs, as another user
         pass
     return False
 

@@ -1,6 +1,6 @@
 """Opens pages in the person's browser.
 
-Only URLs that `urls.parse_page_url` admits, never through a shell, and with nothing of this process's input
+Opens only URLs that `urls.parse_page_url` accepts, never through a shell, and without this process's input
 and output. Where no browser can be opened (a terminal over ssh, no display) the caller shows the URL.
 """
 
@@ -36,7 +36,8 @@ def opener(environ: Mapping[str, str] = os.environ) -> list[str] | None:
 
 
 def open_page(url: str) -> bool:
-    """Whether a browser was started. Raises `ConfigError` for a URL that no person is sent to."""
+    """Opens the page; returns whether a browser was started. Raises `ConfigError` for a URL that may not be
+    opened."""
     if parse_page_url(url) is None:
         raise ConfigError("the URL is not one that a browser is sent to")
     program = opener()
@@ -45,7 +46,7 @@ def open_page(url: str) -> bool:
     try:
         subprocess.Popen(
             [*program, url],
-            # xdg-open is a script, which looks for further programs: not in a repository.
+            # xdg-open is a script that looks up further programs; it must not find them in a repository.
             env={**os.environ, "PATH": search_path()},
             cwd="/" if os.name == "posix" else None,
             stdin=subprocess.DEVNULL,

@@ -1,9 +1,9 @@
-r"""Text from servers, made safe to show and safe to read.
+r"""Makes text from servers safe to show to people and safe for models to read.
 
-Unsafe are control characters, ANSI escapes, bidirectional overrides, invisible and tag characters, and towers
-of combining marks. People see them as escapes (`\x1b`, `\u202e`), for they should know; from what a model
-reads they are taken out, for it would read them. Linear time. What is printable passes unchanged, cuts
-fall between whole characters and say that they cut.
+Unsafe are control characters, ANSI escapes, bidirectional overrides, invisible and tag characters, and long
+runs of combining marks. For people they become escapes (`\x1b`, `\u202e`), so that they are noticed; for
+models they are removed, because a model would read them. Linear time. Printable text passes unchanged; cuts
+fall between whole characters and are marked.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from itertools import groupby
 from typing import Any, Final, cast
 
 CUT_WORDS: Final = 40
-"""Characters that are reserved for the words that say how much was cut."""
+"""Characters that are reserved for the note about how much was cut."""
 LOOKED_AT: Final = 4
-"""How many times what is kept is looked at: cleaning 60 MB, of which 100 kB are shown, takes seconds."""
+"""Input up to this many times the limit is cleaned: cleaning 60 MB, of which 100 kB are shown, takes
+seconds."""
 
 # C0 except tab and newline, DEL, C1; soft hyphen, grapheme joiner; Arabic letter mark, fillers and
 # Mongolian vowel separator; shorthand and musical formatting;
@@ -35,9 +36,9 @@ _SYMBOLS = (
 )
 _UNSAFE = re.compile(f"[{_UNSAFE_SET}]|(?<![{_SYMBOLS}0-9#*])\ufe0f|(?<=[0-9#*])\ufe0f(?!\u20e3)")
 
-# Where marks could tower: several signs in a row that are no letters, digits, blanks or ASCII. Every script
-# has marks that belong to the letter before them; more than four on one letter write no language, and ten
-# thousand fill a screen.
+# Where marks could pile up: several characters in a row that are not letters, digits, blanks or ASCII. Every
+# script has marks that belong to the letter before them; no language has more than four on one letter, and
+# ten thousand fill a screen.
 _SIGNS = re.compile(r"[^\w\s\x00-\x7f]{5,}")
 MARKS_LIMIT: Final = 4
 
@@ -48,7 +49,7 @@ _SEQUENCE = re.compile(
     "|\x1b[ -/]{0,8}[0-Z\\\\^-~]"
 )
 _CONTROLS: Final = bytes([*range(0x09), *range(0x0B, 0x20), 0x7F])
-# Control characters as an encoder of JSON writes them, except \n and \t. May find more than there is.
+# Control characters as a JSON encoder writes them, except \n and \t. May report some that are not there.
 _ESCAPES = re.compile(rb"\\[ubfr]|\x7f")
 _LINE_ENDS = re.compile("\r\n?|[\u2028\u2029]")
 
@@ -57,29 +58,30 @@ LAST_LINES: Final = 5
 """How many lines of a failed server's stderr people are shown."""
 _SAYS_NOTHING: Final = re.compile(
     r"\s*$"
-    # npm: warnings, notices, codes without words, and advice that follows every failure
+    # npm: warnings, notices, bare codes, and advice that follows every failure
     r"|npm (warn|notice)\b"
     r"|npm (error|ERR!)( code| errno| \d{3}| E[A-Z0-9]+)?\s*$"
     r"|npm (error|ERR!)( \d{3})? +(Note that you can also|tarball, folder, http url|A complete log of)"
-    # places in a program of Node
+    # stack frames of Node
     r"|\s+at \S|node:internal|Node\.js v\d|\s*\^+\s*$",
     re.IGNORECASE,
 )
 
 
 def last_lines(stderr: str) -> list[str]:
-    """The last lines of a program's stderr that say something, or simply the last ones."""
+    """The last informative lines of a program's stderr; if there are none, the last lines."""
     lines = stderr.splitlines()
     return ([line for line in lines if not _SAYS_NOTHING.match(line)] or lines)[-LAST_LINES:]
 
 
 def is_safe(text: str) -> bool:
-    """Whether nothing in it is invisible, and nothing was lost (U+FFFD): for names that are sent back."""
+    """Whether the text has no invisible characters and nothing was lost (U+FFFD). For names that are sent
+    back to servers."""
     return is_plain(text) or ("\ufffd" not in text and replaced(text, lambda _: "") == text)
 
 
 def visible(text: str, limit: int | None = None) -> str:
-    """For people: everything unsafe made visible, cut (and saying so) at `limit` characters."""
+    """For people: the text with everything unsafe made visible, cut at `limit` characters with a note."""
     return replaced(cut(text, limit), _escaped)
 
 
@@ -89,7 +91,8 @@ def one_line(text: str, limit: int | None = None) -> str:
 
 
 def for_model(text: str, limit: int | None = None) -> str:
-    """For models: everything unsafe taken out; at most `limit` characters, with the words about the cut."""
+    """For models: the text without everything unsafe; at most `limit` characters, including the note about
+    the cut."""
     beyond = 0
     if limit is not None and len(text) > (kept := LOOKED_AT * (limit + CUT_WORDS)):
         text, beyond = text[:kept], len(text) - kept
@@ -108,9 +111,10 @@ def without_invisible(text: str) -> str:
 
 
 BLANKS: Final = re.compile(r"[^\S\x1c-\x1f]+")
-"""White space; the characters that `_MARKS` keeps are none."""
+"""White space characters; those that `_MARKS` keeps are not among them."""
 _MARKS: Final = re.compile(r"([\x1d-\x1f])")
-"""Characters by which shell patterns mark what is not text (`shell_pattern.UNKNOWN` …); they stay."""
+"""Characters by which shell patterns mark parts that are not text (`shell_pattern.UNKNOWN` …); they are
+kept."""
 _LOOK_ALIKES: Final = str.maketrans(
     "\u0430\u0432\u0433\u0435\u04bb\u0456\u0458\u043a\u04cf\u043c\u043d\u043e"  # Cyrillic
     "\u043f\u0440\u051b\u0455\u0442\u0443\u0475\u051d\u0445\u0501\u050d\u044c\u0441\u04af\u0461"
@@ -120,21 +124,22 @@ _LOOK_ALIKES: Final = str.maketrans(
     "\u0251\u0261\u0269\u028b\u028f\u1d04",  # Latin
     "abrehijklmhonpqstyvwxdgbcywabyeznikmvopotuxwjouhngjagivyc",
 )
-"""Small letters of other alphabets, and the Latin ones that they, or their capitals, look like."""
+"""Lower-case letters of other alphabets, with the Latin letters that they, or their capitals, look like."""
 
 
 def fold(text: str) -> str:
-    """The same for texts that differ in case, in look-alike characters, or in invisible characters.
+    """A form of the text that is equal for texts that differ only in case, look-alike or invisible
+    characters.
 
-    Decomposed (NFKD), not composed: two texts are equal in one exactly if they are in the other, and only
-    here does `cafe*` still fit an `e` that got an accent.
+    Decomposed (NFKD), not composed: equality is the same in both forms, but only in this one does `cafe*`
+    match an `e` with an accent.
     """
     if text.isascii():
         return text.lower() if text.isprintable() else _without_controls(text.lower())
     import unicodedata
 
     text = text.replace("\u03f2", "c").replace("\u03f9", "c")  # a form of sigma that looks like a c
-    # Upper case first: the dotless i of Turkish has no other way to become the I it is written as.
+    # Upper case first: only that turns the Turkish dotless i into I.
     folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).upper().casefold())
     folded = folded.translate(_LOOK_ALIKES)
     folded = BLANKS.sub(_as_blanks, folded)  # some white space is a control character, too
@@ -157,12 +162,12 @@ def _as_blanks(found: re.Match[str]) -> str:
 
 
 def value_for_model(value: Any) -> Any:
-    """The same for a value decoded from JSON, the names in it and all; the very value if it is clean.
+    """`for_model` for a value decoded from JSON, including its keys; returns the same object if it is clean.
 
-    Two names that become the same stay two: the second is escaped instead. `RecursionError` if it is nested
-    too deeply.
+    Two keys that would become the same stay distinct: the second is escaped instead. `RecursionError` if it
+    is nested too deeply.
     """
-    import msgspec  # only results need it; errors and the command line load without
+    import msgspec  # only results need it; errors and the command line do not load it
 
     data = msgspec.json.encode(value)
     return value if data.isascii() and not _ESCAPES.search(data) else _in_value(value)
@@ -183,7 +188,7 @@ def _in_value(value: Any) -> Any:
 
 
 def replaced(text: str, how: Callable[[str], str]) -> str:
-    """The text with each unsafe part written otherwise."""
+    """The text with each unsafe part replaced."""
     if is_plain(text):
         return text
     text = _UNSAFE.sub(lambda match: how(match.group()), text)
@@ -191,8 +196,8 @@ def replaced(text: str, how: Callable[[str], str]) -> str:
 
 
 def _lowered(signs: str, how: Callable[[str], str]) -> str:
-    """The signs with towers of marks cut off at a height that languages use."""
-    import unicodedata  # a megabyte, and few texts need it
+    """The text with runs of marks cut to the length that languages use."""
+    import unicodedata  # takes a megabyte, and few texts need it
 
     parts: list[str] = []
     for is_mark, group in groupby(signs, lambda sign: unicodedata.category(sign)[0] == "M"):
@@ -204,7 +209,8 @@ def _lowered(signs: str, how: Callable[[str], str]) -> str:
 
 
 def cut(text: str, limit: int | None, beyond: int = 0) -> str:
-    """At most so many characters of it, and then how many more there were; `beyond`: besides those given."""
+    """At most `limit` characters of the text, and a note of how many were cut. `beyond`: how many more there
+    are besides the text given."""
     if limit is None or (len(text) <= limit and not beyond):
         return text
     # A letter and its accents, an emoji and its modifiers stay together.
@@ -215,7 +221,8 @@ def cut(text: str, limit: int | None, beyond: int = 0) -> str:
 
 
 CUT: Final = "…"
-"""Where a text was cut. Whatever cuts text of a server says so: the rest of a secret beside it is found."""
+"""Matches the note at a cut. Every cut in a server's text has one, so that the rest of a secret beside it is
+found."""
 
 
 def _belongs_to_previous(text: str, place: int) -> bool:
@@ -228,17 +235,18 @@ def _belongs_to_previous(text: str, place: int) -> bool:
 
 
 _MODIFIERS: Final = "\u200d" + "".join(map(chr, range(0x1F3FB, 0x1F400)))
-"""What joins emoji, and the colours of skin."""
+"""The joiner of emoji, and the skin tones."""
 
 
 def is_plain(text: str) -> bool:
-    """The common case, found quickly: ASCII, with tabs and line feeds but no other control characters.
+    """Whether the text is ASCII, with no control characters but tabs and line feeds: a quick test for the
+    common case.
 
     (Beyond ASCII, Python calls invisible characters printable.)
     """
     if not text.isascii():
         return False
-    if len(text) < 200 and text.isprintable():  # the faster of the two for short texts
+    if len(text) < 200 and text.isprintable():  # faster for short texts
         return True
     data = text.encode()  # a copy; six times as fast as a regular expression or `isprintable`
     return len(data.translate(None, _CONTROLS)) == len(data)

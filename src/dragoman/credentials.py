@@ -23,7 +23,7 @@ class Challenge(Struct, frozen=True):
     dpop_nonce: str | None = None
     """`DPoP-Nonce`: the nonce that the next DPoP proof has to contain."""
     sent: Mapping[str, str] = {}
-    """All headers of the message that was refused."""
+    """All headers of the refused message."""
 
     def __repr__(self) -> str:
         return f"<Challenge {self.status}>"
@@ -47,14 +47,14 @@ class Credentials(Protocol):
     """The source of authentication headers for one server."""
 
     async def headers(self) -> Mapping[str, str]:
-        """The headers for the next message; asked for before each one."""
+        """The headers for the next message; called before each one."""
         ...
 
     async def renew(self, challenge: Challenge) -> bool:
         """Called when a server refuses a message; it is sent once more if this returns true.
 
         False: nothing better can be given (as for a 403, where no more rights can be obtained); the server's
-        answer counts. An exception means that the credentials cannot be renewed: a sign-in is needed.
+        answer is final. An exception means that the credentials cannot be renewed: a sign-in is needed.
         Messages that were refused with the same headers share one renewal.
         """
         ...

@@ -14,14 +14,14 @@
     │   ├── Unreachable           a failure of network, TLS or HTTP: refused, not found, status 503 …
     │   ├── SignInNeeded          the server requires authentication
     │   ├── SignInFailed          an attempt to sign in did not succeed
-    │   └── HandshakeFailed       it answered, but not as MCP asks
+    │   └── HandshakeFailed       it answered, but not as MCP requires
     ├── CallError                 one call failed; the server may be fine
     │   ├── UnknownTool           no tool of that name                    (an outcome, not raised by `call`)
     │   ├── InvalidArguments      the arguments do not fit the schema     (an outcome)
-    │   ├── PermissionRefused     the person or a rule said no            (an outcome)
+    │   ├── PermissionRefused     the person or a rule denied it          (an outcome)
     │   ├── RemoteError           the server answered with an error       (an outcome)
-    │   ├── NotConnected          the server is not there now
-    │   ├── ConnectionLost        it went away during the call
+    │   ├── NotConnected          the server is not connected
+    │   ├── ConnectionLost        the connection ended during the call
     │   ├── CallTimeout           it did not answer in time
     │   ├── HttpError             it answered with an HTTP status instead: 429, 500 …
     │   ├── TaskNotFound          a task is not known, or not any more       (an outcome)
@@ -60,7 +60,7 @@ class DragomanError(Exception):
 
     @property
     def hint(self) -> str | None:
-        """What to do next. It may name what a repository or a server has named, so it is cleaned as well."""
+        """What to do next. It may contain names from a repository or a server, so it is cleaned as well."""
         return self._hint
 
     @hint.setter
@@ -68,7 +68,7 @@ class DragomanError(Exception):
         self._hint = None if hint is None else visible(hint)
 
     def __reduce__(self) -> Any:
-        # Errors compose their sentence from facts, so they are carried to another process by both.
+        # Errors compose their message from facts, so pickling carries both to another process.
         return _revive, (type(self), str(self), vars(self))
 
 
@@ -79,7 +79,7 @@ def _revive(kind: type[DragomanError], sentence: str, facts: dict[str, Any]) -> 
 
 
 def reworded(error: E, how: Callable[[str], str]) -> E:
-    """The same error in other words: its sentence, and every fact that is a text."""
+    """A copy of the error with its message, and every fact that is a text, passed through a function."""
     facts = {name: how(fact) if isinstance(fact, str) else fact for name, fact in vars(error).items()}
     again = type(error).__new__(type(error), how(str(error)))
     vars(again).update(facts)
@@ -105,7 +105,7 @@ class MissingPackage(ConfigError, ImportError):
 
 
 class ConfigFileError(ConfigError):
-    """Something is wrong in a file. `reason` is the sentence without the place."""
+    """A file has an error. `reason` is the message without the file and position."""
 
     code = "config-file"
 
@@ -201,7 +201,7 @@ class WrongLoop(DragomanError):
 
 
 class ConnectError(DragomanError):
-    """A server could not be connected. `phase` says how far it came."""
+    """A server could not be connected. `phase`: the step that failed."""
 
     code = "connect"
 
@@ -243,7 +243,8 @@ class HandshakeFailed(ConnectError):
 
 
 class Unreachable(ConnectError):
-    """Nothing is known against the server itself, so it is worth trying again."""
+    """The network, TLS or HTTP failed. Nothing indicates a fault of the server itself, so a retry may
+    succeed."""
 
     code = "unreachable"
     retry_after_seconds: float | None = None
@@ -252,11 +253,11 @@ class Unreachable(ConnectError):
 class SignInNeeded(ConnectError):
     code = "sign-in"
     challenge: str | None = None
-    """What the server said it wants (`WWW-Authenticate`)."""
+    """The server's `WWW-Authenticate` header."""
 
 
 class SignInFailed(ConnectError):
-    """An attempt to sign in did not succeed. What was stored before is unchanged."""
+    """An attempt to sign in did not succeed. Stored tokens are unchanged."""
 
     code = "sign-in-failed"
 
@@ -267,7 +268,8 @@ class SignInFailed(ConnectError):
 class CallError(DragomanError):
     code = "call"
     is_final = False
-    """Whether the call is not to be made again whatever the error is: parts of it were answered before."""
+    """Whether the call must not be repeated, whatever the error is, because parts of it were already
+    answered."""
 
     def __init__(self, server: str | None, sentence: str, *, hint: str | None = None) -> None:
         self.server = server
@@ -278,7 +280,7 @@ class UnknownTool(CallError):
     code = "unknown-tool"
 
     def __init__(self, name: str, *, near: tuple[str, ...] = (), left_out: str | None = None) -> None:
-        """`left_out`: why there is none, although its server has it."""
+        """`left_out`: why the tool is left out, although its server has it."""
         self.name = name
         hint = f"Did you mean {', '.join(near)}?" if near else "List the tools to see what there is."
         if left_out is not None:
@@ -321,7 +323,7 @@ class RemoteError(CallError):
         status: int | None = None,
     ) -> None:
         self.status = status
-        """The HTTP status it came with, if that was no success."""
+        """The HTTP status of the response, if it was not a success."""
         self.remote_code = remote_code
         self.remote_message = remote_message
         self.remote_data = remote_data
@@ -361,7 +363,7 @@ class ConnectionLost(CallError):
         self.cause = one_line(cause, 2048)
         self.may_have_run = may_have_run
         self.was_refused = was_refused
-        """The server had it, and would not take it: its session is gone."""
+        """Whether the server received the request and rejected it because its session no longer exists."""
         self.stderr_tail = ""
         """The last output of a local server that ended, with control characters made visible."""
         super().__init__(
@@ -378,7 +380,7 @@ _OTHER_TIME_LIMIT = "Raise MCP_REQUEST_TIMEOUT_MS or the request's own limit; se
 
 
 class CallTimeout(CallError):
-    """Our own deadline passed. Never confused with an error the server sends."""
+    """The host's own deadline passed. Never used for an error that the server sends."""
 
     code = "timeout"
 
@@ -396,12 +398,13 @@ class CallTimeout(CallError):
 
 
 def _plain(seconds: float) -> str:
-    """Without an exponent, however many there are."""
+    """The number without an exponent, however large it is."""
     return f"{seconds:.3f}".rstrip("0").rstrip(".")
 
 
 class HttpError(CallError):
-    """HTTP said no. `retry_after_seconds` is what the server asked for, if it did."""
+    """The server answered with an HTTP error status. `retry_after_seconds`: from its `Retry-After`, if it
+    sent one."""
 
     code = "http-status"
 
@@ -417,7 +420,7 @@ class HttpError(CallError):
         hint: str | None = None,
         was_sent: bool = True,
     ) -> None:
-        """`was_sent`: the server answered so; false if the credentials could not be obtained."""
+        """`was_sent`: true if the server sent this status; false if the credentials could not be obtained."""
         self.status = status
         self.cause = one_line(cause, 2048)
         self.may_have_run = may_have_run
@@ -513,7 +516,7 @@ class MessageTooLarge(CallError):
     code = "message-too-large"
 
     def __init__(self, server: str, limit_bytes: int, method: str | None = None) -> None:
-        """`method`: the one whose results have a limit of their own."""
+        """`method`: the method whose results have their own limit."""
         self.limit_bytes = limit_bytes
         self.method = method
         to = "" if method is None else f" to {method}"

@@ -30,7 +30,7 @@ class ServerEvent(Event, frozen=True, kw_only=True):
 
 
 class ServerStateChanged(ServerEvent, frozen=True, kw_only=True):
-    """Every change of a server's state, with the reason in words."""
+    """A server's state changed. Carries the reason as text."""
 
     status: str
     phase: str | None = None
@@ -52,18 +52,18 @@ class ServerFailed(ServerEvent, frozen=True, kw_only=True):
 
 
 class ServerLost(ServerEvent, frozen=True, kw_only=True):
-    """A connected server went away by itself."""
+    """The connection of a server ended, and the host did not close it."""
 
     reason: str
 
 
 class ServerLogged(ServerEvent, frozen=True, kw_only=True):
-    """Something a server said or did that is worth a line in its log."""
+    """A message or an action of a server for its log."""
 
     level: str
     text: str
     logger: str = ""
-    """The part of the server that says so, by the server's own name for it."""
+    """The logger: the server's own name for the part of it that sent the message."""
     is_message: bool = False
     """Whether it is a log message of the server; otherwise the host noticed it."""
 
@@ -74,7 +74,7 @@ class ToolsChanged(ServerEvent, frozen=True, kw_only=True):
     tool_count: int
     problems: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
-    """Tools, by the server's own names, whose definition is another than before."""
+    """Tools, by the server's own names, whose definition has changed."""
 
 
 class ResourcesChanged(ServerEvent, frozen=True, kw_only=True):
@@ -96,7 +96,7 @@ class ResourceUpdated(ServerEvent, frozen=True, kw_only=True):
     """A subscribed resource has changed, or may have changed while there was no connection."""
 
     uri: str
-    """The one that is watched, or a part of it; as its server spells it."""
+    """The URI of the subscribed resource, or of a part of it, as its server spells it."""
 
 
 class CallEvent(ServerEvent, frozen=True, kw_only=True):
@@ -104,8 +104,8 @@ class CallEvent(ServerEvent, frozen=True, kw_only=True):
 
     tool: str
     call_id: str = ""
-    """The same in all events of one call, and the `tool_use_id` of hooks: the caller's own
-    (`Host.call(call_id=…)`), or one that the host gives it."""
+    """The same in all events of one call, and the `tool_use_id` of hooks: the id that the caller passed
+    (`Host.call(call_id=…)`), or one that the host generates."""
 
 
 class CallStarted(CallEvent, frozen=True, kw_only=True):
@@ -120,16 +120,16 @@ class CallProgressed(CallEvent, frozen=True, kw_only=True):
     message: str | None = None
 
     def as_mcp_progress(self) -> dict[str, Any]:
-        """As the progress of a tool use, for programs that show it in that form:
+        """The progress of a tool use, in the form that some programs expect:
         `{"toolUseID": …, "data": {"type": "mcp_progress", "progress": …, "total": …, "message": …}}`.
-        What the server did not say is left out."""
+        Values that the server did not send are left out."""
         params = {"progress": self.progress, "total": self.total, "message": self.message}
         given = {name: value for name, value in params.items() if value is not None}
         return {"toolUseID": self.call_id, "data": {"type": "mcp_progress", **given}}
 
 
 class CallFinished(CallEvent, frozen=True, kw_only=True):
-    """A call ended, well or not."""
+    """A call ended, with or without success."""
 
     duration_seconds: float
     is_error: bool
@@ -144,14 +144,14 @@ class PermissionAsked(CallEvent, frozen=True, kw_only=True):
 
 
 class PermissionModeChanged(Event, frozen=True, kw_only=True):
-    """A running host has another permission mode: a program set it, or a file was changed."""
+    """The permission mode of a running host changed: a program set it, or a file was changed."""
 
     mode: str
     before: str
 
 
 class HookReported(Event, frozen=True, kw_only=True):
-    """A hook failed, or has something to say to the person."""
+    """A hook failed, or has a message for the person."""
 
     event: str
     hook: str
@@ -166,7 +166,7 @@ class ConfigurationChanged(Event, frozen=True, kw_only=True):
     removed: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     rules_changed: bool = False
-    """Whether permission rules are others, and so perhaps what a model is shown."""
+    """Whether permission rules changed, which may change the tools that a model is shown."""
     problems: tuple[str, ...] = ()
 
 
@@ -186,9 +186,10 @@ class EventBus:
         self.cover: Callable[[Event], Event] | None = None
         """Removes secrets from an event."""
         self.has_listeners = False
-        """Asked before an event is made; may stay true for a while after the last one has gone."""
+        """Whether there are listeners; checked before an event is made. May stay true for a while after the
+        last listener was dropped."""
         self.has_call_listeners = False
-        """The same, before an event about a call is made."""
+        """Whether there are listeners for events about calls; checked before such an event is made."""
 
     def publish(self, event: Event) -> None:
         self._update()

@@ -1,7 +1,7 @@
-"""Forms of servers: their fields as typed values, and the check of what is entered.
+"""Reads forms of servers into typed fields, and checks the values that a person enters.
 
 `fields_of` reads the `requestedSchema` of a form elicitation; all front ends use its result. The schema is
-untrusted: a form is refused that has another structure than the specification allows, or too many fields.
+untrusted: a form with too many fields, or with a structure that the specification does not allow, is refused.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ FieldValue = str | int | float | bool | tuple[str, ...]
 FIELD_LIMIT: Final = 64
 CHOICE_LIMIT: Final = 500
 TEXT_LIMIT: Final = 100_000
-"""The most characters of one value."""
+"""The maximum length of one value, in characters."""
 PATTERN_LIMIT_BYTES: Final = 64 * 1024
-"""The largest compiled pattern; compiling takes up to a millisecond then. A larger one is left to the
-server."""
+"""The size limit of a compiled pattern; compiling one takes up to a millisecond. The server checks values
+with larger patterns."""
 FORMATS: Final = frozenset({"email", "uri", "date", "date-time"})
 _EXAMPLES: Final = {
     "email": "an e-mail address",
@@ -61,10 +61,10 @@ class FormField(Struct, frozen=True, kw_only=True):
     format: Literal["email", "uri", "date", "date-time"] | None = None
     pattern: str | None = None
     minimum: float | None = None
-    """The least number, length of a text, or number of choices, by `kind`."""
+    """The minimum value of a number, length of a text, or number of choices, depending on `kind`."""
     maximum: float | None = None
     is_secret: bool = False
-    """Whether its name or title asks for a password or another secret."""
+    """Whether its name or title suggests a password or another secret."""
 
     @property
     def label(self) -> str:
@@ -118,7 +118,8 @@ _BOUNDS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def _without_null(schema: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-    """Libraries write an optional value as a choice between its type and null."""
+    """The schema without the alternative null: libraries write an optional value as a choice between its type
+    and null."""
     kinds: Any = schema.get("type")
     if isinstance(kinds, list) and len(cast("list[Any]", kinds)) == 2:
         named = [each for each in cast("list[Any]", kinds) if each != "null"]
@@ -200,7 +201,8 @@ def _format(schema: Mapping[str, Any]) -> Any:
 
 
 def _number(value: Any) -> float | None:
-    """What is no number, or a larger one than can be written down, is no bound."""
+    """The bound as a number. A value that is not a number, or is too large to be written, counts as no
+    bound."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return value if is_number and abs(value) <= sys.float_info.max else None
 
@@ -239,7 +241,8 @@ def problems_of(fields: Sequence[FormField], content: Mapping[str, Any]) -> dict
 
 
 def value_of(field: FormField, text: str) -> FieldValue:
-    """What a person's text means for this field; `ValueError` says what is expected instead."""
+    """The value that a person's text means for this field. Raises `ValueError` with what is expected
+    instead."""
     value = text if field.kind == "text" else _PARSERS[field.kind](field, text)
     if problem := _problem(field, value):
         raise ValueError(problem)
@@ -261,7 +264,7 @@ def _parsed_boolean(field: FormField, text: str) -> FieldValue:
 
 
 def _parsed_choice(field: FormField, text: str) -> str:
-    """A value, a title, or the number of a choice, counted from 1."""
+    """The choice that the text names: by value, by title, or by number, counted from 1."""
     word = text.strip()
     for choice in field.choices:
         if word in (choice.value, choice.title):
@@ -346,8 +349,8 @@ def _text_problem(field: FormField, value: str) -> str | None:
 
 
 def _fits(schema: Mapping[str, str], value: str) -> bool:
-    """Whether a format or pattern holds. Patterns run in linear time; one that cannot is left to the
-    server."""
+    """Whether the value matches a format or pattern. Patterns run in linear time; the server checks values
+    with patterns that cannot."""
     import jsonschema_rs  # loaded with the first field that needs it
 
     try:

@@ -85,7 +85,7 @@ class Host:
 
     Servers are given by name: as an entry (a dict with `command`, `args`, `env` …), as a
     `ServerConfig`, or as a server object that lives in this process. `Host.configured()` takes them from
-    the person's configuration files instead. The administrator's policy holds in both cases.
+    the person's configuration files instead. The administrator's policy applies in both cases.
     """
 
     def __init__(
@@ -97,8 +97,9 @@ class Host:
         **options: Unpack[HostOptions],
     ) -> None:
         """`options`: see `HostOptions`. `parent`: a host whose rules, hooks, audit log and person this one
-        shares; of a settings file that cannot be read now, the version that the parent has read counts.
-        `account`: this host has the servers that the parent sets aside, signed in to with this account."""
+        shares; for a settings file that cannot be read, the version that the parent has read is used.
+        `account`: this host has the servers that the parent sets aside, and signs in to them with this
+        account."""
         if not isinstance(servers, Sources):
             servers = Sources.here(given=servers, only_given=True)
         if settings := options.get("settings"):
@@ -163,7 +164,7 @@ class Host:
         )
         self._live = LiveConfiguration(selection, parts, reloading)
         self._children: WeakSet[Host] = WeakSet()
-        """Hosts of agents' own servers: they end with this one, and policy that changes reaches them."""
+        """Hosts of agents' own servers: they end with this one, and changes of policy apply to them."""
 
     def _access_control(self, configuration: Configuration, reloading: asyncio.Lock) -> AccessControl:
         options = self._options
@@ -190,7 +191,7 @@ class Host:
             options.get("control"),
             options.get("bearer"),
             self._sources.cwd,
-            # A server must not take two accounts for one session.
+            # A server must not treat two accounts as one session.
             self._access.session_id if self._account is None else None,
         )
         dependencies.account = self._account
@@ -267,9 +268,10 @@ class Host:
     async def close(self, *, now: bool = False) -> None:
         """Ends every connection. Safe from any task, at any moment, any number of times.
 
-        A local server that has answered calls has `DRAGOMAN_STOP_WAIT_MS` to end by itself. With `now` it has
-        not, and a closing that is under way ends without that wait. Called in another event loop than the
-        host's, it closes the host in its own loop and waits for that; `WrongLoop` if that loop does not run.
+        A local server that has answered calls has `DRAGOMAN_STOP_WAIT_MS` to exit on its own. With `now`
+        there is no such wait, and a close that is already running stops waiting. Called in another event loop
+        than the host's, it closes the host in its own loop and waits for that; `WrongLoop` if that loop does
+        not run.
         """
         owner = self._loop
         if owner is not None and owner is not asyncio.get_running_loop():
@@ -317,15 +319,16 @@ class Host:
 
     @property
     def servers(self) -> Mapping[str, ServerStatus]:
-        """How every server is at this moment, by name."""
+        """The current status of every server, by name."""
         return self._servers.statuses()
 
     def tools(self, *, include_app_tools: bool = False, include_denied: bool = False) -> list[ServerTool]:
-        """Every tool that a model can call, in a stable order; of servers that are coming back, too.
+        """Every tool that a model can call, in a stable order, including those of servers that are
+        reconnecting.
 
         `include_app_tools`: also those that servers keep for their own user interface (MCP Apps). A program
-        can call them by name; a toolbox and the adapters refuse them. `include_denied`: also those of which a
-        rule denies every call; calling one is refused with the rule.
+        can call them by name; a toolbox and the adapters refuse them. `include_denied`: also tools for which
+        a rule denies every call; a call of one is refused with the rule.
         """
         tools = self._servers.tools()
         if not include_app_tools:
@@ -352,26 +355,26 @@ class Host:
         return tool is not None and not tool.is_for_models
 
     def denied(self, tools: Iterable[Tool]) -> frozenset[str]:
-        """The names of those tools of which a rule denies every call; models are not shown them."""
+        """The names of the tools for which a rule denies every call; models are not shown them."""
         return self._access.permissions.denied(tools)
 
     def is_unopposed(self, tool: BuiltinTool, arguments: Mapping[str, Any]) -> bool:
-        """Whether no rule denies such a call, or wants it to be asked about."""
+        """Whether no rule denies such a call or requires a question about it."""
         return self._access.permissions.preview(tool, arguments).behaviour == "allow"
 
     def is_denied(self, tool: BuiltinTool, arguments: Mapping[str, Any]) -> bool:
-        """Whether a rule or the mode denies such a call, also if the person wants it."""
+        """Whether a rule or the mode denies such a call, even if the person would allow it."""
         return self._access.permissions.preview(tool, arguments).behaviour == "deny"
 
     @property
     def permission_mode(self) -> PermissionMode:
-        """What happens now to calls that no rule decides."""
+        """The permission mode: how calls are decided that no rule decides."""
         return self._access.permissions.mode
 
     def set_permission_mode(self, mode: PermissionMode) -> None:
-        """Another permission mode from now on, also for calls that wait for a decision, and for the servers
-        of agents. Rules come before every mode. Raises `ConfigError` for one that the administrator forbids;
-        the mode stays as it was then."""
+        """Sets the permission mode, also for calls that wait for a decision, and for the servers of agents.
+        Rules take precedence over every mode. Raises `ConfigError`, and keeps the mode, if the administrator
+        forbids the new one."""
         self._check_open()
         self._access.set_mode(mode)
 
@@ -381,44 +384,44 @@ class Host:
         return self._access.permissions.rules
 
     def add_rule(self, kind: Behaviour, rule: str) -> None:
-        """One more permission rule while this host runs; no file is written. Raises `ConfigError` if it
-        cannot be read."""
+        """Adds a permission rule for as long as this host runs; no file is written. Raises `ConfigError` if
+        it cannot be read."""
         self._check_open()
         self._access.add_rule(kind, rule)
 
     def remove_rule(self, kind: Behaviour, rule: str) -> bool:
-        """Ends a rule that was given to this host by `rules` or `add_rule`; false if there is none. Rules of
-        files stay: `dragoman permissions remove` is for those."""
+        """Removes a rule that was given to this host by `rules` or `add_rule`; returns false if there is
+        none. Rules of files stay; `dragoman permissions remove` removes those."""
         self._check_open()
         return self._access.remove_rule(kind, rule)
 
     @property
     def hooks(self) -> ActiveHooks:
-        """The hooks in effect, of code and of files: to say what they would do, without a call."""
+        """The hooks in effect, of code and of files. They tell what hooks would do, without a call."""
         return self._access.hooks
 
     @property
     def resources(self) -> Resources:
-        """What servers have to read: listed, read, watched."""
+        """The resources of servers: list, read and subscribe."""
         self._check_open()
         return self._resources
 
     @property
     def prompts(self) -> Prompts:
-        """What servers have to say for a person: listed, filled in, completed."""
+        """The prompts of servers: list, get, and complete arguments."""
         self._check_open()
         return self._prompts
 
     @property
     def tasks(self) -> Tasks:
-        """Calls that go on at their servers as tasks: listed, fetched, cancelled."""
+        """Calls that continue in the background, such as tasks of servers: list, fetch results, cancel."""
         self._check_open()
         return self._tasks
 
     def instructions(self) -> Mapping[str, str]:
-        """What connected servers say about how to use them, cleaned and cut; see `catalog/instructions.py`.
+        """The `instructions` of connected servers, cleaned and cut; see `catalog/instructions.py`.
 
-        Servers that say nothing, and those of which a rule denies everything, are left out.
+        Servers without instructions, and servers for which a rule denies everything, are left out.
         """
         texts = cleaned(
             {
@@ -430,8 +433,8 @@ class Host:
         return {name: self._without_secrets(name, text) for name, text in texts.items()}
 
     async def session_context(self) -> tuple[str, ...]:
-        """What `SessionStart` hooks want a model to be given at the beginning of a conversation, one text per
-        hook (`additionalContext`). Waits until those hooks have ended."""
+        """The context that `SessionStart` hooks return for the model at the beginning of a conversation, one
+        text per hook (`additionalContext`). Waits until those hooks have ended."""
         self._check_open()
         return await self._access.session_context()
 
@@ -449,9 +452,9 @@ class Host:
         """The tools of one conversation: these built-in ones beside those of all servers, or of an agent's
         `servers` (see `for_agent`).
 
-        Where they would take too much of a model's context, it is given a search instead. With them comes
-        `read_result`, for results that are too large to be shown; `resources`: and tools to list and read
-        resources.
+        Where the tools would take too much of a model's context, it is given a search tool instead. The
+        toolbox includes `read_result`, for results that are too large to be shown. `resources`: also includes
+        tools to list and read resources.
         """
         from dragoman.calls.resource_tools import resource_tools
         from dragoman.calls.result_tools import result_tool
@@ -467,15 +470,15 @@ class Host:
 
     @property
     def accounts(self) -> AccountStore | None:
-        """Where the sign-ins are, if not in the secret store of this machine."""
+        """Where sign-ins are stored, if not in the secret store of this machine."""
         return self._options.get("accounts")
 
     def grants(self) -> SessionGrants:
-        """What was allowed for as long as this host is open."""
+        """The permissions that were granted for as long as this host is open."""
         return self._access.permissions.grants
 
     def audit_log(self) -> AuditLog | None:
-        """None if calls are not written down."""
+        """The audit log; None if calls are not logged."""
         return self._access.audit
 
     def read_list_again(self, server: str, kind: Literal["tools", "prompts", "resources"]) -> None:
@@ -488,31 +491,32 @@ class Host:
         self._reader.shared = shared
 
     async def announce_changed_reads(self, server: str) -> bool:
-        """Notifies the hosts that share what was read of changes that the server has reported; whether there
-        were any."""
+        """Notifies the hosts that share cached reads of changes that the server has reported. Returns whether
+        there were any."""
         shared, known = self._reader.shared, self._servers.find(server)
         return shared is not None and known is not None and await shared.announce(known)
 
     def forget_reads(self, server: str | None = None) -> None:
-        """Drops what was read of a server, or of all: another host reports a change."""
+        """Drops the cached reads of a server, or of all servers, after another host reported a change."""
         for name, known in self._servers.items():
             if server in (None, name):
                 known.reads.changed()
 
     def events(self, *kinds: type[Event]) -> AsyncIterator[Event]:
-        """What happens from now on; ends when the host is closed. `kinds`: only events of these classes."""
+        """The events from this moment on, until the host is closed. `kinds`: only events of these classes."""
         return self._bus.listen(*kinds)
 
     @property
     def configuration(self) -> Configuration:
-        """What every source says, and what follows from it: origins, what was dropped, problems."""
+        """The configuration from all sources: the servers with their origins, the entries that were dropped,
+        and problems."""
         return self._servers.configuration
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What configuration says that cannot be used, in words: files and entries, then rules and hooks.
+        """Descriptions of the configuration that cannot be used: files and entries, then rules and hooks.
 
-        As of the last look: `reload` adds what came with it and drops what was mended.
+        As of the last time it was read: `reload` adds new problems and drops those that were fixed.
         """
         return self._live.problems
 
@@ -523,14 +527,14 @@ class Host:
         return await self._live.plan()
 
     async def _edit_and_reload(self, edit: Callable[[], object]) -> None:
-        async with self._editing:  # in the order in which they were said
+        async with self._editing:  # in the order in which they were requested
             await asyncio.to_thread(edit)
             await self.reload()
 
     async def reload(self) -> Plan:
-        """Looks at the configuration again and applies the difference; servers that stay are not disturbed.
+        """Reads the configuration again and applies the difference; unchanged servers are not interrupted.
 
-        What is new or changed in a project's files needs approval: an edit alone starts nothing.
+        New and changed entries of a project's files need approval: an edit alone starts nothing.
         """
         self._check_open()
         return await self._live.reload()
@@ -555,18 +559,18 @@ class Host:
         """Calls a tool by its qualified name; first among the caller's `builtin_tools`, if there are any.
 
         `reset_timeout_on_progress`: the time limit starts again with each progress notification. `raw`: the
-        result as the server sent it, not cleaned and cut to fit a model; only secrets of the server's entry
-        are taken out. `forward`: the same, and a result that needs no change is not even decoded: it is
+        result as the server sent it, neither cleaned nor cut for a model; only secrets of the server's entry
+        are removed. `forward`: like `raw`, and a result that needs no change is not decoded: it is
         `CallOutcome.forwarded`. `meta`: sent as `_meta`, for instance a trace context.
-        `background_after_seconds`: after that time the outcome comes without a result; the
-        call goes on, and `tasks` fetches its result by the `task` of the outcome. A call that its server runs
-        as a task goes on there, any other inside this host until the host is closed; a server that has tasks
-        is given a few seconds to make one of the call. `moves_tasks_only`: other calls are waited for.
-        `call_id`: identifies this call in events and hooks, for instance the id of a model's tool use; one is
-        generated if it is missing. `caller`: the party that makes the call, if it is not the local one;
-        grants and the audit log distinguish callers.
+        `background_after_seconds`: after that time `call` returns an outcome without a result; the call
+        continues, and `tasks` fetches its result by the `task` of the outcome. A call that its server runs as
+        a task continues there, any other continues inside this host until the host is closed; a server that
+        supports tasks has a few seconds to turn the call into one. `moves_tasks_only`: calls that are not
+        tasks are waited for. `call_id`: identifies this call in events and hooks, for instance the id of a
+        model's tool use; one is generated if it is missing. `caller`: the party that makes the call, if it is
+        not the local one; grants and the audit log distinguish callers.
 
-        What the tool or its server answers, errors included, is the outcome. Raised are only
+        The outcome is what the tool or its server answers, including errors. The only exceptions are
         `NotConnected`, `ConnectionLost`, `CallTimeout`, `HttpError`, `MalformedReply`, `MessageTooLarge` and
         `HostClosed`.
         """
@@ -597,10 +601,10 @@ class Host:
         *,
         on_progress: Sequence[OnProgress | None] = (),
     ) -> list[CallOutcome]:
-        """The calls of one turn: those that only read in parallel, the others in order.
+        """Makes the calls of one turn: read-only calls in parallel, the others in order.
 
-        Each has its outcome, in the order of the calls; unlike `call`, nothing of one call is raised.
-        `on_progress`: a callback for each call, or None, in the order of the calls.
+        Returns an outcome for each, in the order of the calls. Unlike `call`, it does not raise the error of
+        one call. `on_progress`: a callback for each call, or None, in the order of the calls.
         """
         parallel = {str(tool.name) for tool in self._servers.tools() if tool.is_parallel}
         return await call_all_in_turn(calls, self.call, parallel.__contains__, on_progress)
@@ -610,8 +614,8 @@ class Host:
         return await self._wanted(name, Server.reconnect)
 
     async def set_log_level(self, name: str, level: LogLevel | None) -> None:
-        """Asks a server for log messages of this level and above, now and after each reconnect; None: as the
-        server decides by itself, from the next connection on.
+        """Requests log messages of this level and above from a server, immediately and after each reconnect.
+        None: the server decides, from the next connection on.
 
         Without effect on a server that has no log messages. Raises `CallError` if the server refuses.
         """
@@ -633,8 +637,8 @@ class Host:
 
         `screen` shows the person the page to sign in at. `timeout`: how long the person may take, in seconds.
         `on_device`: the person enters a code on another device. `identity`: signs in for another account than
-        the one that the entry uses (`oauth.identity`). The connection's own time limit does not
-        count meanwhile, and other servers are not delayed.
+        the one that the entry uses (`oauth.identity`). The connection's own time limit does not apply during
+        the sign-in, and other servers are not delayed.
         """
         self._check_open()
         await sign_ins.sign_in(
@@ -643,13 +647,13 @@ class Host:
         return await self.reconnect(name)
 
     async def sign_in_state(self, name: str, *, identity: str | None = None) -> SignInState:
-        """What is known of the sign-in to a server, without secrets. Contacts no server."""
+        """The state of the sign-in to a server, without secrets. Contacts no server."""
         return await sign_ins.state(self._servers, name, identity)
 
     async def sign_out(self, name: str, *, identity: str | None = None) -> str | None:
-        """Revokes and forgets the tokens of a server, and reconnects it without them.
+        """Revokes and deletes the tokens of a server, and reconnects it without them.
 
-        Returns why the tokens could not be revoked, if so; they are forgotten all the same.
+        Returns why the tokens could not be revoked, if that failed; they are deleted here in any case.
         """
         self._check_open()
         problem = await sign_ins.sign_out(self._servers, name, identity)
@@ -662,7 +666,7 @@ class Host:
         return self._roots.folders
 
     def set_roots(self, folders: Sequence[Path | str]) -> None:
-        """Other folders besides the working directory from now on; servers of the legacy era are notified."""
+        """Replaces the folders besides the working directory; servers of the legacy era are notified."""
         self._check_open()
         if self._roots.set(folders):
             self._servers.announce_roots()
@@ -671,13 +675,15 @@ class Host:
                 child.set_roots(folders)
 
     async def enable(self, name: str, *, remember: bool = True) -> ServerStatus:
-        """Connects a server that was disabled. `remember`: for later hosts too, if it is in a file."""
+        """Connects a server that was disabled. `remember`: also for later hosts, if the server is in a
+        file."""
         if remember and self._is_in_file(name):
             await self._edit_and_reload(lambda: switch_on(self.configuration, name))
         return await self._wanted(name, Server.enable)
 
     async def disable(self, name: str, *, remember: bool = True) -> ServerStatus:
-        """Ends a connection and leaves it so. `remember`: for later hosts too, if it is in a file."""
+        """Closes the connection of a server and keeps it closed. `remember`: also for later hosts, if the
+        server is in a file."""
         if not (remember and self._is_in_file(name)):
             return await self._wanted(name, Server.disable)
         try:
@@ -732,7 +738,7 @@ class Host:
                     hint="Give it another name, or name the host's without an entry.",
                 )
             if any(child._has_other(name, inline[name], start_in) for child in self._children):
-                # A yes for the session would hold for both.
+                # A grant for the session would apply to both.
                 raise ConfigError(
                     f"the agent's own server {name!r} has the name of another agent's, with another entry",
                     hint="Give it another name.",
@@ -747,8 +753,8 @@ class Host:
         return AgentServers(self, borrowed, own, has_tool)
 
     def for_account(self, account: AccountOptions) -> Host:
-        """A host for the servers that this one sets aside, signed in to with this account; in everything else
-        like this one: entries, rules, hooks, policy, audit log, person. It ends with this one."""
+        """A host for the servers that this one sets aside, signed in to with this account. Entries, rules,
+        hooks, policy, audit log and person are those of this host. It ends with this one."""
         return self._child_of(self._sources, account)
 
     async def relay(self, events: AsyncIterator[Event]) -> None:

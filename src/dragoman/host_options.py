@@ -27,16 +27,16 @@ class HostOptions(TypedDict, total=False):
     """The keyword arguments of `Host` and `Host.configured`."""
 
     permission_mode: PermissionMode | None
-    """How calls are decided that no rule decides; if not given, `defaultMode` of the files counts."""
+    """How calls are decided that no rule decides; by default, `defaultMode` of the files."""
     rules: Mapping[str, Sequence[str]] | None
     """Permission rules by kind, `{"allow": ["mcp__box"]}`, besides those of files."""
     hooks: Sequence[Hook]
     """Hooks of the program, made with `dragoman.hook`, besides those of files."""
     session_hooks: bool
-    """Whether hooks of `SessionStart` and `SessionEnd` run with the host; by default they do. A program that
-    has conversations runs them for each of them."""
+    """Whether hooks of `SessionStart` and `SessionEnd` run when the host opens and closes; by default they
+    do. A program with conversations runs them for each conversation."""
     interaction: Interaction | None
-    """Answers questions: permission, forms, URLs. Without one, what needs an answer is refused."""
+    """Answers questions: permission, forms, URLs. Without it, requests that need an answer are refused."""
     sampler: Sampler | None
     """The program's model, for servers whose entry allows `sampling`."""
     roots: Sequence[Path | str]
@@ -44,17 +44,17 @@ class HostOptions(TypedDict, total=False):
     classifier: Classifier | None
     """Decides in permission mode `auto`."""
     audit: bool | None
-    """Whether calls are written to the audit log; if not given, for hosts that read configuration files."""
+    """Whether calls are written to the audit log; by default only for hosts that read configuration files."""
     server_logs: bool | None
-    """Whether servers have log files; if not given, for hosts that read configuration files."""
+    """Whether servers have log files; by default only for hosts that read configuration files."""
     settings: Mapping[str, int] | None
-    """Values of settings, before those of files and environment."""
+    """Values of settings; they take precedence over files and environment."""
     extensions: Mapping[str, Mapping[str, Any]] | None
     """Extensions of the protocol that the program supports, with their settings, declared to every server:
     `{"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}` of a program that shows
-    pages of MCP Apps. Tasks are declared in any case."""
+    pages of MCP Apps. Support for tasks is always declared."""
     clock: Clock | None
-    """The time; tests give another one."""
+    """The clock; tests pass a fake one."""
     watch: bool
     """Whether changes of the configuration files are followed while running."""
     only: Collection[str] | None
@@ -62,10 +62,10 @@ class HostOptions(TypedDict, total=False):
     set_aside: Collection[str]
     """Servers that this host leaves to hosts of single accounts; see `Host.for_account`."""
     tool_lock: Path | None
-    """A tool lock; tools that are not as it says are left out."""
+    """A tool lock; tools that differ from it are left out."""
     ignore_broken_settings: bool
-    """Settings of the person or the project that cannot be read are left out, and what they forbid does not
-    count; otherwise nothing is started or called. Never the administrator's."""
+    """Whether settings of the person or the project that cannot be read are ignored, with their prohibitions;
+    otherwise nothing is started or called. Does not apply to the administrator's settings."""
     control: ControlChannel | None
     """Carries the messages of servers that live in an embedding program (type `sdk`)."""
     bearer: Callable[[str], Credentials] | None

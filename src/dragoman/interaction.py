@@ -1,9 +1,9 @@
-"""The interface by which a person is asked.
+"""The interface by which the host asks a person.
 
 Defines the questions of the host and the answers to them. Front ends and programs implement `Interaction`,
-and of `ElicitsForms`, `ElicitsUrls`, `WaitsForUrls` and `ReviewsSampling` what they can show. The host asks
-one question at a time (`questions.py`); a question that is no longer needed is cancelled: the method that
-shows it gets `asyncio.CancelledError`. `dragoman.testing.ScriptedUser` is an `Interaction` for tests.
+and those of `ElicitsForms`, `ElicitsUrls`, `WaitsForUrls` and `ReviewsSampling` that they can show. The host
+asks one question at a time (`questions.py`); a question that is no longer needed is cancelled: the method
+that shows it gets `asyncio.CancelledError`. `dragoman.testing.ScriptedUser` is an `Interaction` for tests.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class RelatedCall(Struct, frozen=True, gc=False):
     name: str
     """The tool's qualified name, the URI of the resource, or the name of the prompt."""
     call_id: str = ""
-    """As in events and hooks; empty if it is no call."""
+    """The call id, as in events and hooks; empty for requests that are not calls."""
     caller: Caller = LOCAL_CALLER
     input_key: str = ""
     """The server's key for the question, if it came in an `input_required` result."""
     input_count: int = 1
     """How many questions came together."""
     task_id: str = ""
-    """The server's id of the task that the call has become."""
+    """The server's id of the task that runs the call."""
 
 
 class PermissionQuestion(Struct, frozen=True, kw_only=True):
@@ -57,21 +57,21 @@ class PermissionQuestion(Struct, frozen=True, kw_only=True):
     title: str
     arguments: Mapping[str, Any]
     folder: str = ""
-    """Where a command of the shell would run, if that is not the folder that the person works in."""
+    """The folder in which a shell command would run, if it is not the person's working directory."""
     risk: Literal["reads", "writes", "destroys"] = "writes"
-    """As the server declares it; shown to the person, and not relied on."""
+    """Whether the server declares the tool read-only; shown to the person, and not relied on."""
     reaches_out: bool = True
-    """Whether the server declares that it deals with more than the server's own data."""
+    """Whether the server declares that the tool deals with more than the server's own data."""
     reason: str = ""
-    """Why it is asked."""
+    """Why the person is asked."""
     rule: str = ""
-    """The rule that a lasting yes writes; empty where none can be kept."""
+    """The rule that a permanent approval writes; empty if none can be written."""
     server_rule: str = ""
-    """The rule that a lasting yes for every tool of the server writes; empty where none can be kept."""
+    """The rule that a permanent approval of every tool of the server writes; empty if none can be written."""
     is_rememberable: bool = True
-    """False where a yes holds for this call only, because a rule wants to be asked each time."""
+    """False if an approval applies to this call only, because a rule requires the question each time."""
     has_changed: bool = False
-    """Whether it was allowed before, and its definition is another since."""
+    """Whether the tool was allowed before, and its definition has changed since."""
     caller: Caller = LOCAL_CALLER
     """The party that makes the call."""
     call_id: str = ""
@@ -85,13 +85,14 @@ class PermissionAnswer(Struct, frozen=True):
 
     allowed: bool
     message: str | None = None
-    """What the person says to the model along with a no."""
+    """The person's message to the model with a refusal."""
     for_session: bool = False
-    """Whether a yes holds for further calls of this tool, as it is now, while this host runs."""
+    """Whether an approval applies to further calls of this tool while this host runs and the definition stays
+    the same."""
     always: Literal["user", "local"] | None = None
-    """The scope to which a lasting yes is written: everywhere, or in this project."""
+    """The scope to which a permanent approval is written: everywhere, or in this project."""
     whole_server: bool = False
-    """Whether a lasting yes holds for every tool of the server (`PermissionQuestion.server_rule`)."""
+    """Whether a permanent approval applies to every tool of the server (`PermissionQuestion.server_rule`)."""
 
 
 class NoInteraction(Exception):
@@ -118,7 +119,7 @@ class FormAnswer(Struct, frozen=True):
     """A person's answer to a form."""
 
     action: Literal["accept", "decline", "cancel"]
-    """`decline` is a no; `cancel`: the person left without an answer."""
+    """`decline`: the person refused; `cancel`: the person left without an answer."""
     content: Mapping[str, Any] = {}
     """The values, if accepted. Fields that are missing take the defaults of the schema; those that are None
     are not sent."""
@@ -127,18 +128,18 @@ class FormAnswer(Struct, frozen=True):
 class UrlElicitation(Struct, frozen=True, kw_only=True):
     """A server asks the person to open a URL before it continues. Show the server's name and the whole URL.
 
-    Nothing has been fetched from it, and nothing may be before the person said yes.
+    Nothing has been fetched from the URL, and nothing may be before the person agrees.
     """
 
     server: str
     message: str
     url: str
     host: str = ""
-    """The host of the URL, as it is reached: show it apart from the URL."""
+    """The host that the URL leads to: show it separately from the URL."""
     warnings: tuple[str, ...] = ()
-    """What is unusual about the URL, in words: show them."""
+    """Warnings about unusual parts of the URL: show them."""
     elicitation_id: str = ""
-    """Identifies it to the server; empty if the server gave none."""
+    """The server's id of this elicitation; empty if the server sent none."""
     calls: tuple[RelatedCall, ...] = ()
     """The call that it belongs to; several, if it is one of these and not known which."""
 
@@ -160,7 +161,7 @@ class SamplingRequest(Struct, frozen=True, kw_only=True):
     """Not more than the host's limit."""
     system_prompt: str = ""
     model_hints: tuple[str, ...] = ()
-    """Names, or parts of names, of models that the server would like, the best first."""
+    """Names, or parts of names, of the models that the server prefers, the most preferred first."""
     cost_priority: float | None = None
     speed_priority: float | None = None
     intelligence_priority: float | None = None
@@ -175,8 +176,8 @@ class SamplingRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def further_texts(self) -> tuple[tuple[str, str], ...]:
-        """What the model is given besides the system prompt and the messages, by kind, complete: a server may
-        ask for something in the description of a tool."""
+        """The complete texts that the model is given besides the system prompt and the messages, by kind. The
+        person reviews them too, because a server may put a request into the description of a tool."""
         tools = (("tool", json.dumps(tool, ensure_ascii=False)) for tool in self.tools)
         return (*tools, *(("stop at", each) for each in self.stop_sequences))
 
@@ -192,7 +193,7 @@ class SamplingAnswer(Struct, frozen=True, kw_only=True):
 
 
 class SamplingReview(Struct, frozen=True):
-    """What a person decides about: a request to the model, later with its answer."""
+    """A request to the model that a person reviews; in the second review with the model's answer."""
 
     request: SamplingRequest
     answer: SamplingAnswer | None = None
@@ -203,7 +204,7 @@ class SamplingReview(Struct, frozen=True):
         return "\n".join(str(block["text"]) for block in self._content if block.get("type") == "text")
 
     def with_text(self, text: str) -> SamplingReview:
-        """With another text there; images, tool calls and results stay."""
+        """A copy with this text in that place; images, tool calls and results stay."""
         others = tuple(block for block in self._content if block.get("type") != "text")
         content = (*others, {"type": "text", "text": text})
         if self.answer is not None:
@@ -232,7 +233,7 @@ class Sampler(Protocol):
 class Interaction(Protocol):
     """Asks a person. What a program passes as `interaction` to a host.
 
-    One with an attribute `asks_in_parallel` that is true reaches several people, and is asked several
+    An `Interaction` whose attribute `asks_in_parallel` is true reaches several people, and is given several
     questions at the same time.
     """
 
@@ -256,7 +257,7 @@ class ElicitsUrls(Protocol):
 
     async def elicit_url(self, question: UrlElicitation) -> Literal["accept", "decline", "cancel"]:
         """Shows the URL, opens it if the person agrees, and returns `accept` then. An `Interaction` that is
-        not also `WaitsForUrls` returns it when the person has been there."""
+        not also `WaitsForUrls` returns it when the person has finished with the page."""
         ...
 
 
@@ -265,17 +266,17 @@ class WaitsForUrls(Protocol):
     """An `Interaction` that can also ask the person whether they are done with a page."""
 
     async def wait_for_url(self, question: UrlElicitation) -> bool:
-        """Called after `accept`, where the call is made again once the person is done. Returns whether they
-        are; False: they gave up. Cancelled when the server reports that it is done."""
+        """Called after `accept`, if the call is repeated once the person has finished. Returns whether the
+        person finished; False: they gave up. Cancelled when the server reports completion."""
         ...
 
 
 @runtime_checkable
 class ReviewsSampling(Protocol):
-    """An `Interaction` by which a person sees what servers ask a model, and what it answers."""
+    """An `Interaction` that shows a person the sampling requests of servers and the answers of the model."""
 
     async def review_sampling(self, review: SamplingReview) -> SamplingReview | None:
-        """Asked twice: before the model is asked (`review.answer` is None), and before its answer is sent.
+        """Called twice: before the model is called (`review.answer` is None), and before its answer is sent.
         Returns what to continue with, perhaps with another request or answer; None: refused."""
         ...
 
@@ -290,11 +291,11 @@ class ListsRoots(Protocol):
 
 
 SIGN_IN_SECONDS: Final = 600.0
-"""How long a person has to sign in, unless it is said otherwise."""
+"""How long a person has to sign in, by default."""
 
 
 class SignInScreen(Protocol):
-    """What a person sees of a sign-in, and decides."""
+    """Shows a sign-in to a person, and asks for the decisions it needs."""
 
     async def show_url(self, url: str, deliver: Callable[[str], bool]) -> None:
         """Shows the page to sign in at, or opens it. `deliver` takes the URL that the browser ended at, where
@@ -306,11 +307,11 @@ class SignInScreen(Protocol):
         ...
 
     async def confirm_issuer(self, server: str, issuer: str) -> bool:
-        """Whether the client secret of the entry belongs to this issuer. Asked once."""
+        """Asks whether the client secret of the entry belongs to this issuer. Called once."""
         ...
 
     def notice(self, text: str) -> None:
-        """Something that the person should know."""
+        """Shows the person a message."""
         ...
 
 
@@ -322,8 +323,8 @@ class ConversationTurn(Struct, frozen=True):
 
     role: Literal["user", "assistant"]
     text: str
-    """Of the assistant: what it wrote, and which calls it made. Results of tools are left out: text of
-    servers must not argue for the next call."""
+    """For the assistant: its text, and the calls it made. Results of tools are left out, because a server's
+    text must not influence the decision on the next call."""
 
 
 Turns = Callable[[], Sequence[ConversationTurn]]
@@ -334,7 +335,7 @@ _conversation: ContextVar[Turns | None] = ContextVar("dragoman conversation", de
 
 @contextmanager
 def conversation_for_classifier(turns: Turns) -> Generator[None]:
-    """Calls that are made inside belong to this conversation: a classifier is given what was said so far.
+    """Calls made inside this context belong to this conversation: a classifier is given its turns so far.
     `turns` is called only if a classifier is asked."""
     token = _conversation.set(turns)
     try:
@@ -348,7 +349,7 @@ _agent: ContextVar[str] = ContextVar("dragoman agent", default="")
 
 @contextmanager
 def calls_of_agent(name: str) -> Generator[None]:
-    """Calls that are made inside are those of an agent: questions about them name it."""
+    """Calls made inside this context are calls of an agent: questions about them name the agent."""
     token = _agent.set(name)
     try:
         yield
@@ -357,10 +358,10 @@ def calls_of_agent(name: str) -> Generator[None]:
 
 
 def current_agent() -> str:
-    """The agent that makes the call which is made now; empty if it is the conversation itself."""
+    """The agent that makes the current call; empty if the conversation itself makes it."""
     return _agent.get()
 
 
 def current_conversation() -> Turns | None:
-    """What is said in the conversation that the call belongs to which is made now."""
+    """The turns of the conversation that the current call belongs to."""
     return _conversation.get()

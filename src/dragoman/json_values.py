@@ -19,7 +19,7 @@ def as_list(value: Any) -> list[Any]:
 
 
 def nests_deeper(value: Any, limit: int) -> bool:
-    """Whether an object or a list is inside more than so many others."""
+    """Whether an object or a list is nested deeper than this."""
     level: list[Any] = [value]
     for _ in range(limit):
         level = [inner for each in level for inner in _inside(each)]
@@ -33,8 +33,8 @@ def _inside(value: Any) -> Iterable[Any]:
 
 
 def copied(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of an object at every depth, so that it cannot change after it was checked. Most have a few
-    plain values, which takes almost no time."""
+    """A deep copy of an object, so that it cannot change after it was checked. Most objects have a few plain
+    values, and copying them takes almost no time."""
     given = dict(arguments)
     for value in given.values():
         if type(value) not in _FIXED:

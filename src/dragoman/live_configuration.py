@@ -1,7 +1,7 @@
 """The configuration of a running host: read again, applied, followed, and saved.
 
-What was read is applied to the parts of the host under one lock, so that what was read earlier is never
-applied later. A failure is published as `ConfigurationChanged` with a problem.
+Configuration is read and applied to the parts of the host under one lock, so that an older version is never
+applied after a newer one. A failure is published as `ConfigurationChanged` with a problem.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dragoman.events import ConfigurationChanged, EventBus
 from dragoman.servers.registry import ServerRegistry
 
 SAVE_SECONDS: Final = 2.0
-"""How long closing waits until what is in use is remembered."""
+"""How long closing waits until the servers in use have been saved."""
 
 
 class ConfigurationSource(NamedTuple):
@@ -38,8 +38,8 @@ class ConfigurationSource(NamedTuple):
     set_aside: frozenset[str] = frozenset()
     """Servers that are left to the hosts of single accounts."""
     parent: Callable[[], Configuration] | None = None
-    """Of the host of an account: the configuration whose servers that were set aside it has. It reads no
-    files, so that whatever holds for an entry in that configuration holds for it here."""
+    """For the host of an account: the configuration from which it takes the servers that were set aside. It
+    reads no files, so that the same rules apply to an entry here as in that configuration."""
 
     def load(
         self, *, running: Mapping[str, str] | None = None, before: Configuration | None = None
@@ -58,7 +58,7 @@ class ConfiguredParts(NamedTuple):
     servers: ServerRegistry
     access: AccessControl
     shares_access: bool
-    """Whether `access` is another host's, which updates it."""
+    """Whether `access` belongs to another host, which updates it."""
     preparer: Preparer
     resources: Resources
     bus: EventBus
@@ -74,15 +74,15 @@ class LiveConfiguration:
         self._reloading = reloading
         self.is_open = False
         self.connectors_known = asyncio.Event()
-        """Set once the organisation's list of servers was fetched, or is not wanted."""
+        """Set once the organisation's list of servers was fetched, or if it is not used."""
         self._background: list[asyncio.Task[None]] = []
         self._reloads: set[asyncio.Task[Plan]] = set()
         self._children: WeakSet[LiveConfiguration] = WeakSet()
         self._unsaved: Configuration | None = None
-        """The newest configuration, until `_saving` writes what is in use of it."""
+        """The newest configuration, until `_saving` has written which of its servers are in use."""
         self._saving: asyncio.Task[None] | None = None
         self._failure = ""
-        """Why the last reload in the background has failed."""
+        """Why the last reload in the background failed."""
 
     @property
     def current(self) -> Configuration:
@@ -90,11 +90,11 @@ class LiveConfiguration:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What configuration says that cannot be used: files and entries, then rules and hooks."""
+        """The configuration that cannot be used: files and entries, then rules and hooks."""
         return (*self.current.problems, *self._parts.access.problems)
 
     def add_child(self, child: LiveConfiguration) -> None:
-        """The configuration of an agent's own servers: read again after each change of this one."""
+        """Adds the configuration of an agent's own servers: it is reloaded after each change of this one."""
         child._parts.servers.catalog.set_other_servers(self._parts.servers.naming_servers())
         self._children.add(child)
 
@@ -191,7 +191,7 @@ class LiveConfiguration:
                 await self._reload_once()
         except DragomanError as error:
             failure = str(error)
-        except Exception as error:  # border: whatever a file causes, later changes must still be seen
+        except Exception as error:  # border: after any failure, later changes must still be noticed
             failure = f"configuration could not be applied: {type(error).__name__}"
         if failure and failure != self._failure:
             self._report(failure)
@@ -203,13 +203,14 @@ class LiveConfiguration:
     async def _follow(self) -> None:
         sources = self._selection.sources
         since = stamps(sources)
-        await self._reload_in_background()  # for what has changed since this host was made
+        await self._reload_in_background()  # for changes since this host was made
         async for _ in changes(sources, since, self._is_behind):
             await self._reload_in_background()
 
     def _is_behind(self) -> bool:
-        """Whether files that can forbid something say what could not be read or applied when they changed: no
-        descriptors or threads were left, for example. That ends without another change."""
+        """Whether a change of files that can forbid something could not be read or applied, for example
+        because no file descriptors or threads were left. Such a shortage ends without another change of the
+        files."""
         reading = self.current.reading
         has_unread = any(content and content[0] == "error" for content in reading.contents.values())
         return (bool(self._failure) or has_unread) and not is_current(reading, self._selection.sources)
@@ -233,8 +234,9 @@ class LiveConfiguration:
             self.connectors_known.set()
 
     def _save_soon(self, configuration: Configuration) -> None:
-        """Binds approvals by name to what is started now, and remembers what is in use. No change of files
-        waits for that: another process may hold the lock of the file, for long if it is stopped."""
+        """Binds approvals by name to the entries that are started, and saves which servers are in use.
+        Changes of files do not wait for it: another process may hold the lock of the file for a long time,
+        for example while it is stopped."""
         if self._selection.sources.only_given:
             return
         self._unsaved = configuration

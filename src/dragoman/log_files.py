@@ -1,7 +1,7 @@
 """Log files: private, limited in size, written by a thread, and shared by several processes.
 
-`append` writes whole lines; a full file gets a number and the oldest is removed. `LogThread` passes what the
-event loop wants written to one function, in batches. Reading passes over lines that cannot be read.
+`append` writes whole lines; a full file is renamed with a number, and the oldest is removed. `LogThread`
+passes items from the event loop to one writing function, in batches. Reading skips lines that cannot be read.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ GATHER_SECONDS: Final = 0.005
 TORN_SECONDS: Final = 0.05
 """How long another process may take to write one batch."""
 LOCK_SECONDS: Final = 10.0
-"""How long another process may take to make room."""
-# A pipe in the file's place must not hold the writer up: without a reader, opening it fails.
+"""How long another process may take to rotate the files."""
+# A pipe in the file's place must not block the writer: without a reader, opening it fails.
 _FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | CLOSE_ON_EXEC | NO_LINK | NO_WAIT
 
 
 class LogThread(Generic[T]):
-    """Writes items in a thread that starts with the first one. `put` does not wait, unless the system has no
-    thread for it."""
+    """Writes items in a thread that starts with the first item. `put` does not wait, unless no thread can be
+    started."""
 
     def __init__(self, name: str, write: Callable[[list[T]], None]) -> None:
         """`write` is called in the thread, with everything that waits, and raises nothing."""
@@ -50,14 +50,14 @@ class LogThread(Generic[T]):
         self._is_closed = False
 
     def put(self, item: T) -> None:
-        # What outlived its host: nothing waits for the thread any more.
+        # For work that outlives its host: nothing waits for the thread any more.
         if self._is_closed or not self._is_started():
             self._write([item])
         else:
             self._queue.put(item)
 
     def _is_started(self) -> bool:
-        """Starts the thread if it does not run; false if that is not possible now."""
+        """Starts the thread if it is not running; returns false if that is not possible."""
         if self._thread is None:
             self._loop = _running_loop()
             thread = threading.Thread(target=self._work, name=self._name, daemon=True)
@@ -77,7 +77,7 @@ class LogThread(Generic[T]):
             self._thread = None
 
     def call_on_loop(self, function: Callable[[str], None], text: str) -> None:
-        """Calls the function on the event loop's own thread, if there still is one."""
+        """Calls the function in the thread of the event loop, if the loop still runs."""
         if self._loop is None or self._loop is _running_loop():
             function(text)
             return
@@ -89,7 +89,7 @@ class LogThread(Generic[T]):
             self._write(batch)
 
     def _next_batch(self) -> list[T] | None:
-        """Everything that waits; None when nothing will come any more."""
+        """All waiting items; None when no more will come."""
         item = self._queue.get()
         if item is None:
             return None
@@ -135,7 +135,7 @@ def files(path: Path, kept: int) -> Iterator[Path]:
 def opened(path: Path, kept: int, stack: contextlib.ExitStack) -> list[BinaryIO]:
     """The files of a log, oldest first, each once, also while another process makes room."""
     found: dict[int, BinaryIO] = {}
-    # The newest first: a file that gets its number meanwhile is met twice, and none is missed.
+    # The newest first: a file that is renamed meanwhile is seen twice, and none is missed.
     for each in (path, *_older(path, kept)):
         with contextlib.suppress(FileNotFoundError):
             if each.is_file():
@@ -163,7 +163,7 @@ def entries_in(lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
 
 @lru_cache(maxsize=4)
 def stamp(milliseconds: int) -> str:
-    """A time since the epoch, as logs spell it."""
+    """A time since the epoch, in the format of the logs."""
     seconds, rest = divmod(milliseconds, 1000)
     return f"{_second(seconds)}.{rest:03d}Z"
 
@@ -183,11 +183,11 @@ def _is_torn(descriptor: int) -> bool:
 
 
 def _make_room(path: Path, limit_bytes: int, kept: int) -> None:
-    """The full file gets a number; the oldest goes. A second process finds nothing to do."""
+    """Renames the full file with a number and removes the oldest. A second process then has nothing to do."""
     from filelock import FileLock
 
     with FileLock(path.with_suffix(".lock"), timeout=LOCK_SECONDS, mode=0o600):
-        # Where another process has just made room, there may be no file at all.
+        # Where another process has just rotated the files, there may be no file at all.
         if not path.exists() or path.stat().st_size <= limit_bytes:
             return
         older = _older(path, kept)

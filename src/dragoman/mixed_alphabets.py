@@ -1,8 +1,8 @@
 """Finds words that look like other words: words that mix alphabets, or use full-width or mathematical
 letters. Pure, linear time.
 
-Used for everything that a person is asked about. A word that is written in another alphabet throughout is
-accepted: it belongs to a language.
+Used for everything that a person is asked about. A word that is entirely in another alphabet is accepted: it
+belongs to a language.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ _LATIN: Final = re.compile("[A-Za-z]")
 _ALIKE: Final = re.compile(
     "[\u0370-\u058f\u13a0-\u13ff\u1c80-\u1c8f\u1f00-\u1fff\u2c80-\u2cff\ua4d0-\ua69f\uab70-\uabbf]"
 )
-# Latin letters in other clothes: of full width, and those of mathematics.
+# Variants of Latin letters: full-width and mathematical ones.
 _DISGUISED: Final = re.compile("[\uff10-\uff5a\U0001d400-\U0001d7ff]")
 
 
 def mixed_words(value: Any) -> list[str]:
-    """Words of several alphabets anywhere in it, names too, with the strange letters escaped."""
+    """The words that mix alphabets anywhere in the value, including its keys, with the foreign letters
+    escaped."""
     found: dict[str, None] = {}
     for text in _texts(value):
         if not text.isascii():

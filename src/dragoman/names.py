@@ -1,5 +1,5 @@
-"""Types for names, the characters that models take, what a prohibition of a server by its name means, and
-nouns with a number.
+"""Types for names, the characters that model APIs accept in names, the meaning of lists of prohibited server
+names, and counted nouns.
 
 Distinguishes the name that a server gives a tool (`WireToolName`) from the name that a model uses
 (`QualifiedName`), so that confusing them is a type error. `catalog/naming.py` converts one to the other.
@@ -26,7 +26,7 @@ QualifiedName = NewType("QualifiedName", str)
 """A tool's name as models and people use it: `mcp__<server>__<tool>`."""
 
 RESERVED: Final = "mcp__"
-"""How every name of a server's thing begins, and no other name may."""
+"""The prefix of the names of all tools and prompts of servers. No other name may begin with it."""
 
 _BETWEEN = re.compile(r"[,;|\n]")
 _AROUND: Final = "^$\"'`/ "
@@ -34,35 +34,35 @@ _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]")
 _SEPARATOR = re.compile(r"[^a-z0-9]+")
 _NAMES_TRIED: Final = 60
 _NEAR: Final = 0.75
-"""How much of two names must be the same for one to be taken for a misspelling of the other."""
+"""The similarity from which a name is treated as a misspelling of another."""
 
 
 def typed(name: str) -> str:
-    """A name as it can be typed into a shell, whatever characters it has; those that cannot be seen are shown
-    as escapes."""
+    """The name quoted for a shell, whatever characters it has; invisible ones are shown as escapes."""
     quoted = one_line(shlex.quote(name))
     return f"-- {quoted}" if name.startswith("-") else quoted
 
 
 def plain(name: str) -> str:
-    """The name in the characters that model APIs take."""
+    """The name in the characters that model APIs accept."""
     return _FORBIDDEN.sub("_", name)
 
 
 def ways_to_write(name: str) -> frozenset[str]:
-    """The name as it is, as it looks (without invisible characters and blanks around it, or only behind it,
-    where a matcher has none), and each in plain characters."""
+    """The forms of the name: as it is, without invisible characters and the blanks around it, without those
+    and only the blanks after it (for matchers, which have none there), and each of these in plain
+    characters."""
     ended = without_invisible(fold(name)).rstrip()
     ways = (name, ended, ended.strip())
     return frozenset((*ways, *map(plain, ways)))
 
 
 def may_mean_server(written: str, name: str) -> bool:
-    """Whether what a list of prohibited servers says may mean the server. `*` matches any characters.
+    """Whether an item of a list of prohibited servers may mean the server. `*` matches any characters.
 
     Letter case, look-alike and invisible characters and blanks around a name make no difference, as in a deny
     rule; the form of a rule (`mcp__server`), several names with commas between them, quotes and the signs of
-    regular expressions count, too. Several names with blanks between them: see `separate_names`.
+    regular expressions are understood, too. For several names with blanks between them, see `separate_names`.
     """
     exact, patterns = _meanings(written)
     forms = _forms(name)
@@ -77,7 +77,7 @@ def _forms(name: str) -> frozenset[str]:
 
 @lru_cache(maxsize=8192)
 def _meanings(written: str) -> tuple[frozenset[str], tuple[Pieces, ...]]:
-    """Names, and patterns."""
+    """The names and the patterns that an item may mean."""
     texts = {fold(text).strip() for text in (written, *_BETWEEN.split(written))}
     texts |= {text.strip(_AROUND).rstrip("@:").replace(".*", "*").replace("?", "*") for text in texts}
     texts |= {text.removeprefix(RESERVED).removesuffix("__*") for text in texts if text.startswith(RESERVED)}
@@ -88,8 +88,8 @@ def _meanings(written: str) -> tuple[frozenset[str], tuple[Pieces, ...]]:
 
 
 def separate_names(written: str, servers: Iterable[str]) -> list[str]:
-    """What a list of prohibited servers says, and each of its words if the whole means none of the servers:
-    a name may contain blanks."""
+    """The items of a list of prohibited servers. An item that means none of the servers is also split into
+    its words; it is not split otherwise, because a name may contain blanks."""
     words = written.split()
     if len(words) < 2 or any(may_mean_server(written, name) for name in servers):
         return [written]
@@ -97,8 +97,8 @@ def separate_names(written: str, servers: Iterable[str]) -> list[str]:
 
 
 def nearest_server(written: str, servers: Collection[str]) -> str | None:
-    """The server that a name which means none of them may have been meant for; None if there is none, if the
-    name means a server, and for patterns, which are written for servers that may come.
+    """The server that a misspelled name was probably meant for. None if there is none, if the name means a
+    server, and for patterns, which may be written for servers that are added later.
 
     Either the name has the server's name as its first part (`box.echo`), or both are spelled nearly alike.
     """
@@ -118,13 +118,13 @@ def nearest_server(written: str, servers: Collection[str]) -> str | None:
 
 
 class ProhibitedNames:
-    """Lists of names that switch servers off, and who says so. A name that is some server's own by the letter
-    means only that one; every other name means whatever it may mean."""
+    """Names that disable servers, with their sources. A name that is exactly a server's own means only that
+    server; any other name means every server that it may mean."""
 
     def __init__(
         self, sources: Mapping[str, str], servers: Iterable[str], exact: Collection[str] = ()
     ) -> None:
-        """`sources`: name as written → who says so; `servers`: those whose names the person, the program or
+        """`sources`: name as written → its source; `servers`: those whose names the person, the program or
         the administrator chose; `exact`: further names that mean one server alone."""
         names = set(servers)
         self._sources = sources
@@ -141,10 +141,10 @@ class ProhibitedNames:
         return any(may_mean_server(each, name) for each in self._loose[written])
 
     def get(self, name: str) -> str | None:
-        """Who switches this server off."""
+        """The source that disables this server."""
         return next((self._sources[each] for each in self.meaning(name)), None)
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things in words: `1 tool`, `2 tools`."""
+    """A number with its noun: `1 tool`, `2 tools`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

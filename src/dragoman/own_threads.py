@@ -1,4 +1,4 @@
-"""Threads for what may wait long for another party: name servers, a keychain.
+"""Threads for work that may wait long for another party, such as a name server or a keychain.
 
 The threads of the event loop (`asyncio.to_thread`) are few, and everything shares them: a party
 that does not answer would stop reloads, large results and other servers. These threads are used by nothing
@@ -26,12 +26,13 @@ _lock: Final = threading.Lock()
 
 
 async def in_own_thread(function: Callable[[], T]) -> T:
-    """The function's result. A caller that is cancelled does not stop it. `OSError` if there is no thread."""
+    """Runs the function in a thread of its own and returns its result. Cancelling the caller does not stop
+    it. `OSError` if no thread can be started."""
     return await asyncio.wrap_future(_started(function))
 
 
 async def resolve(host: str, port: int, *, family: int = 0, flags: int = 0) -> Sequence[AddressInfo]:
-    """What `socket.getaddrinfo` says of a TCP address. Raises `OSError`."""
+    """The result of `socket.getaddrinfo` for a TCP address. Raises `OSError`."""
     key = (host, port, family, flags)
     with _lock:
         found = _resolving.get(key)
@@ -51,7 +52,7 @@ def _resolved(key: tuple[Any, ...]) -> Sequence[AddressInfo]:
 
 def _started(function: Callable[[], T]) -> Future[T]:
     future: Future[T] = Future()
-    future.set_running_or_notify_cancel()  # from now on no caller that is cancelled cancels it for others
+    future.set_running_or_notify_cancel()  # a cancelled caller must not cancel it for others
 
     def work() -> None:
         try:

@@ -31,13 +31,13 @@ def config_dir(environ: Mapping[str, str] = os.environ) -> Path:
         moved = environ.get("DRAGOMAN_CONFIG_DIR")
         folder = Path(moved).expanduser() if moved else Path.home() / ".dragoman"
     except RuntimeError:
-        # A user without a home, as in some containers: nothing is found and nothing is kept.
+        # A user without a home directory, as in some containers: nothing is found and nothing is stored.
         return NOWHERE
     return _absolute(folder, "DRAGOMAN_CONFIG_DIR" if moved else "HOME")
 
 
 def state_dir(environ: Mapping[str, str] = os.environ) -> Path:
-    """What Dragoman remembers by itself; losing it loses no decision of the person's."""
+    """The folder for Dragoman's own state. Losing it loses no decision of the person."""
     return config_dir(environ) / "state"
 
 
@@ -48,7 +48,7 @@ def server_folder(name: str) -> Path:
 
 
 def file_name(name: str) -> str:
-    """A name for a file or folder of this server: another one for each server, and safe in every system."""
+    """A file name for this server: unique for each server, and valid on every system."""
     readable = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:40]
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{readable}-{digest}"
@@ -64,7 +64,7 @@ def logs_dir() -> Path:
 
 
 def managed_dir(environ: Mapping[str, str] = os.environ) -> Path:
-    """The administrator's folder. Where there is a managed file, no variable moves it."""
+    """The administrator's folder. If it has a managed file, no variable can move it."""
     is_mac = sys.platform == "darwin"
     usual = Path("/Library/Application Support/Dragoman" if is_mac else "/etc/dragoman")
     moved = environ.get("DRAGOMAN_MANAGED_DIR")
@@ -83,7 +83,7 @@ def _absolute(folder: Path, variable: str) -> Path:
 
 
 def _may_be_there(path: Path) -> bool:
-    """What may not be looked at may be there."""
+    """Whether the path may exist: true also if access to it is denied."""
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):
@@ -100,7 +100,7 @@ def make_private(folder: Path) -> None:
 
 
 def normal_path(path: str) -> str:
-    """The path without detours: `/bin//x/../rm` is `/bin/rm`, and `./rm` is `rm`. POSIX leaves two leading
-    slashes alone; every system here reads one."""
+    """The normalized path: `/bin//x/../rm` is `/bin/rm`, and `./rm` is `rm`. POSIX allows two leading slashes
+    a special meaning; all supported systems read them as one."""
     path = posixpath.normpath(path)
     return path[1:] if path.startswith("//") else path

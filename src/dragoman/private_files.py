@@ -1,9 +1,9 @@
-"""How files are opened and kept to their owner, on every system.
+"""Opens files, and keeps them private to their owner, on every system.
 
 The flags that a system does not have are 0 here. Where files have no owner and mode as POSIX has them
 (Windows), every file counts as this user's own and closed to others: the access list of the home folder
 decides there. `Folder` opens files relative to an open folder where that is possible, so that the folder
-cannot be exchanged meanwhile.
+cannot be replaced meanwhile.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 CLOSE_ON_EXEC: Final[int] = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-"""For every file: not handed on to programs, and nothing translated."""
+"""Flags for every file: not inherited by child processes, and binary."""
 NO_LINK: Final[int] = getattr(os, "O_NOFOLLOW", 0)
 NO_WAIT: Final[int] = getattr(os, "O_NONBLOCK", 0)
 """A pipe without a writer must not block."""
@@ -52,7 +52,7 @@ def set_owner(descriptor: int, like: os.stat_result) -> None:
 
 
 def read_at(descriptor: int, count: int, offset: int) -> bytes:
-    """Bytes of an open file. Where there is no `pread` its position moves, which appending does not mind."""
+    """Bytes of an open file. Without `pread` the file position moves, which does not affect appending."""
     if hasattr(os, "pread"):
         return os.pread(descriptor, count, offset)
     os.lseek(descriptor, offset, os.SEEK_SET)

@@ -1,8 +1,8 @@
-"""Processes of this machine: what is known of them, and signals that reach only the process that is meant.
+"""Reads the facts about processes of this machine, and signals only exactly the intended process.
 
-A pid is used again once its process has ended and was waited for. Together with the time of its start it
-names one process for good, so every signal here is sent only after the start time was compared; where the
-system has pidfds, nothing can change between the comparison and the signal.
+A pid is reused once its process has ended and was waited for. Pid and start time together identify one
+process permanently, so every signal here is sent only after the start time was compared; where the system has
+pidfds, nothing can change between the comparison and the signal.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 HAS_GROUPS: Final = hasattr(os, "killpg")
-"""Whether this system has process groups and sessions, with which alone everything a program starts can be
-ended. Where it has none (Windows), no command is started."""
+"""Whether this system has process groups and sessions. Only with them can all processes that a program starts
+be ended, so without them (Windows) no command is started."""
 NO_COMMANDS: Final = "commands cannot be started on this system yet"
 KILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)
 HAS_PROC: Final = os.path.exists("/proc/self/stat")
 COMMAND_LIMIT: Final = 200
 MARKER: Final = "DRAGOMAN_SERVER_PROCESS"
-"""The environment variable by which processes that a server started are found, wherever they went."""
+"""The environment variable by which all descendants of a server's process are found, also in other process
+groups."""
 
 _MARKER_PREFIX: Final = f"{MARKER}=".encode()
 
@@ -42,7 +43,7 @@ class ProcessFacts(NamedTuple):
 
 
 def read_process(pid: int) -> ProcessFacts | None:
-    """What is known of a process, also of one that ended and was not waited for; None if there is none."""
+    """The facts about a process, also about one that ended and was not waited for; None if there is none."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             text = file.read()
@@ -96,7 +97,8 @@ def group_members(group: int, since: int = 0) -> list[int]:
 def marker_of(pid: int) -> str | None:
     """The value of `MARKER` in the environment that a process was started with; empty if there is none.
 
-    None: not known yet, because it is just being started. One that may not be read counts as empty.
+    None: not known yet, because the process is just being started. An environment that may not be read counts
+    as empty.
     """
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
@@ -122,7 +124,8 @@ def command_of(pid: int) -> str:
 
 
 def signal_process(pid: int, started: int, number: signal.Signals) -> bool:
-    """Sends a signal to the process that was started then; false if it is gone or may not be signalled."""
+    """Sends a signal to the process with this start time; returns false if it has ended or may not be
+    signalled."""
     try:
         pidfd = os.pidfd_open(pid)
     except (AttributeError, OSError):
@@ -143,9 +146,9 @@ def signal_process(pid: int, started: int, number: signal.Signals) -> bool:
 
 
 def signal_group(leader: int, started: int, number: signal.Signals) -> bool:
-    """Sends a signal to the group of the leader that was started then; false if that group is gone.
+    """Sends a signal to the group of the leader with this start time; returns false if that group has ended.
 
-    Where the leader is gone, the number still belongs to its group: it is not given to another process as
+    Where the leader has ended, the number still belongs to its group: it is not given to another process as
     long as the group has members.
     """
     facts = read_process(leader)
@@ -178,12 +181,12 @@ def kill_group(group: int) -> None:
 def check_exists(pid: int) -> None:
     """Raises `ProcessLookupError` if there is no such process, `PermissionError` if it is another user's.
 
-    Where that cannot be asked, every process counts as running: on Windows, signal 0 is Ctrl-C.
+    Where that cannot be checked, every process counts as running: on Windows, signal 0 is Ctrl-C.
     """
     if HAS_GROUPS:
         os.kill(pid, 0)
 
 
 def described(facts: Iterable[ProcessFacts]) -> tuple[str, ...]:
-    """Each process as a person finds it again: its pid and its command."""
+    """Descriptions of the processes for people: pid and command."""
     return tuple(f"{each.pid} ({command_of(each.pid) or 'its command cannot be read'})" for each in facts)

@@ -17,19 +17,19 @@ from dragoman.processes import HAS_GROUPS, KILL, NO_COMMANDS, signal_group, star
 
 SHELL: Final = "/bin/sh"
 OUTPUT_END_SECONDS: Final = 0.25
-"""How long the output may stay open once the command has ended: a child may hold it."""
+"""How long the output may stay open after the command has ended: a child process may hold it open."""
 REAP_SECONDS: Final = 1.0
 
 
 def search_path(environ: Mapping[str, str] = os.environ) -> str:
-    """Where programs are looked for that Dragoman runs by itself. Not in folders of PATH that are relative to
-    the working directory (`node_modules/.bin`): that may be a repository's."""
+    """The search path for programs that Dragoman itself runs: PATH without folders that are relative to the
+    working directory (`node_modules/.bin`), which may belong to a repository."""
     folders = environ.get("PATH", os.defpath).split(os.pathsep)
     return os.pathsep.join(filter(os.path.isabs, folders)) or os.defpath
 
 
 class Watches(Protocol):
-    """Sees to it that a process group ends with this program, however that ends."""
+    """Ensures that a process group ends when this program ends, in whatever way."""
 
     def watch(self, pid: int) -> None: ...
     def release(self, pid: int) -> None: ...
@@ -43,7 +43,7 @@ class Ended(NamedTuple):
 
 
 class CommandFailure(Exception):
-    """Why a command did not come to its end, in words that hold nothing of its output."""
+    """Why a command did not finish. The message contains nothing of its output."""
 
 
 async def run(
@@ -55,9 +55,10 @@ async def run(
     limit_bytes: int,
     watchdog: Watches,
 ) -> Ended:
-    """How the command ended, and what it printed; `CommandFailure` if it cannot be run or prints too much.
+    """Runs the command; returns its exit status and output. `CommandFailure` if it cannot be run or prints
+    too much.
 
-    `given` is its input; one that reads nothing is free not to. The caller limits the time, by cancelling.
+    `given` is its input, which the command need not read. The caller limits the time by cancelling.
     """
     if not HAS_GROUPS:
         raise CommandFailure(f"could not be started: {NO_COMMANDS}")
@@ -111,22 +112,23 @@ async def _spawned(
 async def _end(
     transport: asyncio.SubprocessTransport, conversation: _Conversation, pid: int, started: int
 ) -> None:
-    """Everything in its group, at once. It may have ended long ago, and its pid belong to another program."""
+    """Kills every process of the command's group. The command may have ended long ago, and its pid belong to
+    another program."""
     signal_group(pid, started, KILL)
     try:
         if 0 in conversation.open:
             # Not `close`, which waits for a program that will never read.
-            with contextlib.suppress(AttributeError):  # asyncio let go of it this very moment
+            with contextlib.suppress(AttributeError):  # asyncio released it at this moment
                 cast("asyncio.WriteTransport", transport.get_pipe_transport(0)).abort()
         await asyncio.wait({conversation.exited}, timeout=REAP_SECONDS)
     finally:
         transport.close()
         if conversation.ended.done() and not conversation.ended.cancelled():
-            conversation.ended.exception()  # looked at, so that asyncio does not report it as unread
+            conversation.ended.exception()  # retrieved, so that asyncio does not report it as never retrieved
 
 
 class _Conversation(asyncio.SubprocessProtocol):
-    """Collects what a program prints, and knows when it has ended."""
+    """Collects the output of a program, and detects its end."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, limit_bytes: int) -> None:
         self._loop = loop
@@ -136,7 +138,8 @@ class _Conversation(asyncio.SubprocessProtocol):
         self.open = {0, 1, 2}
         self.exited: asyncio.Future[None] = loop.create_future()
         self.ended: asyncio.Future[None] = loop.create_future()
-        """It has exited, and said all it had to say; or it said too much."""
+        """Resolved when the program has exited and its output is complete, or when it has printed too
+        much."""
 
     def pipe_data_received(self, fd: int, data: bytes | str) -> None:
         if self.ended.done():

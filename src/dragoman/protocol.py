@@ -15,7 +15,7 @@ MODERN_REVISIONS: Final = ("2026-07-28",)
 REVISIONS: Final = MODERN_REVISIONS + LEGACY_REVISIONS
 
 REVISION_IN_HEADER: Final = ("2025-11-25", "2025-06-18")
-"""Legacy revisions that want their name in a header of every HTTP request after the handshake."""
+"""Legacy revisions that require their name in a header of every HTTP request after the handshake."""
 
 BATCHING_REVISION: Final = "2025-03-26"
 """The one revision in which a receiver must accept JSON-RPC batches."""
@@ -33,7 +33,7 @@ HTTP_TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 LOG_LEVELS: Final[tuple[LogLevel, ...]] = get_args(LogLevel)
-"""Least severe first."""
+"""The log levels, least severe first."""
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600

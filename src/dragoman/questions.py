@@ -2,8 +2,8 @@
 
 One question is shown at a time. Servers take turns, so that a server with many questions does not delay those
 of others. An interaction that reaches several people (`asks_in_parallel`) is given all questions at once. A
-question leaves the queue, or the screen, when the task that asks it is cancelled, and all leave when the host
-closes.
+question is removed from the queue or the screen when the task that asks it is cancelled, and all are removed
+when the host closes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class OpenQuestion:
 
 
 sampling_depth: ContextVar[int] = ContextVar("dragoman sampling depth", default=0)
-"""How many sampling requests the running code helps to answer, one within the other."""
+"""How many nested sampling requests the running code helps to answer."""
 
 _current: ContextVar[OpenQuestion | None] = ContextVar("dragoman question", default=None)
 
@@ -54,9 +54,9 @@ class Questions:
         self.interaction = interaction
         self._asks_in_parallel = bool(getattr(interaction, "asks_in_parallel", False))
         self._is_busy = False
-        """Whether a question has its turn."""
+        """Whether a question is being shown."""
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        """By server, those who wait for a turn. The first server is next."""
+        """By server, the questions that wait to be shown. The first server is next."""
         self._shown: set[asyncio.Task[Any]] = set()
         self._is_closed = False
 
@@ -64,9 +64,10 @@ class Questions:
     async def turn(
         self, server: str, *, within: OpenQuestion | None = None, limit: int | None = None
     ) -> AsyncGenerator[None]:
-        """Waits until the question may be shown. `limit`: raises `TooManyQuestions` if so many of this server
-        wait. `within`: a question whose answer depends on this one; if it, or the one that the caller helps
-        to answer, is shown now, the turn comes at once, for waiting would never end."""
+        """Waits until the question may be shown. `limit`: raises `TooManyQuestions` if this many questions of
+        the server wait. `within`: a question whose answer depends on this one. If that question, or the one
+        that the caller helps to answer, is being shown, this one is shown immediately, because waiting would
+        be a deadlock."""
         if self._is_closed:
             raise HostClosed
         outer = within if within is not None and within.is_open else current_question()
@@ -90,7 +91,7 @@ class Questions:
             _current.reset(token)
 
     async def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of work that ends with the host: `HostClosed` then."""
+        """The result of work that ends with the host; raises `HostClosed` if the host is closed first."""
         if self._is_closed:
             work.close()
             raise HostClosed
@@ -107,7 +108,7 @@ class Questions:
             self._shown.discard(task)
 
     def close(self) -> None:
-        """Ends every question; those who wait for an answer learn that the host is closed."""
+        """Ends every question; callers that wait for an answer get `HostClosed`."""
         self._is_closed = True
         for task in list(self._shown):
             task.cancel()
@@ -130,12 +131,12 @@ class Questions:
             if waiter.cancelled():
                 self._leave(server, waiter)
             elif waiter.done():
-                self._pass_turn_on()  # it was given in the same moment
+                self._pass_turn_on()  # the answer came at the same moment
             raise
 
     def _leave(self, server: str, waiter: asyncio.Future[None]) -> None:
         line = self._waiting.get(server, deque[asyncio.Future[None]]())
-        if waiter in line:  # not there if the turn has passed it by since it was cancelled
+        if waiter in line:  # absent if it was already taken out after it was cancelled
             line.remove(waiter)
             if not line:
                 del self._waiting[server]
@@ -146,7 +147,7 @@ class Questions:
             del self._waiting[server]
             waiter = line.popleft()
             if line:
-                self._waiting[server] = line  # behind all other servers
+                self._waiting[server] = line  # after all other servers
             if not waiter.done():
                 waiter.set_result(None)
                 return

@@ -32,6 +32,6 @@ class Resolver(AbstractResolver):
 
 
 def _with_scope(address: tuple[Any, ...]) -> str:
-    """The address; one of IPv6 that counts on one network only with that network."""
+    """The address; a link-local IPv6 address with its scope."""
     host, scope = str(address[0]), (*address, 0, 0)[3]
     return f"{host}%{scope}" if scope and "%" not in host else host

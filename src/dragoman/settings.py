@@ -1,6 +1,6 @@
 """The table of all settings.
 
-Defines names, defaults, units, how a value is parsed, and which of several values counts. `config` reads the
+Defines names, defaults, units, how a value is parsed, and which of several values is used. `config` reads the
 files; the reference page is generated from `TABLE`.
 """
 
@@ -132,21 +132,22 @@ NAMES: frozenset[str] = frozenset(_ROWS)
 
 
 class Layer(NamedTuple):
-    """What one place says about settings."""
+    """The values of settings from one source."""
 
     source: str
     values: Mapping[str, object]
 
 
 class SettingValue(NamedTuple):
-    """One value, and the place it comes from."""
+    """One value and its source."""
 
     value: int
     source: str
 
 
 class Settings:
-    """The values in force: managed files precede code, code the environment, and that other files."""
+    """The values in effect. Managed files take precedence over code, code over the environment, and the
+    environment over other files."""
 
     __slots__ = ("_all_values", "_values", "problems")
 
@@ -160,8 +161,8 @@ class Settings:
     ) -> None:
         """`files` are given from the highest scope to the lowest.
 
-        A value that cannot be used raises if it comes from code or the environment; in a file it is passed
-        over, and named in `problems`.
+        An invalid value raises if it comes from code or the environment; in a file it is ignored and listed
+        in `problems`.
         """
         self.problems: list[str] = []
         given = {**(overrides or {})}
@@ -185,11 +186,11 @@ class Settings:
         return self._values[name]
 
     def values_of(self, name: str) -> tuple[SettingValue, ...]:
-        """Every value given for a setting; the first is in force, the others are replaced by it."""
+        """Every value given for a setting; the first is in effect and overrides the others."""
         return self._all_values[name]
 
     def adopt(self, other: Settings) -> None:
-        """Takes over another's values; all users of this object see them from now on."""
+        """Replaces the values by those of another object; all users of this object see them."""
         self._all_values, self._values, self.problems = other._all_values, other._values, other.problems
 
     def _from_files(self, row: Setting, layers: Sequence[Layer]) -> Iterator[SettingValue]:

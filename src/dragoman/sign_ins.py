@@ -1,9 +1,9 @@
 """Sign-ins to the servers of a host, and the pseudo-tools by which a model starts one.
 
 A pseudo-tool, `mcp__<server>__authenticate`, is offered for a server only while it waits for a sign-in, and
-recognised as the object that is made here, never by the name: a server's own tool called `authenticate` gets
-nothing from its name. A call starts the sign-in and returns the page for the person; when the sign-in ends,
-the server's real tools take the place of this one.
+recognised as the object that is made here, never by its name: a server's own tool called `authenticate` is an
+ordinary tool. A call starts the sign-in and returns the page for the person; when the sign-in ends, the
+server's real tools take the place of this one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # loaded when the first sign-in begins
 
 SIGN_IN: Final = "authenticate"
 URL_SECONDS: Final = 30.0
-"""How long a call waits for the page to be known."""
+"""How long a call waits until the URL of the page is known."""
 
 SignIn = Callable[[str, "CollectingScreen"], Awaitable[ServerStatus]]
 
@@ -46,7 +46,7 @@ async def sign_in(
 
     credentials = _credentials(servers, name, identity)
     if not credentials.challenge and servers.named(name).status().status == "needs-auth":
-        _credentials(servers, name).needs_auth.forget()  # the server has to say what it wants
+        _credentials(servers, name).needs_auth.forget()  # the server has to send its challenge first
         await servers.named(name).reconnect()
         credentials = _credentials(servers, name, identity)
     try:
@@ -63,7 +63,7 @@ async def state(servers: ServerRegistry, name: str, identity: str | None) -> Sig
 
 
 async def sign_out(servers: ServerRegistry, name: str, identity: str | None) -> str | None:
-    """Why the tokens could not be revoked, if so."""
+    """Signs out; returns why the tokens could not be revoked, if that failed."""
     from dragoman.auth.revocation import sign_out
 
     return await sign_out(_credentials(servers, name, identity))
@@ -101,7 +101,8 @@ class SignInTool(BuiltinTool):
         self._task: asyncio.Task[None] | None = None
 
     def touched(self, arguments: Mapping[str, Any]) -> tuple[ServerName, str]:
-        """Rules and hooks about the server hold for it: what denies the server denies its sign-in."""
+        """Rules and hooks about the server apply to this tool: a rule that denies the server denies its
+        sign-in."""
         return self.signs_in_to, SIGN_IN
 
     async def _run(self, arguments: Mapping[str, Any]) -> str:
@@ -124,7 +125,7 @@ class SignInTool(BuiltinTool):
         return text
 
     def _take_result(self) -> str | None:
-        """How the last attempt ended, reported once; the next call begins another."""
+        """The result of the last attempt, returned once; the next call begins a new attempt."""
         if self._task is None or not self._task.done() or self._screen is None:
             return None
         text = self._state(self._screen)
@@ -136,7 +137,7 @@ class SignInTool(BuiltinTool):
             view = await self._sign_in(self.signs_in_to, screen)
         except DragomanError as error:
             screen.problem = f"{error}" + (f" {error.hint}" if error.hint else "")
-        except Exception as error:  # border: the model is given the failure, whatever happened
+        except Exception as error:  # border: the model is given any failure
             screen.problem = f"unexpected error {type(error).__name__}"
         else:
             if view.status != "connected":
@@ -154,7 +155,7 @@ class SignInTool(BuiltinTool):
         return "\n".join([*lines, "The sign-in is complete when the page says so."])
 
     def abandon(self) -> None:
-        """Ends an attempt whose server is another one now."""
+        """Ends an attempt whose server was replaced."""
         if self._task is not None:
             self._task.cancel()
 
@@ -165,7 +166,7 @@ class SignInTool(BuiltinTool):
 
 
 class CollectingScreen:
-    """A `SignInScreen` that only notes what is to be shown. Without a person, no secret is confirmed."""
+    """A `SignInScreen` that only stores what is to be shown. Without a person, no secret is confirmed."""
 
     def __init__(self) -> None:
         self.pages: list[str] = []
@@ -195,7 +196,7 @@ class SignInTools:
         self._servers = servers
         self._sign_in = sign_in
         self._tools: dict[str, tuple[Server, SignInTool]] = {}
-        """By server; a replaced server gets a new one."""
+        """The pseudo-tools by server; a replaced server gets a new one."""
 
     def tools(self) -> dict[str, SignInTool]:
         """By qualified name, those of the servers that wait for a sign-in."""
@@ -204,7 +205,7 @@ class SignInTools:
             for name, server in self._servers.items()
             if server.connection.state.status == "needs-auth" and server.takes_sign_in
         }
-        # Those who would share a name get a hash, as tools do: none gets the sign-in of another.
+        # Names that would be equal get a hash, as for tools, so that no server gets the sign-in of another.
         names = assign((ServerName(name), WireToolName(SIGN_IN)) for name in waiting)
         found: dict[str, SignInTool] = {}
         for (name, _), called in names.of.items():

@@ -14,13 +14,14 @@ from typing import Final, cast
 from msgspec import Raw
 
 ESCAPE_LIMIT: Final = 50_000
-"""Halves looked at in one message: some 50 ms. A message with more stays as it is."""
+"""The limit of surrogate escapes that are examined in one message: about 50 ms. A message with more is
+unchanged."""
 
 PAIR_LIMIT: Final = 100_000
-"""Pairs passed over in one message: some 50 ms, too."""
+"""The limit of surrogate pairs that are skipped in one message: about 50 ms as well."""
 
 OPAQUE_KEYS: Final = (b'"requestState"', b'"nextCursor"')
-"""Members of results that go back to the server exactly as it wrote them."""
+"""Members of results that are sent back to the server exactly as it wrote them."""
 
 _SURROGATES: Final = re.compile(
     rb"\\u[dD](?:([89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|[89a-fA-F][0-9a-fA-F]{2})"
@@ -30,7 +31,8 @@ _REPLACEMENT: Final = rb"\ufffd"
 
 
 def replace_lone_surrogates(data: bytes) -> bytes | None:
-    """The same text without lone surrogates; None if there are none, or too many escapes to look at."""
+    """The text without lone surrogates; None if there are none, or if there are too many escapes to
+    examine."""
     lone = _lone_surrogates(data)
     if not lone:
         return None
@@ -69,8 +71,8 @@ def _is_escaped(data: bytes, at: int) -> bool:
 
 
 def joined(text: str) -> str:
-    """A text in which two halves of a character become the character, and a lone one U+FFFD: a model may have
-    sent them in two pieces."""
+    """The text with each surrogate pair joined to its character, and each lone surrogate replaced by U+FFFD:
+    a model may have sent the halves in two pieces."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -79,19 +81,19 @@ def joined(text: str) -> str:
 
 
 class RepairedResult(bytes):
-    """A result whose lone surrogates were replaced, with the text that came."""
+    """A result whose lone surrogates were replaced, with the original text."""
 
     original: bytes
 
 
 def as_written(part: bytes, original: bytes, repaired: bytes) -> bytes:
-    """A part of the repaired text as it came."""
+    """The original of a part of the repaired text."""
     at = repaired.find(part)
     return original[at : at + len(part)] if at >= 0 else part
 
 
 def keep_original(result: Raw, original: bytes, repaired: bytes) -> Raw:
-    """The result of a repaired message; `exactly` finds in it how the server wrote what goes back to it."""
+    """The result of a repaired message; `exactly` finds in it the original of members that are sent back."""
     if not any(key in repaired for key in OPAQUE_KEYS):
         return result
     kept = RepairedResult(result)

@@ -6,9 +6,9 @@ and makes the calls; `catalog/deferral.py` decides about deferral, `catalog/sear
 `catalog/overview.py` describes tools.
 
 No tool is inserted before one that was shown, and no two shown tools change places. A tool that is removed
-leaves the others in place, and gets its old place when it comes back. A tool whose definition becomes much
-larger than what was shown is removed, and comes back when it is found again: so a server cannot fill the
-context later.
+leaves the others in place, and gets its old place when it is added again. A tool whose definition becomes
+much larger than the one that was shown is removed, and shown again when it is found by a search, so that a
+server cannot fill the context later.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ SEARCH: Final = "tool_search"
 WAIT_SECONDS: Final = 5.0
 """How long a search waits for servers that are still connecting."""
 OVERVIEW_PERCENT: Final = 1
-"""What the list of deferred tools may take of the context."""
+"""The share of the context that the list of deferred tools may take."""
 GONE_LIMIT: Final = 10_000
-"""How many tools that went away keep their place, should they come back."""
+"""How many removed tools keep their place, in case they are added again."""
 GROWTH: Final = 2
 GROWTH_TOKENS: Final = 200
-"""A shown tool may come to cost so many times what it did, and so much more."""
+"""The growth limits of a shown tool: the factor, and the number of additional tokens."""
 
 
 class SearchResult(Struct, frozen=True):
-    """What a search came to."""
+    """The result of a search."""
 
     tools: tuple[Tool, ...] = ()
-    """Best first; from now on the model has them."""
+    """The tools found, best first; the model has them from this point on."""
     unknown: tuple[str, ...] = ()
-    """Names a `select:` asked for that no tool, or more than one, has."""
+    """Names in a `select:` query that no tool, or more than one tool, has."""
     connecting: tuple[str, ...] = ()
-    """Servers that were not there in time, so that their tools could not be found."""
+    """Servers that did not connect in time, so that their tools could not be searched."""
     failed: Mapping[str, str] = {}
     """Servers that cannot be reached, and why."""
 
@@ -74,10 +74,10 @@ class Toolbox:
         self._places: dict[str, int] = {
             name: 0 for name, tool in self._builtins.items() if name != SEARCH and not tool.defers
         }
-        """Every tool that was shown, in the order of being shown, also those that are gone now; and what it
-        cost then."""
+        """Every tool that was shown, in the order in which they were shown, including removed tools, with its
+        cost at that time."""
         self._outgrown: frozenset[str] = frozenset()
-        """Tools that were shown, cost far more now, and are not shown any more."""
+        """Tools that were shown and are not shown any more, because their cost has grown too much."""
         self._deferred: dict[str, None] = {name: None for name, tool in self._builtins.items() if tool.defers}
         """Every tool that was not shown at first, also those that were loaded later."""
         self._delta = InstructionsDelta()
@@ -86,7 +86,8 @@ class Toolbox:
     # What the model sees.
 
     def tools(self) -> list[Tool]:
-        """What to give the model now: built-in tools, those sent at once, those loaded since."""
+        """The tools to give the model: built-in tools, tools that are shown from the start, and tools that
+        were loaded since."""
         pool = self._look()
         return [pool[name] for name in self._places if name in pool and name not in self._outgrown]
 
@@ -97,7 +98,8 @@ class Toolbox:
         return [pool[name] for name in sorted(self._deferred) if name in pool and name not in shown]
 
     def overview(self) -> str:
-        """For the system prompt: what can be found by searching. Empty if nothing was deferred.
+        """Text for the system prompt: the tools that can be found by searching. Empty if nothing was
+        deferred.
 
         It does not change when tools are loaded, and is short: names if they are few, else servers.
         """
@@ -109,13 +111,13 @@ class Toolbox:
         return f"More tools can be loaded with {SEARCH}:\n" + overview(waiting, limit)
 
     def instructions(self) -> str:
-        """For the system prompt: what the servers say about how to use them, a section for each. Empty if
-        none says anything."""
+        """Text for the system prompt: the instructions of the servers, a section for each. Empty if there are
+        none."""
         return sections(self._host.instructions())
 
     def instructions_delta(self) -> str:
-        """For the next turn: which of these sections are new, changed or no longer hold since the last time
-        it was asked for; the first time all of them. Empty if nothing changed."""
+        """Text for the next turn: the sections that are new, changed or removed since the last call of this
+        method; all of them the first time. Empty if nothing changed."""
         return self._delta.next(self._host.instructions())
 
     # What the model does.
@@ -158,7 +160,7 @@ class Toolbox:
     ) -> CallOutcome:
         """Like `Host.call`, with this conversation's built-in tools. A tool that is called is loaded.
 
-        One that is for apps only does not exist for the model.
+        A tool that is for apps only does not exist for the model.
         """
         if self.is_app_tool(name):
             return outcome_of_error("", name, UnknownTool(name, left_out=FOR_APPS))
@@ -193,7 +195,7 @@ class Toolbox:
     # Shown and deferred tools.
 
     def _look(self) -> dict[str, Tool]:
-        """Every tool that may be called now; those never seen before are shown or deferred."""
+        """Every tool that may be called; decides for new tools whether they are shown or deferred."""
         pool: dict[str, Tool] = {
             **self._builtins,
             **self._host.sign_in_tools(),
@@ -220,7 +222,7 @@ class Toolbox:
             self._load(tool)
 
     def _load(self, tool: Tool) -> None:
-        """Shows it from now on; where it was shown before, in its old place."""
+        """Shows the tool from this point on; in its old place if it was shown before."""
         self._places[tool.name] = cost_of(tool)
 
     def _defer_outgrown(self, pool: Mapping[str, Tool]) -> None:
@@ -236,9 +238,10 @@ class Toolbox:
         self._deferred.update(dict.fromkeys(self._outgrown))
 
     def _offer_search(self) -> None:
-        """As soon as there may be something to find; it stays even when nothing is left.
+        """Offers the search tool as soon as there may be something to find, and keeps it even when nothing is
+        left.
 
-        A model that is asked before all servers are there can so wait for them.
+        With it, a model that is called before all servers are connected can wait for them.
         """
         if SEARCH not in self._places and (self._deferred or self._is_any_connecting()):
             self._places[SEARCH] = 0
@@ -247,7 +250,7 @@ class Toolbox:
         return not self._budget.never_defers and any(map(is_connecting, self._host.servers.values()))
 
     def _forget_gone(self, pool: Mapping[str, Tool]) -> None:
-        """Limits how many names are remembered: a server may always list new ones."""
+        """Limits how many removed tools are remembered: a server could list new names without end."""
         for names in (self._places, self._deferred):
             gone = [name for name in names if name not in pool]
             for name in gone[: len(gone) // 2]:
@@ -260,7 +263,7 @@ class Toolbox:
             self._index = (index, tools)
         return index.search(query, server=server, limit=limit)
 
-    # Servers that are not there yet.
+    # Servers that are not connected yet.
 
     async def _wait_for(self, server: str | None) -> None:
         connecting = [view.name for view in self._concerned(server) if is_connecting(view)]
@@ -323,12 +326,14 @@ ADVICE: Final = "Try other or fewer words, words of the tool's name, or the name
 
 
 def is_connecting(view: ServerStatus) -> bool:
-    """Whether it is being connected. One that waits for approval, or for its first use, has a reason."""
+    """Whether the server is being connected. A pending server that waits for approval, or for its first use,
+    has a reason."""
     return view.status == "pending" and (view.phase is not None or not view.reason)
 
 
 def _same(tools: Sequence[Tool], others: Sequence[Tool]) -> bool:
-    """The pool creates new tool objects for each change; most of their definitions stay."""
+    """Whether both have the same tools: the pool creates new tool objects for each change, with mostly the
+    same definitions."""
     return len(tools) == len(others) and all(
         one.definition is other.definition and one.name == other.name for one, other in zip(tools, others)
     )

@@ -1,8 +1,8 @@
 """Spans of OpenTelemetry: connecting, reading lists, calls, and requests for tokens.
 
-There are none unless the program has set a tracer provider of the SDK of OpenTelemetry, or `configure` has:
-nothing of it is imported before. Spans hold names of servers and tools, never arguments, results or secrets.
-The context of a call's span is sent to the server in `_meta` (W3C trace context).
+No spans are made, and OpenTelemetry is not imported, unless the program or `configure` has set a tracer
+provider of its SDK. Spans hold names of servers and tools, never arguments, results or secrets. The context
+of a call's span is sent to the server in `_meta` (W3C trace context).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _tracer: Any = None
 
 
 def start() -> None:
-    """Spans are made after this call, if the program uses OpenTelemetry."""
+    """Starts making spans, if the program uses OpenTelemetry."""
     global _tracer
     sdk = sys.modules.get(f"{_LIBRARY}.sdk.trace")
     if _tracer is None and sdk is not None:  # many libraries import the interface alone
@@ -65,7 +65,7 @@ class Span:
         self._span = span
 
     def fail(self, kind: str) -> None:
-        """Marks what the span stands for as failed. `kind`: a short name for the error."""
+        """Marks the span as failed. `kind`: a short name for the error."""
         if self._span is not None:
             trace = _module("trace")
             self._span.set_attribute("error.type", kind)
@@ -74,8 +74,8 @@ class Span:
 
 @contextmanager
 def span(name: str, parent: Mapping[str, Any] | None = None, **attributes: str) -> Generator[Span]:
-    """What is done in the block is one span. `parent`: a trace context from `_meta`, if it came from
-    elsewhere. In the names of attributes, `__` stands for a dot."""
+    """Makes one span of the block. `parent`: a trace context from `_meta`, if the work was requested by
+    another process. In the names of attributes, `__` stands for a dot."""
     if _tracer is None:
         yield Span()
         return
@@ -84,7 +84,7 @@ def span(name: str, parent: Mapping[str, Any] | None = None, **attributes: str) 
     if parent and "traceparent" in parent:
         context = _module("propagate").extract({key: parent[key] for key in KEYS if key in parent})
     given = {key.replace("__", "."): value for key, value in attributes.items()}
-    # The text of an exception may contain a secret or what a server says, so only its type is kept.
+    # The text of an exception may contain a secret or text of a server, so only its type is kept.
     with _tracer.start_as_current_span(
         name,
         context=context,
@@ -102,7 +102,7 @@ def span(name: str, parent: Mapping[str, Any] | None = None, **attributes: str) 
 
 
 def current_context() -> dict[str, str]:
-    """The trace context of the current span, as `_meta` has it."""
+    """The trace context of the current span, in the form of `_meta`."""
     carrier: dict[str, str] = {}
     if _tracer is not None:
         _module("propagate").inject(carrier)

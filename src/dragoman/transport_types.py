@@ -14,7 +14,7 @@ from msgspec import Struct
 Place = Literal["local", "remote", "in-process"]
 """A process on this machine that the host starts, something that is reached by a URL, or neither."""
 Identity = Literal["command", "url", "name"]
-"""The field of an entry that says which server it is; `name`: it has none but its name."""
+"""The field of an entry that identifies the server; `name`: only the server's name does."""
 Carrier = Literal["stdio", "http", "sse", "ws", "control", "in-process"]
 """The transport that carries the messages."""
 
@@ -26,7 +26,7 @@ class TransportType(Struct, frozen=True, kw_only=True):
     name: str
     place: Place
     identity: Identity
-    """By which kind of rule policy names such a server."""
+    """The kind of policy rule that names such a server."""
     carrier: Carrier | None
     is_identity_required: bool = False
     """Whether an entry must have the field that `identity` names."""
@@ -35,14 +35,14 @@ class TransportType(Struct, frozen=True, kw_only=True):
     credentials: Literal["helper", "bearer"] | None = None
     """Where authentication headers come from: the entry's `headersHelper`, or the embedding program."""
     editor_url: str | None = None
-    """For servers of editors: where one is whose entry has no URL, except for the port, which is known when
-    it is connected."""
+    """For servers of editors: the address of a server whose entry has no URL, without the port, which is
+    found when it is connected."""
     older: str | None = None
-    """The carrier that is tried for a server that does not know this one."""
+    """The transport that is tried next if a server does not support this one."""
     aliases: tuple[str, ...] = ()
-    """Other words for it in configuration files."""
+    """Other names of the type in configuration files."""
     is_in_files: bool = True
-    """Whether an entry of a file may have it."""
+    """Whether an entry of a file may have this type."""
 
     @property
     def starts_command(self) -> bool:
@@ -123,7 +123,7 @@ _ROWS: Final = (
     TransportType(
         name=IN_PROCESS, place="in-process", identity="name", carrier="in-process", is_in_files=False
     ),
-    # Nothing is started for it. By a name alone policy does not admit it beside rules about URLs.
+    # Nothing is started for it. Where policy has rules about URLs, a name alone does not admit it.
     TransportType(name=UNUSABLE, place="in-process", identity="url", carrier=None, is_in_files=False),
 )
 
@@ -133,10 +133,10 @@ IN_FILES: Final = tuple(row.name for row in _ROWS if row.is_in_files)
 """The types an entry of a file may have."""
 REMOTE: Final = tuple(row.name for row in _ROWS if row.place == "remote")
 SELF_CONTAINED: Final = tuple(row.name for row in _ROWS if row.is_identity_required)
-"""The types whose entries say by themselves how the server is reached: those a person adds."""
+"""The types whose entries contain everything that is needed to reach the server: those that a person adds."""
 TYPE_ALIASES: Final = {alias: row.name for row in _ROWS for alias in row.aliases}
 
 
 def transport_type(name: str) -> TransportType:
-    """The row of a type; for a word that is none, that of an unusable entry."""
+    """The row of a type; for an unknown type, the row of an unusable entry."""
     return TRANSPORT_TYPES.get(name, TRANSPORT_TYPES[UNUSABLE])

@@ -53,7 +53,7 @@ _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 
 
 class ServerUrl(Struct, frozen=True):
-    """An address as it will be connected to. Made by `parse_url` only."""
+    """The canonical URL that is connected to. Made by `parse_url` only."""
 
     scheme: str
     host: str
@@ -71,7 +71,7 @@ class ServerUrl(Struct, frozen=True):
         return f"{self.origin}{self.path}" + (f"?{self.query}" if self.query else "")
 
     def __repr__(self) -> str:
-        """Path and query may hold secrets."""
+        """Without path and query, which may contain secrets."""
         return f"<ServerUrl {self.origin}>"
 
 
@@ -84,8 +84,8 @@ def is_loopback(url: ServerUrl) -> bool:
 
 
 PLAIN_URL: Final = re.compile(r"[A-Za-z0-9!#%&()*+,./:;=?@\[\]_~-]+")
-"""What URLs for people are made of: ASCII without spaces, quotes, `$`, backslashes, backticks, or anything
-else with which a shell would begin something new inside quotes."""
+"""The characters of URLs that people may be sent to: ASCII without spaces, quotes, `$`, backslashes,
+backticks, or anything else that a shell interprets inside quotes."""
 
 
 def parse_page_url(text: str) -> ServerUrl | None:
@@ -100,7 +100,7 @@ def parse_page_url(text: str) -> ServerUrl | None:
 
 
 class UrlPattern(Struct, frozen=True):
-    """What an address must look like. `None` leaves a part open; for the port see `matches`."""
+    """A pattern for URLs. `None` matches any value of a part; for the port see `matches`."""
 
     scheme: Pieces
     host: Pieces
@@ -108,7 +108,7 @@ class UrlPattern(Struct, frozen=True):
     path: Pieces | None
     query: Pieces | None
     only_addresses: bool
-    """The host is meant as an IPv4 address."""
+    """Whether the host is a pattern for IPv4 addresses."""
 
 
 def parse_url(text: str) -> ServerUrl:
@@ -145,10 +145,10 @@ def parse_pattern(text: str) -> UrlPattern:
 
 
 def matches(pattern: UrlPattern, url: ServerUrl, *, any_port: bool) -> bool:
-    """Is the address one the pattern means?
+    """Whether the URL matches the pattern.
 
     Without a port, a pattern means the scheme's default one; with `any_port` it means every port. A
-    rule that forbids asks with `any_port`, or an unusual port would be a way past it.
+    rule that forbids uses `any_port`; otherwise an unusual port would bypass it.
     """
     return (
         fits(pattern.scheme, url.scheme)
@@ -161,7 +161,8 @@ def matches(pattern: UrlPattern, url: ServerUrl, *, any_port: bool) -> bool:
 
 
 def _path_fits(pieces: Pieces, path: str, *, loosely: bool) -> bool:
-    """`loosely`, for a rule that forbids: also by what servers make of a path that is written otherwise."""
+    """Whether the path matches. `loosely`, for a rule that forbids: also in the forms to which servers may
+    decode or normalize the path."""
     if fits(pieces, path):
         return True
     if not loosely:
@@ -231,7 +232,7 @@ def _port_pieces(port: str) -> Pieces:
 
 
 def _canonical_host(host: str) -> str:
-    """The host as it is looked up; a pattern's stars pass through."""
+    """The host in the form that is resolved; the stars of a pattern are kept."""
     if host.startswith("["):
         return _canonical_ipv6(host[1:-1])
     labels = [_canonical_label(label) for label in _DOTS.split(host)]
@@ -311,7 +312,7 @@ def _canonical_query(query: str) -> str:
 
 
 def _requoted(text: str, alike: frozenset[str], kept: frozenset[str]) -> str:
-    """Escaped where needed and nowhere else, in upper case."""
+    """The text percent-encoded only where needed, with upper-case hexadecimal digits."""
     if _BAD_ESCAPE.search(text):
         raise _wrong("holds a % that does not begin an escape", "Write %25 for a plain %.")
 

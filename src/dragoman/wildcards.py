@@ -13,7 +13,7 @@ def fits(pieces: Pieces, text: str) -> bool:
     if at > end or not text.startswith(first) or not text.endswith(last):
         return False
     for piece in middle:
-        # The leftmost place is always as good as any later one.
+        # The leftmost match is always as good as any later one.
         found = text.find(piece, at, end)
         if found < 0:
             return False

@@ -34,7 +34,8 @@ _CURVES: Final = {"P-256": "ES256", "P-384": "ES384", "P-521": "ES512"}
 
 
 def client_assertion(client_id: str, server: AuthServer, private_key: str, algorithm: str | None) -> str:
-    """`aud` is the issuer (RFC 7523bis): an assertion for one server is worth nothing at another."""
+    """A signed assertion of the client. `aud` is the issuer (RFC 7523bis), so that it is not valid at another
+    server."""
     key = read_key(private_key)
     algorithm = algorithm or _algorithm(key, server.token_signing_algorithms)
     now = int(time.time())
@@ -57,7 +58,7 @@ def client_assertion(client_id: str, server: AuthServer, private_key: str, algor
 
 @contextmanager
 def without_warnings() -> Generator[None]:
-    """The library warns of `EdDSA`, whose new name (RFC 9864) few servers know yet."""
+    """Suppresses the library's warning about `EdDSA`: few servers know its new name (RFC 9864) yet."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SecurityWarning)
         yield

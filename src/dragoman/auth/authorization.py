@@ -73,7 +73,7 @@ def begin(account: Account, redirect_uri: str, scopes: tuple[str, ...], nonce: s
 
 
 def answer_in(url: str) -> CallbackAnswer:
-    """The parameters of a redirect URL; of repeated ones none counts. None of a text that is no such URL."""
+    """The parameters of a redirect URL; repeated ones are dropped. None for a text that is not such a URL."""
     try:
         pairs = parse_qsl(urlsplit(url).query, keep_blank_values=True, max_num_fields=50)
     except ValueError:
@@ -83,7 +83,8 @@ def answer_in(url: str) -> CallbackAnswer:
 
 
 def code_in(attempt: Attempt, answer: CallbackAnswer) -> str:
-    """The authorization code. The state is checked first, then the issuer, and only then what is said."""
+    """The authorization code. The state is checked first, then the issuer, and only then the code or
+    error."""
     given = answer.parameters
     if not is_for(attempt, answer):
         raise Refused("the browser returned with an answer to another sign-in")
@@ -111,7 +112,8 @@ def scopes_to_request(
     server: AuthServer,
     before: Sequence[str] = (),
 ) -> tuple[str, ...]:
-    """Scopes of the entry, else of the challenge, else all of the resource; with those requested before.
+    """The scopes of the entry, else of the challenge, else all of the resource, in addition to those
+    requested before.
 
     `offline_access`, without which some servers give no refresh token, is added only where the authorization
     server lists it.

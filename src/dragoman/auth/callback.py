@@ -34,7 +34,7 @@ class BrowserReturn:
         self._accepts: Callable[[CallbackAnswer], bool] = lambda answer: False
         self._succeeded: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._has_refused = False
-        """Whether an answer came that does not belong to this sign-in."""
+        """Whether an answer was received that does not belong to this sign-in."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -51,7 +51,7 @@ class BrowserReturn:
         return url
 
     async def wait(self, accepts: Callable[[CallbackAnswer], bool], seconds: float) -> CallbackAnswer:
-        """The first answer that is accepted (whose state is right); others change nothing."""
+        """The first answer that is accepted (with the right state); others have no effect."""
         self._accepts = accepts
         try:
             async with asyncio.timeout(seconds):
@@ -63,7 +63,7 @@ class BrowserReturn:
             ) from None
 
     def deliver(self, url: str) -> bool:
-        """Takes a redirect URL that the person pasted; whether it belongs to this sign-in."""
+        """Takes a redirect URL that the person pasted; returns whether it belongs to this sign-in."""
         return self.take(answer_in(url))
 
     def take(self, answer: CallbackAnswer) -> bool:
@@ -79,7 +79,7 @@ class BrowserReturn:
             self._succeeded.set_result(succeeded)
 
     async def succeeds_within(self, seconds: float) -> bool:
-        """Whether the sign-in has succeeded by then."""
+        """Whether the sign-in succeeds within this time."""
         done, _ = await asyncio.wait([self._succeeded], timeout=seconds)
         return bool(done) and self._succeeded.result()
 
@@ -116,7 +116,7 @@ class CallbackListener(BrowserReturn):
         try:
             await asyncio.shield(starting)
         except BaseException:
-            # The runner does not know a site that is cancelled while it starts.
+            # The runner does not stop a site that was cancelled while it started.
             await asyncio.wait([starting])
             await self._runner.cleanup()
             raise
@@ -136,7 +136,7 @@ class CallbackListener(BrowserReturn):
         return f"http://{self._host_name}:{self._port}{PATH}"
 
     def _bind(self) -> list[socket.socket]:
-        """127.0.0.1, and the same port of ::1 where there is one: localhost may mean either."""
+        """Binds 127.0.0.1, and the same port of ::1 if available: localhost may mean either."""
         try:
             first = socket.create_server(("127.0.0.1", self._port))
         except OSError as error:

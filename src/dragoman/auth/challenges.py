@@ -1,7 +1,8 @@
 """Parses `WWW-Authenticate` (RFC 9110 §11.6.1). Pure.
 
-Several headers, several challenges in one header, quoted and unquoted values in any order are understood.
-What cannot be parsed is left out: a challenge is a hint of an untrusted server, never an error.
+Several headers, several challenges in one header, and quoted and unquoted values in any order are accepted.
+Parts that cannot be parsed are ignored: a challenge is a hint of an untrusted server, and never causes an
+error.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from msgspec import Struct
 from dragoman.protocol import HTTP_TOKEN
 
 SCOPE_LIMIT: Final = 100
-"""Scopes taken from one challenge or document."""
+"""The maximum number of scopes from one challenge or document."""
 
 _PART: Final = re.compile(
     rf'\s*,?\s*(?:({HTTP_TOKEN})\s*=\s*(?:"((?:[^"\\]|\\.)*)"|({HTTP_TOKEN}))(?=\s*(?:,|$))'
@@ -57,7 +58,8 @@ def _challenges(header: str) -> Iterator[AuthChallenge]:
 
 
 def oauth_parameters(headers: Iterable[str]) -> Mapping[str, str]:
-    """The parameters of the first `Bearer` or `DPoP` challenge; `Bearer` ones that name metadata first."""
+    """The parameters of the first `Bearer` or `DPoP` challenge; `Bearer` challenges that name metadata take
+    precedence."""
     found = [each for each in parse_challenges(headers) if each.scheme in ("bearer", "dpop")]
     with_metadata = [each for each in found if "resource_metadata" in each.parameters]
     return (with_metadata or found)[0].parameters if found else {}

@@ -1,7 +1,7 @@
 """Secrets of entries in the secret store; configuration files hold a reference.
 
-A reference counts only for the server and the URL it was stored for: an entry of a project cannot name the
-secret of another server.
+A reference is valid only for the server and the URL for which it was stored: an entry of a project cannot use
+the secret of another server.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class _Stored(Struct):
 
 
 def store_client_secret(vault: Vault, server: str, url: str, secret: str) -> str:
-    """Stores the secret; the reference to write into the entry. Raises `StoreFailed`."""
+    """Stores the secret; returns the reference to write into the entry. Raises `StoreFailed`."""
     name = secrets.token_hex(8)
     stored = _Stored(server, str(parse_url(url)), secret)
     vault.put(f"client-secret|{name}", msgspec.json.encode(stored))

@@ -26,7 +26,7 @@ SHORTEST_PAUSE_SECONDS: Final = 1.0
 async def sign_in_on_device(
     credentials: OAuthCredentials, account: Account, screen: SignInScreen, seconds: float
 ) -> Account:
-    """Shows a code, and asks the authorization server until the person has entered it elsewhere."""
+    """Shows a code, and polls the authorization server until the person has entered it on another device."""
     reply = await _begin(credentials, account)
     url = _text(reply, "verification_uri")
     complete = reply.get("verification_uri_complete")

@@ -1,6 +1,6 @@
 """Finds the authorization server of a protected server: its metadata, then the authorization server's.
 
-The order of locations and the rules that documents must keep are in `metadata.py`.
+The order of locations and the rules for documents are in `metadata.py`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _REVISION_HEADER: Final = {"MCP-Protocol-Version": "2025-03-26"}
 
 
 class DiscoveredServer(Struct, frozen=True):
-    """Where tokens for a server come from."""
+    """The authorization server that issues tokens for a server."""
 
     resource: str
     auth_server: AuthServer
@@ -44,7 +44,7 @@ class DiscoveredServer(Struct, frozen=True):
 
 
 async def discover(http: OAuthHttp, wanted: SignInTarget, challenge: Mapping[str, str]) -> DiscoveredServer:
-    """`challenge`: the parameters of the server's `WWW-Authenticate`."""
+    """Finds the authorization server. `challenge`: the parameters of the server's `WWW-Authenticate`."""
     if wanted.is_identity_provider:
         return DiscoveredServer(
             wanted.url, await read_issuer(http, wanted.url, wanted.rules), is_resource_known=False
@@ -102,7 +102,7 @@ class IssuerChanged(Refused):
     """The server names another authorization server than the one that credentials belong to."""
 
     def __init__(self, pinned: str, named: str | None) -> None:
-        """`named`: None if the server names none any more."""
+        """`named`: None if the server no longer names any."""
         self.pinned = pinned
         self.named = named
         super().__init__(
@@ -133,7 +133,8 @@ async def _read_configured(http: OAuthHttp, wanted: SignInTarget) -> AuthServer:
 
 
 async def _look(http: OAuthHttp, url: str, headers: Mapping[str, str] | None = None) -> Answer:
-    """A document, or that there is none. A server that is overloaded has said nothing."""
+    """The answer to a request for a document. Raises `Unavailable` if the server is overloaded, because it is
+    then unknown whether there is one."""
     answer = await http.get(url, headers)
     if answer.status in RETRY_STATUSES:
         raise Unavailable(f"{parse_url(url).origin} answered with HTTP {answer.status}")

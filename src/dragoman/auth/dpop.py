@@ -32,7 +32,8 @@ class DpopKey:
     def proof(
         self, method: str, url: str, *, access_token: str | None = None, body: bytes | None = None
     ) -> str:
-        """`body`: of a request to an MCP server, whose digest the proof contains."""
+        """A proof for one request. `body`: the body of a request to an MCP server; the proof contains its
+        digest."""
         address = URL(url, encoded=True)
         claims: dict[str, Any] = {
             "jti": secrets.token_urlsafe(16),

@@ -1,4 +1,4 @@
-"""What a server's entry says about signing in, in the form that this package works with."""
+"""The sign-in settings of a server's entry, in the form that this package uses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Grant = Literal["authorization_code", "client_credentials", "workload_identity",
 
 
 class ConfiguredClient(HiddenRepr, frozen=True):
-    """What the entry says about the client."""
+    """The client settings of the entry."""
 
     client_id: str | None = None
     client_secret: str | None = None
@@ -31,22 +31,22 @@ class ConfiguredClient(HiddenRepr, frozen=True):
 
 
 class SignInTarget(Struct, frozen=True, kw_only=True):
-    """The server to sign in at, and what its entry says about it."""
+    """The server to sign in to, and the settings of its entry."""
 
     url: str
     metadata_url: str | None = None
-    """`oauth.authServerMetadataUrl`: trusted, because the person names it."""
+    """`oauth.authServerMetadataUrl`: trusted, because the person configures it."""
     resource: str | None = None
     """`oauth.resource`"""
     issuer: str | None = None
-    """The only issuer that may be used: from the entry, or the one that gave out what is stored."""
+    """The only issuer that may be used: from the entry, or the one that issued the stored tokens."""
     entry_issuer: str | None = None
-    """`oauth.issuer`: what metadata at a configured URL must state, too."""
+    """`oauth.issuer`: the issuer that metadata at a configured URL must state, too."""
     rules: TrustRules = TrustRules()
     is_identity_provider: bool = False
-    """The URL is the issuer itself, and there is no protected resource."""
+    """Whether the URL is the issuer itself, without a protected resource."""
     has_secret: bool = False
-    """Whether a secret or a refresh token would be sent; then nothing is guessed."""
+    """Whether a secret or a refresh token would be sent; then no endpoint is guessed."""
 
 
 class OAuthSettings(HiddenRepr, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ class OAuthSettings(HiddenRepr, frozen=True, kw_only=True):
     route: tuple[str, ...] = ()
     """The entry's proxy and certificate files, if it has any."""
     identity: str = ""
-    """Which of several accounts at the server; empty for the usual one."""
+    """The identity of one of several accounts at the server; empty for the default one."""
     client: ConfiguredClient = ConfiguredClient()
     grant: Grant = "authorization_code"
     scopes: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class OAuthSettings(HiddenRepr, frozen=True, kw_only=True):
     rules: TrustRules = TrustRules()
     allow_private: bool = False
     private_key: str | None = None
-    """PEM or JWK by which the client authenticates (`private_key_jwt`)."""
+    """The private key (PEM or JWK) with which the client authenticates (`private_key_jwt`)."""
     signing_algorithm: str | None = None
     workload_token: str | None = None
     """The JWT of a workload identity, or the file that holds it (`@/path`)."""
@@ -81,7 +81,7 @@ class OAuthSettings(HiddenRepr, frozen=True, kw_only=True):
     """Where a person signs in, with the grant `xaa`."""
 
     def login_hint(self, option: str = "") -> str:
-        """How a person signs in. `option`: the one that names the store of accounts."""
+        """The command by which a person signs in. `option`: the command-line option for the account store."""
         option = f"{option} " if option else ""
         if not self.is_given:
             return f"Run `dragoman mcp login {option}{typed(self.server)}`."
@@ -92,15 +92,15 @@ class OAuthSettings(HiddenRepr, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """Under which the account is stored: the server's name, its configuration, and the identity."""
+        """The key of the stored account: the server's name, its configuration, and the identity."""
         facts: list[Any] = [
             str(parse_url(self.url)),
             sorted((name.lower(), value) for name, value in self.headers.items()),
             self.client.client_id,
             self.client.metadata_url,
             self.grant,
-            # What decides whom a stored token is sent to, or through: an entry of that name and URL with a
-            # detour is another account.
+            # The settings that decide to whom, and through whom, a stored token is sent: an entry of the same
+            # name and URL with another proxy is another account.
             self.route,
             self.metadata_url,
             self.issuer,
@@ -113,13 +113,13 @@ class OAuthSettings(HiddenRepr, frozen=True, kw_only=True):
 
     @property
     def stored_keys(self) -> tuple[str, ...]:
-        """The keys of everything stored that its tokens come from."""
+        """The keys of all stored accounts from which its tokens are obtained."""
         if self.grant != "xaa" or self.identity_provider is None:
             return (self.key,)
         return self.key, self.identity_provider.entry.key
 
     def wanted(self, issuer: str | None) -> SignInTarget:
-        """`issuer`: the one that gave out what is stored."""
+        """`issuer`: the one that issued the stored tokens."""
         return SignInTarget(
             url=self.url,
             metadata_url=self.metadata_url,
@@ -141,7 +141,7 @@ class OAuthSettings(HiddenRepr, frozen=True, kw_only=True):
         return self.grant != "authorization_code"
 
     def is_pinned(self, stored: Account | None) -> bool:
-        """Whether it is known which issuer the secrets of the entry belong to: the entry says it, or one was
-        sent there before. A sign-in without a secret says nothing: the server has named its issuer."""
+        """Whether the issuer of the entry's secrets is known: the entry names it, or a secret was sent to it
+        before. A sign-in without a secret does not count, because the server named its issuer."""
         is_known = stored is not None and stored.client.authenticates
         return self.issuer is not None or self.metadata_url is not None or is_known

@@ -1,5 +1,5 @@
-"""Why an attempt to sign in, or to refresh a token, ended. Internal; the host raises `SignInNeeded` or
-`SignInFailed` with the same words.
+"""The errors of signing in and of refreshing tokens. Internal; the host raises `SignInNeeded` or
+`SignInFailed` with the same text.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from dragoman.cleaning import one_line
 
 
 class AuthProblem(Exception):
-    """Contains no secret, and nothing of a server's text that is not cleaned."""
+    """Base of these errors. Contains no secret, and only cleaned text of servers."""
 
     def __init__(self, cause: str, hint: str | None = None) -> None:
         self.cause = one_line(cause, 500)
@@ -17,11 +17,11 @@ class AuthProblem(Exception):
 
 
 class Refused(AuthProblem):
-    """What a server states breaks a rule; nothing secret was sent."""
+    """A document or an answer of a server violates a rule; no secret was sent."""
 
 
 class Unavailable(AuthProblem):
-    """The authorization server could not be reached or is overloaded; what is stored stays valid."""
+    """The authorization server could not be reached or is overloaded; stored tokens stay valid."""
 
 
 class Rejected(AuthProblem):
@@ -33,4 +33,4 @@ class Rejected(AuthProblem):
 
 
 class Declined(AuthProblem):
-    """The person said no, or ended the attempt."""
+    """The person declined, or ended the attempt."""

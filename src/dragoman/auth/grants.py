@@ -46,7 +46,8 @@ async def refresh(credentials: OAuthCredentials, account: Account) -> Account:
 
 
 def _current_client(credentials: OAuthCredentials, client: OAuthClient) -> OAuthClient:
-    """A client of the entry has the secret that the entry has now; a registered one its own."""
+    """The client with its current secret: a configured client has the secret of the entry, a registered one
+    its own."""
     configured = credentials.entry.client
     if client.is_registered or configured.client_id != client.client_id or configured.client_secret is None:
         return client
@@ -54,7 +55,7 @@ def _current_client(credentials: OAuthCredentials, client: OAuthClient) -> OAuth
 
 
 async def unattended(credentials: OAuthCredentials, stored: Account | None) -> Account:
-    """A token without a person: client credentials, workload identity, or the company's sign-on."""
+    """Obtains a token without a person: client credentials, workload identity, or company sign-on."""
     entry = credentials.entry
     if entry.grant == "xaa":
         from dragoman.auth.xaa import obtain
@@ -74,7 +75,7 @@ async def unattended(credentials: OAuthCredentials, stored: Account | None) -> A
 async def find_unattended(
     credentials: OAuthCredentials, stored: Account | None
 ) -> tuple[DiscoveredServer, tuple[str, ...]]:
-    """The authorization server that the entry's secrets belong to, and the scopes to ask for."""
+    """The authorization server that the entry's secrets belong to, and the scopes to request."""
     entry = credentials.entry
     issuer = credentials.confirmed_issuer or (None if stored is None else stored.issuer)
     if entry.has_secret and credentials.confirmed_issuer is None and not entry.is_pinned(stored):
@@ -129,7 +130,7 @@ async def request(
     *,
     before: Tokens | None = None,
 ) -> Account:
-    """Sends one token request with the client's authentication; the account with the new tokens."""
+    """Sends one token request with the client's authentication; returns the account with the new tokens."""
     form = dict(form)
     if account.sends_resource:
         form["resource"] = account.resource

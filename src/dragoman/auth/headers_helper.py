@@ -44,9 +44,9 @@ RESERVED_HEADERS: Final = frozenset(
         "upgrade",
     }
 )
-"""Headers that say how a message travels: the transport's to set."""
+"""Headers about the transfer of a message, which only the transport sets."""
 RESERVED_PREFIXES: Final = ("mcp-", "proxy-", "sec-websocket-")
-"""The protocol's own, those that a proxy would take for itself, and the handshake's of a WebSocket."""
+"""Headers of the protocol, of proxies, and of the WebSocket handshake."""
 
 HINT: Final = (
     "Run the command by hand, with DRAGOMAN_SERVER_NAME and DRAGOMAN_SERVER_URL set; "
@@ -59,11 +59,11 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 
 
 class BadHeaders(ValueError):
-    """Why printed headers cannot be used, in words that hold nothing of them."""
+    """Printed headers cannot be used. The text says why, and contains nothing of them."""
 
 
 class HeadersHelper:
-    """The headers that one connection's command gives."""
+    """The headers that the command of one connection prints."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class HeadersHelper:
         watchdog: Watches,
         learned: Callable[[Iterable[str]], None] | None = None,
     ) -> None:
-        """`env`: all that the command gets, besides the variables that name the server.
+        """`env`: the whole environment of the command, besides the variables that name the server.
 
         `learned` is called with every value, so that it is redacted everywhere.
         """
@@ -90,16 +90,17 @@ class HeadersHelper:
         self._running = asyncio.Lock()
 
     async def headers(self) -> Mapping[str, str]:
-        """What the last run gave, or a new one if there was none."""
+        """The headers of the last run; runs the command if there was none."""
         async with self._running:
             return self._given if self._given is not None else await self._obtain()
 
     async def renew(self, challenge: Challenge) -> bool:
-        """Runs the command again after a 401. Not after a 403: it does not learn which rights are missing."""
+        """Runs the command again after a 401. Not after a 403, because the command is not told which rights
+        are missing."""
         if challenge.status != 401:
             return False
         async with self._running:
-            self._given = None  # a failure leaves nothing that was refused
+            self._given = None  # after a failure, the refused headers are not kept
             await self._obtain()
         return True
 
@@ -142,20 +143,20 @@ def _parts(value: str) -> Iterator[str]:
 
 
 def facts(server: str, url: str) -> dict[str, str]:
-    """The server's name and URL, under our names and under those for which most helpers are written."""
+    """The server's name and URL, in Dragoman's variables and in those that most helpers expect."""
     values = {"SERVER_NAME": server, "SERVER_URL": url}
     prefixes = ("DRAGOMAN_", "CLAUDE_CODE_MCP_")
     return {prefix + name: value for prefix in prefixes for name, value in values.items()}
 
 
 def read_headers(output: bytes) -> dict[str, str]:
-    """The headers of one JSON object, each fit to be sent; `BadHeaders` if one is not."""
+    """The headers of one JSON object; raises `BadHeaders` if one of them may not be sent."""
     if not output.strip():
         raise BadHeaders("printed nothing")
     try:
         found = msgspec.json.decode(output, type=dict[str, str])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        # The decoder's own words may repeat what it read.
+        # The decoder's message may repeat its input.
         raise BadHeaders("did not print one JSON object of texts") from None
     if len(found) > HEADER_LIMIT:
         raise BadHeaders(f"gave more than {HEADER_LIMIT} headers")
@@ -178,7 +179,7 @@ def _check(name: str, value: str) -> None:
 
 
 def _owned(name: str) -> str | None:
-    """Which of the transport's headers this is; from our own list, so that it can be shown."""
+    """The transport's header that this name means, as spelled in the list here, so that it can be shown."""
     if name in RESERVED_HEADERS:
         return name
     return next((f"{family}…" for family in RESERVED_PREFIXES if name.startswith(family)), None)

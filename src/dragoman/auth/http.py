@@ -28,7 +28,7 @@ from dragoman.urls import ServerUrl, is_loopback, parse_page_url, parse_url
 BODY_LIMIT_BYTES: Final = 256 * 1024
 REQUEST_SECONDS: Final = 30.0
 RETRY_STATUSES: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""Statuses that say nothing but that it may work later."""
+"""Statuses that only mean that a later request may succeed."""
 _FAULTS: Final = (aiohttp.ClientError, OSError, TimeoutError, ValueError)
 
 
@@ -38,7 +38,7 @@ class NetworkAccess(Struct, frozen=True):
     proxy_of: Callable[[str], str | None] = lambda url: None
     """By URL: the proxy to use."""
     tls_of: Callable[[str], ssl.SSLContext | bool] = lambda url: True
-    """By URL: what certificates are checked against."""
+    """By URL: the TLS settings against which certificates are checked."""
 
 
 class Answer(NamedTuple):
@@ -47,7 +47,7 @@ class Answer(NamedTuple):
     body: bytes
 
     def document(self) -> dict[str, Any] | None:
-        """The body as a JSON object; None if it is none."""
+        """The body as a JSON object; None if it is not one."""
         try:
             return msgspec.json.decode(self.body, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -111,7 +111,7 @@ class OAuthHttp:
             raise Unavailable(f"{parsed.origin} could not be asked: {_in_words(error)}") from None
 
     async def _private_allowed(self) -> bool:
-        """Whether the configured server itself is in a private network. Asked once."""
+        """Whether the configured server itself is in a private network. Determined once."""
         if not self._knows_server:
             self._allow_private = await self._is_server_private()
             self._knows_server = True
@@ -125,14 +125,14 @@ class OAuthHttp:
             return not is_public(literal)
         try:
             found = await resolve(host, self._server.port)
-        except OSError as error:  # not remembered: the network may be there again later
+        except OSError as error:  # not cached: the network may be available again later
             raise Unavailable(f"{host} could not be resolved: {error.strerror}") from None
         addresses = [parse_address(str(each[4][0])) for each in found]
         return bool(addresses) and all(each is not None and not is_public(each) for each in addresses)
 
 
 class _CheckedResolver(AbstractResolver):
-    """Resolves a name once, and gives out only addresses that may be contacted."""
+    """Resolves a name once, and returns only addresses that may be contacted."""
 
     def __init__(self, allow_private: bool) -> None:
         self._allow_private = allow_private

@@ -15,13 +15,13 @@ from dragoman import paths
 from dragoman.auth.errors import Unavailable
 
 WAIT_SECONDS: Final = 60.0
-"""How long the lock is waited for: longer than one refresh can take."""
+"""How long to wait for the lock: longer than one refresh can take."""
 _POLL_SECONDS: Final = 0.02
 
 
 @asynccontextmanager
 async def locked(path: Path, wait_seconds: float = WAIT_SECONDS) -> AsyncGenerator[None]:
-    """The system releases the lock when its holder dies."""
+    """Holds the lock of an account. The system releases it when its holder dies."""
     lock = FileLock(path, mode=0o600, thread_local=False, timeout=0)
     deadline = time.monotonic() + wait_seconds
     while True:

@@ -20,7 +20,7 @@ PROTECTED_RESOURCE: Final = "/.well-known/oauth-protected-resource"
 AUTHORIZATION_SERVER: Final = "/.well-known/oauth-authorization-server"
 OPENID: Final = "/.well-known/openid-configuration"
 SERVER_LIMIT: Final = 10
-"""Authorization servers of one resource that are considered."""
+"""The maximum number of authorization servers of one resource that are tried."""
 
 KNOWN_ENDPOINT_ORIGINS: Final[Mapping[str, frozenset[str]]] = {
     "https://accounts.google.com": frozenset(
@@ -36,7 +36,7 @@ KNOWN_ENDPOINT_ORIGINS: Final[Mapping[str, frozenset[str]]] = {
 
 
 class ProtectedResource(Struct, frozen=True):
-    """What a server says about who may give out tokens for it."""
+    """Metadata of a protected resource: which authorization servers issue tokens for it."""
 
     resource: str
     authorization_servers: tuple[str, ...]
@@ -65,7 +65,7 @@ class AuthServer(Struct, frozen=True, omit_defaults=True):
 
 
 class TrustRules(Struct, frozen=True):
-    """What the person's entry says about whom to trust."""
+    """The trust settings of the person's entry."""
 
     endpoint_origins: frozenset[str] = frozenset()
     """Origins that endpoints may have besides the issuer's."""
@@ -73,13 +73,13 @@ class TrustRules(Struct, frozen=True):
 
 
 def canonical_resource(url: str) -> str:
-    """The resource identifier of a server (RFC 8707): its URL without a query or a slash at the end."""
+    """The resource identifier of a server (RFC 8707): its URL without query and trailing slash."""
     parsed = parse_url(url)
     return f"{parsed.origin}{parsed.path.rstrip('/')}"
 
 
 def resource_locations(url: ServerUrl) -> list[str]:
-    """Where the metadata of a server may be, if it does not say: for its path, then for its origin."""
+    """The default locations of a server's metadata: for its path, then for its origin."""
     path = url.path.rstrip("/")
     at_origin = f"{url.origin}{PROTECTED_RESOURCE}"
     return [f"{at_origin}{path}", at_origin] if path else [at_origin]
@@ -112,7 +112,7 @@ def read_protected_resource(document: Mapping[str, Any]) -> ProtectedResource:
 
 
 def check_resource(resource: str, server_url: str, location: str, configured: str | None) -> str:
-    """The resource identifier to ask tokens for; `Refused` if the document is about another resource.
+    """The resource identifier for token requests; `Refused` if the document is about another resource.
 
     A document belongs to the URL it was found at (RFC 9728 §3.3): the one below the server's path to the
     server's URL, the one of the origin to the origin too. `configured`: a wider resource that the person's
@@ -213,7 +213,8 @@ def check_pkce(server: AuthServer, rules: TrustRules) -> None:
 
 
 def is_same_issuer(stated: str, expected: str) -> bool:
-    """Equal texts; a slash at the end counts only if there is a path (many servers add one to an origin)."""
+    """Whether the issuers are equal. A trailing slash is ignored if there is no path: many servers add one to
+    an origin."""
     if stated == expected:
         return True
     try:

@@ -1,4 +1,4 @@
-"""Remembers for 15 minutes, across processes, which servers asked for a sign-in that was not made.
+"""Remembers for 15 minutes, across processes, which servers required a sign-in that was not made.
 
 Such a server is shown as `needs-auth` at start without being contacted. Losing the file loses nothing.
 """
@@ -36,7 +36,7 @@ class NeedsAuthCache:
             descriptor = os.open(self._path, _FLAGS, 0o600)
             os.close(descriptor)
             os.utime(self._path)
-        except OSError:  # a convenience
+        except OSError:  # only an optimization
             pass
 
     def forget(self) -> None:

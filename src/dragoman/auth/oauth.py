@@ -1,9 +1,9 @@
 """`OAuthCredentials`: the tokens of one server and one identity, shared by all its transports.
 
-Gives the headers of each message, refreshes tokens before they expire and after a 401, and keeps what a
-server asked for until a person signs in (`sign_in.py`). A refresh is one transaction across tasks, threads
+Provides the headers of each message, refreshes tokens before they expire and after a 401, and keeps the
+server's challenge until a person signs in (`sign_in.py`). A refresh is one transaction across tasks, threads
 and processes: the lock is held while the stored tokens are read, refreshed and written, and a process that
-comes too late takes over the newer tokens. Nothing here opens a browser.
+comes later adopts the newer tokens. Nothing here opens a browser.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dragoman.auth.tokens import REFRESH_SECONDS, Account, Tokens, decode_accoun
 from dragoman.credentials import Challenge, OutgoingRequest
 from dragoman.errors import SignInNeeded, Unreachable
 
-if TYPE_CHECKING:  # loaded when a server asks for a sign-in
+if TYPE_CHECKING:  # loaded when a server requires a sign-in
     from dragoman.auth.callback import BrowserReturn
     from dragoman.auth.dpop import DpopKey
     from dragoman.auth.http import NetworkAccess, OAuthHttp
@@ -38,14 +38,14 @@ REFRESH_WAIT_SECONDS: Final = 2.0
 RETRY_SECONDS: Final = 30.0
 """The pause after a refresh that failed because the authorization server could not be reached."""
 SIGN_IN_POLL_SECONDS: Final = 1.0
-"""How often a server that waits for a sign-in looks for one that another process has made."""
+"""The interval at which a server that waits for a sign-in checks whether another process has made one."""
 STORE_SECONDS: Final = 0.5
-"""How often it is tried to store what could not be stored."""
+"""The interval of retries to store tokens that could not be stored."""
 CLOSE_SECONDS: Final = 10.0
 """How long closing waits for a refresh."""
 TERMINAL_ERRORS: Final = frozenset({"invalid_grant"})
-"""Errors after which the tokens are useless. After other errors, such as a wrong client secret, they may be
-valid again."""
+"""Errors after which the tokens are invalid for good. After other errors, such as a wrong client secret, they
+may become usable again."""
 
 
 class OAuthCredentials:
@@ -66,41 +66,41 @@ class OAuthCredentials:
         self._versions = self._stored_versions()
         """The version of each stored account when it was last read or written here."""
         self._changes = 0
-        """How often the stored account was written or deleted here."""
+        """A counter of writes and deletions of the stored account by this object."""
         self._http: OAuthHttp | None = None
         self._renewing: asyncio.Task[bool] | None = None
         self._has_lock = False
-        """Whether that refresh does not wait for another process any more."""
+        """Whether that refresh has the lock and no longer waits for another process."""
         self._retry_at = 0.0
         self._was_accepted = False
         """Whether the server has answered a message of this process, with or without a token."""
         self._unsaved: Account | None = None
-        """Newer than what is stored, because the store failed; used until it can be stored."""
+        """The account that could not be stored because the store failed; used until it can be stored."""
         self._replaced: Tokens | None = None
-        """The tokens that were stored at that time."""
+        """The stored tokens at that time."""
         self._storing: asyncio.Task[None] | None = None
         self._renewed_after_401: str | None = None
-        """The token that was obtained because the one before was refused, until the server accepts it."""
+        """The token that replaced a refused one, until the server accepts it."""
         self._dpop: DpopKey | None = None
         self.challenge: Mapping[str, str] = {}
         """The parameters of the server's last challenge."""
         self._header: str | None = None
-        """That challenge as the server sent it."""
+        """The last challenge as the server sent it."""
         self.missing_scopes: tuple[str, ...] = ()
-        """Scopes that a request was refused for (403); the next sign-in asks for them, too."""
+        """Scopes that were missing when a request was refused (403); the next sign-in requests them, too."""
         self.confirmed_issuer: str | None = None
-        """The issuer that the person said the entry's secrets belong to."""
+        """The issuer of the entry's secrets, as the person confirmed it."""
         self.browser_return: Callable[[], BrowserReturn] | None = None
         """Where the browser returns to after a sign-in, if not to this machine."""
         self.advice = entry.login_hint(vault.login_option)
-        """What to do where a sign-in is needed."""
+        """The hint for a missing sign-in."""
         self.needs_auth = NeedsAuthCache(vault.local.folder, vault.local.lock_path(entry.key).stem)
 
     # What transports call.
 
     async def headers(self) -> Mapping[str, str]:
         if self._account is None and self._was_accepted:
-            return {}  # the usual case of a server without a sign-in; a 401 makes it look at the store
+            return {}  # the usual case of a server without a sign-in; after a 401 the store is read
         try:
             tokens = await self._current()
         except AuthProblem as problem:
@@ -127,7 +127,8 @@ class OAuthCredentials:
             self._renewed_after_401 = None
 
     async def renew(self, challenge: Challenge) -> bool:
-        """After a 401: whether there are other tokens now. After a 403 the server's answer counts."""
+        """Renews the tokens after a 401; returns whether there are other tokens. After a 403 the server's
+        answer is final."""
         try:
             return await self._renew(challenge)
         except AuthProblem as problem:
@@ -144,7 +145,7 @@ class OAuthCredentials:
         used = _token_in(challenge.sent)
         account = await self.load(fresh=True)
         if account is not None and account.tokens is not None and account.tokens.access_token != used:
-            return True  # another process, or another task, has been faster
+            return True  # another process or task has already refreshed them
         if challenge.status == 403:
             return await self._note_missing_scopes(asked)
         if self.entry.is_unattended:
@@ -155,7 +156,7 @@ class OAuthCredentials:
             self._renewed_after_401 = None if self._account is None else _access_token(self._account)
             return True
         if account is None or account.tokens is None or used is None:
-            if not self._was_accepted:  # one refused request of a server that works is no reason
+            if not self._was_accepted:  # one refused request is no reason for a server that works
                 self.needs_auth.remember()
             raise self._sign_in_needed("it requires a sign-in (HTTP 401)")
         if used == self._renewed_after_401:
@@ -198,9 +199,9 @@ class OAuthCredentials:
         return self._access()
 
     async def load(self, *, fresh: bool = False) -> Account | None:
-        """The account that is known; from the store if there is none, or if `fresh`, or if another process
-        has changed it. Where none is stored, only a file is looked for. Raises `AuthProblem` if the store
-        fails; an account that is known is used all the same, unless `fresh`."""
+        """The current account; read from the store if none is known, if `fresh`, or if another process has
+        changed it. If none is stored, only the existence of a file is checked. Raises `AuthProblem` if the
+        store fails, unless an account is known and not `fresh`."""
         now = time.monotonic()
         is_known = self._account is not None
         is_current = self._stored_versions() == self._versions if is_known else now - self._looked_at < 1.0
@@ -223,12 +224,15 @@ class OAuthCredentials:
         except StoreFailed as failed:
             raise AuthProblem(str(failed), failed.hint) from None
         self._versions = versions
-        if changes == self._changes:  # otherwise what was read may be older than what was written meanwhile
+        if (
+            changes == self._changes
+        ):  # otherwise the account that was read may be older than one written meanwhile
             self._adopt(None if data is None else decode_account(data))
         return self._account
 
     async def save(self, account: Account) -> None:
-        """Call with the lock held. What could not be stored is used by this process nevertheless."""
+        """Stores the account. Call with the lock held. If it cannot be stored, this process uses it
+        nevertheless."""
         try:
             await self.vault.write(self.entry.key, encode_account(account))
             self._unsaved = None
@@ -246,9 +250,9 @@ class OAuthCredentials:
         self.needs_auth.forget()
 
     async def _store_later(self) -> None:
-        """Stores what is not stored yet once the store answers; other processes would use the refresh token
-        that was used up. A sign-in or sign-out of another process counts. The lock is not needed for that,
-        and Redis keeps one that could not be released."""
+        """Stores the unstored account once the store answers; other processes would otherwise use the old
+        refresh token, which is used up. A sign-in or sign-out of another process takes precedence. The lock
+        is not needed for that, and Redis would keep a lock that could not be released."""
         while (account := self._unsaved) is not None:
             await asyncio.sleep(STORE_SECONDS)
             with contextlib.suppress(AuthProblem, StoreFailed):
@@ -263,7 +267,7 @@ class OAuthCredentials:
                     self._adopt(stored)
 
     async def forget(self) -> None:
-        """Call with the lock held."""
+        """Deletes the account. Call with the lock held."""
         self._unsaved = None
         try:
             await self.vault.remove(self.entry.key)
@@ -309,12 +313,12 @@ class OAuthCredentials:
         return any(version not in (None, UNREADABLE, known) for version, known in versions)
 
     def _stored_versions(self) -> tuple[tuple[int, int] | None, ...]:
-        """Of the account, and of the company's sign-in that it depends on, if any."""
+        """The versions of the account, and of the company sign-on that it depends on, if any."""
         return tuple(self.vault.version(key) for key in self.entry.stored_keys)
 
     async def close(self) -> None:
-        """Lets a refresh that is under way end: the refresh token it sent may be used up, and the new one has
-        to be stored. One that still waits for the lock has sent nothing."""
+        """Waits for a running refresh: the refresh token that it sent may be used up, and the new one must be
+        stored. A refresh that still waits for the lock has sent nothing and is cancelled."""
         if self._renewing is not None and not self._renewing.done():
             if self._has_lock:
                 await asyncio.wait([self._renewing], timeout=CLOSE_SECONDS)
@@ -387,14 +391,14 @@ class OAuthCredentials:
         except Rejected as problem:
             if problem.error not in TERMINAL_ERRORS:
                 raise
-            # Where the file system has no locks, another process may have been faster.
+            # On a file system without locks, another process may have refreshed it already.
             newer = await self.load(fresh=True)
             if newer is not None and newer.tokens is not None and newer.tokens != stored.tokens:
                 return
             await self.save(replace(stored, tokens=None))
             self.needs_auth.remember()
             raise
-        with contextlib.suppress(AuthProblem):  # what cannot be stored now can be used nevertheless
+        with contextlib.suppress(AuthProblem):  # tokens that cannot be stored can be used nevertheless
             await self.save(renewed)
 
     async def _note_missing_scopes(self, asked: Mapping[str, str]) -> bool:
@@ -414,7 +418,8 @@ class OAuthCredentials:
         return False
 
     async def _store_missing_scopes(self) -> None:
-        """So that a sign-in in another process asks for them, too. A convenience: it may fail."""
+        """Stores the missing scopes, so that a sign-in in another process requests them, too. It may fail
+        without an error."""
         try:
             async with self.vault.locked(self.entry.key):
                 stored = await self.load(fresh=True)
@@ -424,7 +429,7 @@ class OAuthCredentials:
             pass
 
     def dpop_key(self, account: Account | None) -> DpopKey:
-        """The key to which the account's tokens are bound; a new one without an account."""
+        """The key to which the account's tokens are bound; a new key if there is no account."""
         from dragoman.auth.dpop import DpopKey
 
         stored = None if account is None else account.dpop_key
@@ -454,7 +459,7 @@ def _access_token(account: Account) -> str | None:
 
 
 def _token_in(headers: Mapping[str, str]) -> str | None:
-    """The token of a message that was refused."""
+    """The token in the headers of a refused message."""
     for name, value in headers.items():
         if name.lower() == "authorization":
             return value.partition(" ")[2]

@@ -78,7 +78,8 @@ TOO_MANY: Final = page(
 
 
 def response(text: str, status: int, headers: Mapping[str, str] | None = None) -> web.Response:
-    """`headers`: in place of those of the same names that all pages have, or besides."""
+    """The response with a page. `headers`: added to the headers of all pages, or replacing those of the same
+    name."""
     return web.Response(
         text=text, status=status, content_type="text/html", headers={**HEADERS, **(headers or {})}
     )

@@ -23,10 +23,10 @@ DEVICE_CODE: Final = "urn:ietf:params:oauth:grant-type:device_code"
 
 
 class RegistrationRequest(Struct, frozen=True):
-    """What a new registration is to contain."""
+    """The content of a new registration."""
 
     redirect_uri: str
-    """Empty for a sign-in on another device."""
+    """The redirect URIs; empty for a sign-in on another device."""
     scopes: tuple[str, ...] = ()
 
 
@@ -37,7 +37,8 @@ async def identify(
     known: OAuthClient | None,
     wanted: RegistrationRequest,
 ) -> OAuthClient:
-    """`known`: the client that this issuer registered before, with the same redirect URI."""
+    """Determines the client. `known`: the client that this issuer registered before, with the same redirect
+    URI."""
     if configured.client_id is not None:
         method = choose_auth_method(
             server, has_secret=configured.client_secret is not None, preferred=configured.auth_method
@@ -92,7 +93,8 @@ async def register(http: OAuthHttp, server: AuthServer, wanted: RegistrationRequ
 
 
 def _is_on_this_machine(redirect_uri: str) -> bool:
-    """Also without one: then the sign-in is on another device, and this machine waits."""
+    """Whether the redirect URI is on this machine; also true without one, for a sign-in on another device,
+    where this machine polls."""
     return not redirect_uri or is_loopback(parse_url(redirect_uri))
 
 

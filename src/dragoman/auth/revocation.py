@@ -1,4 +1,4 @@
-"""Sign-out: revokes the tokens (RFC 7009), then forgets them."""
+"""Sign-out: revokes the tokens (RFC 7009), then deletes them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 async def sign_out(credentials: OAuthCredentials) -> str | None:
-    """Revokes the refresh token, then the access token, then forgets both.
+    """Revokes the refresh token, then the access token, then deletes both.
 
-    They are forgotten even if they cannot be read or the server cannot be reached; then the reason is
-    returned. Raises `SignInFailed` if the store cannot forget them.
+    They are deleted even if they cannot be read or the server cannot be reached; then the reason is returned.
+    Raises `SignInFailed` if the store cannot delete them.
     """
     try:
         return await _sign_out(credentials)
@@ -31,13 +31,13 @@ async def _sign_out(credentials: OAuthCredentials) -> str | None:
     async with credentials.vault.locked(credentials.entry.key):
         try:
             account = await credentials.load(fresh=True)
-        except AuthProblem as problem:  # such as a passphrase that is lost
+        except AuthProblem as problem:  # for example a lost passphrase
             await credentials.forget()
             return f"the tokens could not be revoked: {problem.cause}"
         if account is None:
             return None
         problem = await _revoke(credentials, account)
-        # The registration stays: it is no right, and a new one each time would fill the server's list.
+        # The registration is kept: it grants nothing, and a new one each time would fill the server's list.
         if account.client.is_registered:
             await credentials.save(replace(account, tokens=None, requested_scopes=(), missing_scopes=()))
         else:

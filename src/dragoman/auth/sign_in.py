@@ -1,7 +1,7 @@
 """One sign-in of a person: discovery, client identity, browser, code, tokens.
 
-Runs outside every connection: the server is `needs-auth` meanwhile and its connect time limit does not count.
-What the person sees is left to a `SignInScreen`.
+Runs outside every connection: the server is `needs-auth` meanwhile and its connect time limit does not apply.
+A `SignInScreen` shows it to the person.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ async def sign_in(
 async def _without_browser(
     credentials: OAuthCredentials, screen: SignInScreen, seconds: float, *, on_device: bool
 ) -> Account:
-    """The person confirms whom the secrets belong to; for company sign-on, signs in at the provider once."""
+    """A sign-in without a browser: the person confirms the issuer of the secrets; for company sign-on, the
+    person signs in at the identity provider once."""
     entry = credentials.entry
     before = await credentials.load(fresh=True)
     if entry.has_secret and not entry.is_pinned(before):
@@ -144,7 +145,7 @@ async def _in_browser(
 def _scopes(
     credentials: OAuthCredentials, before: Account | None, found: DiscoveredServer
 ) -> tuple[str, ...]:
-    """What to ask for. A step-up asks for everything requested before, too: it must not lose rights."""
+    """The scopes to request. A step-up also requests all earlier scopes: it must not lose rights."""
     is_same = before is not None and before.issuer == found.auth_server.issuer
     stored = before.missing_scopes if before is not None and is_same else ()
     missing = (*credentials.missing_scopes, *stored)
@@ -162,7 +163,8 @@ def _scopes(
 async def find(
     credentials: OAuthCredentials, screen: SignInScreen, before: Account | None
 ) -> DiscoveredServer:
-    """The authorization server. A change is reported; nothing of the old one is sent to the new."""
+    """The authorization server. A change of it is reported; nothing that belongs to the old one is sent to
+    the new one."""
     entry = credentials.entry
     issuer = None if before is None else before.issuer
     try:
@@ -171,7 +173,7 @@ async def find(
         if entry.issuer is not None or entry.has_secret:
             raise
         if changed.named is None and before is not None and before.tokens is not None:
-            raise  # its own origin would only be guessed; a sign-out before makes that possible
+            raise  # its own origin would only be a guess; that is possible after a sign-out
         screen.notice(f"{entry.server}: {changed.cause}. What was stored for the old one is not used.")
         return await discover(credentials.http, entry.wanted(None), credentials.challenge)
 
@@ -179,7 +181,7 @@ async def find(
 async def _check_secret(
     credentials: OAuthCredentials, screen: SignInScreen, before: Account | None, found: DiscoveredServer
 ) -> None:
-    """A secret of the entry belongs to one issuer: the entry names it, or the person confirms it once."""
+    """Checks the issuer of a secret of the entry: the entry names it, or the person confirms it once."""
     entry = credentials.entry
     issuer = found.auth_server.issuer
     if not entry.has_secret or entry.is_pinned(before):
@@ -217,7 +219,7 @@ def _port(credentials: OAuthCredentials, known: OAuthClient | None) -> int | Non
 async def _answer_of(
     listener: BrowserReturn, attempt: Attempt, screen: SignInScreen, seconds: float
 ) -> CallbackAnswer:
-    """Shows the page and waits for the browser. A screen that fails or is left ends the attempt."""
+    """Shows the page and waits for the browser. If the screen fails or is closed, the attempt ends."""
     showing = asyncio.create_task(screen.show_url(listener.page_for(attempt.url), listener.deliver))
     waiting = asyncio.create_task(listener.wait(lambda answer: is_for(attempt, answer), seconds))
     try:

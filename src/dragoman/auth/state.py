@@ -1,4 +1,4 @@
-"""What is known of a sign-in, without any secret: for commands and programs."""
+"""The state of a sign-in without secrets, for commands and programs."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class SignInState(Struct, frozen=True, kw_only=True):
     """How long the access token is still valid; None: not stated."""
     is_refreshable: bool = False
     store: str = ""
-    """Where the tokens are."""
+    """Where the tokens are stored."""
     problem: str | None = None
-    """Why the store cannot be read, if so."""
+    """Why the store cannot be read, if it cannot."""
 
 
 async def sign_in_state(credentials: OAuthCredentials) -> SignInState:
-    """Reads the store, and contacts no server."""
+    """The state of the sign-in. Reads the store, and contacts no server."""
     name = credentials.entry.server
     try:
         account = await credentials.load(fresh=True)

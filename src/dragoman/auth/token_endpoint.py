@@ -1,6 +1,6 @@
 """Requests to token endpoints, with every way in which a client can authenticate (RFC 6749 §2.3, RFC 7523).
 
-A secret is sent only to the token endpoint of the authorization server it belongs to: callers hand in the
+A secret is sent only to the token endpoint of the authorization server it belongs to: callers pass the
 `AuthServer` and the `Client` of one `Account`.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def choose_auth_method(server: AuthServer, *, has_secret: bool, preferred: str | None = None) -> str:
-    """How to authenticate: as registered, else the best that the server supports."""
+    """The authentication method: as registered, else the best that the server supports."""
     if preferred in ("none", "client_secret_basic", "client_secret_post", "private_key_jwt"):
         return preferred
     if not has_secret:
@@ -53,7 +53,8 @@ async def request_token(
     headers: Mapping[str, str] | None = None,
     dpop: DpopKey | None = None,
 ) -> dict[str, Any]:
-    """The document of a successful answer. Raises `Rejected` for OAuth errors, `Unavailable` for others."""
+    """Sends a token request; returns the document of a successful answer. Raises `Rejected` for OAuth errors,
+    `Unavailable` for others."""
     address = server.token_endpoint.partition("?")[0]  # a query may contain a key
     with tracing.span("token", url__full=address, dragoman__grant=form.get("grant_type", "")):
         answer = await _post(http, server, form, headers or {}, dpop)
@@ -70,8 +71,8 @@ async def request_token(
 
 
 def refusal_of(document: Mapping[str, Any], form: Mapping[str, str], headers: Mapping[str, str]) -> Rejected:
-    """The error in an answer, without what was sent, which an authorization server may repeat: of
-    `Authorization: Basic …` also the second word alone, which is the client secret in base64."""
+    """The error in an answer, without values that were sent, which an authorization server may repeat. Of
+    `Authorization: Basic …` the second word alone is removed as well: it is the client secret in base64."""
     credentials = (value.partition(" ")[2] for value in headers.values())
     return rejected(document, [*form.values(), *headers.values(), *credentials])
 

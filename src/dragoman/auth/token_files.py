@@ -20,7 +20,7 @@ async def given_token(value: str, field: str) -> str:
     try:
         data = await asyncio.to_thread(_read, value[1:])
         token = data.decode("ascii").strip()
-    except (OSError, ValueError) as error:  # ValueError: also a name or a content that is no text
+    except (OSError, ValueError) as error:  # ValueError: also a name or content that is not text
         raise Refused(f"the file of {field} cannot be read: {type(error).__name__}") from None
     if not token:
         raise Refused(f"the file of {field} is empty")
@@ -28,7 +28,7 @@ async def given_token(value: str, field: str) -> str:
 
 
 def _read(path: str) -> bytes:
-    """Ends soon whatever the path is: a pipe, a device, a huge file."""
+    """Reads the file in bounded time, whatever the path is: a pipe, a device, a huge file."""
     descriptor = os.open(path, os.O_RDONLY | NO_WAIT | NO_TERMINAL | CLOSE_ON_EXEC)
     try:
         status = os.fstat(descriptor)

@@ -22,13 +22,13 @@ REFRESH_SECONDS: Final = 300.0
 """A token is refreshed when less than this remains."""
 LONGEST_SECONDS: Final = 10 * 365 * 86400.0
 SECRET_LENGTH: Final = 6
-"""Shorter values of a request are not taken out of the answer to it."""
+"""Shorter values of a request are not removed from the answer to it."""
 TOKEN_LIMIT: Final = 64 * 1024
 _TOKEN: Final = re.compile(r"[\x21-\x7e]+")
 
 
 class HiddenRepr(Struct, frozen=True):
-    """A value that is not shown."""
+    """Base of values whose repr shows nothing."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
@@ -38,18 +38,19 @@ class HiddenRepr(Struct, frozen=True):
 
 
 class OAuthClient(HiddenRepr, frozen=True, omit_defaults=True):
-    """How this host is known to one authorization server."""
+    """The identity of this host at one authorization server."""
 
     client_id: str
     client_secret: str | None = None
     auth_method: str = "none"
     redirect_uri: str | None = None
-    """The one that was registered, if it was registered dynamically. Empty: for sign-ins on other devices."""
+    """The registered redirect URI, if the client was registered dynamically. Empty: for sign-ins on other
+    devices."""
     secret_expires_at: float | None = None
     is_registered: bool = False
     """Whether it was registered dynamically."""
     scopes: tuple[str, ...] = ()
-    """What it was registered for; some servers give it no others. Empty: not stated."""
+    """The scopes it was registered for; some servers grant it no others. Empty: not stated."""
 
     @property
     def authenticates(self) -> bool:
@@ -61,10 +62,10 @@ class Tokens(HiddenRepr, frozen=True, omit_defaults=True):
     access_token: str
     token_type: str = "Bearer"
     expires_at: float | None = None
-    """In seconds since 1970; None: not stated."""
+    """The time of expiry in seconds since 1970; None: not stated."""
     refresh_token: str | None = None
     scopes: tuple[str, ...] = ()
-    """Granted, or requested where the answer did not say."""
+    """The granted scopes, or the requested ones if the answer did not name any."""
     id_token: str | None = None
     """The ID token of an identity provider."""
 
@@ -80,9 +81,10 @@ class Account(HiddenRepr, frozen=True, omit_defaults=True):
     client: OAuthClient
     tokens: Tokens | None = None
     requested_scopes: tuple[str, ...] = ()
-    """All scopes that were ever requested; a step-up asks for these and the new ones."""
+    """All scopes that were ever requested; a step-up requests these and the new ones."""
     missing_scopes: tuple[str, ...] = ()
-    """Scopes that requests were refused for (403), for the next sign-in, which may be in another process."""
+    """Scopes that were missing when requests were refused (403), for the next sign-in, which may be in
+    another process."""
     sends_resource: bool = True
     dpop_key: dict[str, Any] | None = None
     """The private key (JWK) to which tokens are bound."""
@@ -106,7 +108,7 @@ def encode_account(account: Account) -> bytes:
 
 
 def decode_account(data: bytes) -> Account | None:
-    """None: what is stored cannot be read, as after a downgrade; then a new sign-in is needed."""
+    """The stored account; None if it cannot be read, as after a downgrade: then a new sign-in is needed."""
     try:
         return msgspec.json.decode(data, type=Account)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -116,7 +118,7 @@ def decode_account(data: bytes) -> Account | None:
 def read_tokens(
     document: Mapping[str, Any] | None, now: float, *, before: Tokens | None, requested: tuple[str, ...]
 ) -> Tokens:
-    """The tokens of a token endpoint's answer with status 200. `before`: what they replace."""
+    """The tokens of a token endpoint's answer with status 200. `before`: the tokens that they replace."""
     if document is None:
         raise Refused("its authorization server did not answer with a JSON object")
     if "error" in document:
@@ -139,7 +141,7 @@ def read_tokens(
 
 
 def rejected(document: Mapping[str, Any], sent: Iterable[str] = ()) -> Rejected:
-    """The error of an authorization server, without what was sent to it, which it may repeat."""
+    """The error of an authorization server, without values that were sent to it, which it may repeat."""
     error, description = document.get("error"), document.get("error_description")
     return Rejected(
         _without(error, 80, sent) if isinstance(error, str) else "invalid_request",
@@ -164,7 +166,8 @@ def _token(document: Mapping[str, Any], name: str) -> str | None:
 
 
 def _expiry(value: object, now: float) -> float | None:
-    """When a token expires. Texts are common; what is no number, or negative, counts as not stated."""
+    """The time at which a token expires. Numbers in texts are common; a value that is not a number, or
+    negative, counts as not stated."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -177,7 +180,7 @@ def _expiry(value: object, now: float) -> float | None:
 
 
 def positive_number(value: object) -> float | None:
-    """A number above zero; None for anything else, and for what no computer counts with."""
+    """A number above zero; None for anything else, including infinity and NaN."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:

@@ -3,7 +3,7 @@ serves every server.
 
 The identity provider is named by settings, never by a server. Its ID token is verified when it arrives,
 exchanged there for an assertion about one authorization server (ID-JAG, RFC 8693), and that assertion at the
-authorization server for an access token (RFC 7523). Each of the two has client credentials of its own.
+authorization server for an access token (RFC 7523). Each of the two has its own client credentials.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class IdentityProvider(HiddenRepr, frozen=True, kw_only=True):
     issuer: str
     client_id: str
     access: NetworkAccess
-    """How it is reached."""
+    """How the identity provider is reached."""
     client_secret: str | None = None
     scopes: tuple[str, ...] = ("openid", "offline_access")
     callback_port: int | None = None
@@ -73,7 +73,7 @@ def idp_credentials(
 
 
 async def obtain(credentials: OAuthCredentials, stored: Account | None) -> Account:
-    """An access token for a server, without a person as long as the sign-in at the provider lasts."""
+    """Obtains an access token for a server, without a person while the sign-in at the provider is valid."""
     entry = credentials.entry
     idp = entry.identity_provider
     if idp is None:
@@ -105,7 +105,7 @@ def _client(credentials: OAuthCredentials, server: AuthServer) -> OAuthClient:
 
 
 async def has_session(company: OAuthCredentials, idp: IdentityProvider) -> bool:
-    """Whether there is, or can be had without a person, an ID token."""
+    """Whether an ID token exists or can be obtained without a person."""
     try:
         await _id_token(company, idp)
     except AuthProblem:
@@ -122,7 +122,7 @@ async def _id_token(company: OAuthCredentials, idp: IdentityProvider) -> str:
     async with company.vault.locked(company.entry.key):
         account = await company.load(fresh=True)
         if (token := _valid_token(account)) is not None:
-            return token  # another process has been faster
+            return token  # another process has already refreshed it
         if account is None or account.tokens is None or account.tokens.refresh_token is None:
             raise AuthProblem("it needs the company's sign-on")
         renewed = await grants.refresh(company, account)
@@ -209,7 +209,7 @@ def verify_id_token(token: str, keys: dict[str, Any], issuer: str, client_id: st
 
 
 def _expiry(token: str) -> float:
-    """When a token, which was verified before, expires; 0 if it does not say."""
+    """The expiry of a token that was verified before; 0 if it is not stated."""
     import base64
 
     import msgspec

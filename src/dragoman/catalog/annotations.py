@@ -1,8 +1,8 @@
-"""The annotations of a tool: whether it only reads, destroys, may be repeated, reaches outside. Pure.
+"""The annotations of a tool: read-only, destructive, idempotent, open world. Pure.
 
 Where an annotation is missing or not a boolean, the default of the specification is used. Annotations are
-claims of a server: they decide how a question to a person looks and what may run concurrently, and grant
-nothing.
+claims of a server: they affect how a question to a person is shown and which calls may run concurrently, and
+grant nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ class Hints(Struct, frozen=True):
     idempotent: bool = False
     open_world: bool = True
     says_destructive: bool = False
-    """Whether its server declares it destructive; not by default."""
+    """Whether its server explicitly declares it destructive; the default of the specification is not
+    applied."""
 
     @property
     def is_parallel(self) -> bool:
@@ -42,7 +43,7 @@ def hints_of(annotations: Mapping[str, Any]) -> Hints:
         if isinstance(value := annotations.get(name), bool)
     }
     read_only = given.get("readOnlyHint", False)
-    # The other two mean nothing where nothing is written.
+    # The other two have no meaning for a read-only tool.
     destructive = not read_only and given.get("destructiveHint", True)
     return Hints(
         read_only=read_only,

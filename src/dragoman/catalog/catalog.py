@@ -22,9 +22,9 @@ from dragoman.names import QualifiedName, ServerName
 from dragoman.wire.messages import ToolDefinition
 
 Admit = Callable[[ServerTool | PromptDefinition | ResourceTemplate], str | None]
-"""Why something that a server offers is left out; None if it is not."""
+"""Returns why something that a server offers is left out; None if it is not."""
 Denied = Callable[[Iterable[Tool]], Collection[str]]
-"""The names of those tools that models are not shown."""
+"""The names of the tools that models are not shown."""
 
 
 class Difference(Struct, frozen=True):
@@ -39,13 +39,13 @@ class ServerTools:
     """The tools that one server lists. The server keeps them; the catalogue gives them their names."""
 
     def __init__(self, server: ServerName, is_offered: Callable[[str], bool] | None = None) -> None:
-        """`is_offered`: by wire name, which tools of the server are listed and can be called."""
+        """`is_offered`: whether the tool of this wire name is listed and can be called."""
         self.server = server
         self._is_offered = is_offered
         self.listing = ToolList()
         self.named: dict[str, ServerTool] = {}
-        """By wire name, as the catalogue has named them. A definition that stays the same keeps its object,
-        and with it what was computed from it."""
+        """The named tools, by wire name. An unchanged definition keeps its `Tool` object, and with it the
+        values that were computed from it."""
         self.naming_problems: list[str] = []
 
     def set(self, listing: ToolList) -> Difference:
@@ -56,7 +56,7 @@ class ServerTools:
         return _difference(before, listing) if before.items else Difference()
 
     def tool(self, name: QualifiedName, definition: ToolDefinition) -> ServerTool:
-        """The tool under this name: the object of the last naming if nothing of it has changed."""
+        """The tool under this name: the existing object if name and definition have not changed."""
         known = self.named.get(definition.name)
         if known is not None and known.name == name and _is_same_definition(known.definition, definition):
             return known
@@ -76,7 +76,7 @@ class Catalog:
         self._servers: frozenset[str] = frozenset()
         self._other_servers: frozenset[str] = frozenset()
         self._tools: dict[str, ServerTool] | None = None
-        """Computed when it is needed; None after a change."""
+        """The names of all tools; computed when needed, None after a change."""
         self._left_out: dict[str, str] = {}
         """Tools that were not admitted, and why."""
 
@@ -100,11 +100,11 @@ class Catalog:
             self._tools = None
 
     def changed(self) -> None:
-        """One of the lists is another now."""
+        """Must be called after one of the lists has changed."""
         self._tools = None
 
     def problems(self, tools: ServerTools) -> tuple[str, ...]:
-        """What had to be left out or renamed, and why."""
+        """The tools that were left out or renamed, and why."""
         self._pool()
         return (*tools.listing.problems, *tools.naming_problems)
 
@@ -122,13 +122,13 @@ class Catalog:
         return (self._pool() if tools is None else tools).get(name)
 
     def tool_of(self, server: str, wire_name: str) -> ServerTool | None:
-        """The tool that this server calls so, whatever its name is now."""
+        """The tool with this wire name, whatever its qualified name is."""
         pool, source = self._pool(), self._sources.get(ServerName(server))
         tool = None if source is None else source.named.get(wire_name)
         return None if tool is None else pool.get(tool.name)
 
     def resolve(self, name: str, denied: Denied = lambda tools: frozenset()) -> ServerTool:
-        """The tool of this name. `denied`: those of which names are not suggested in the error."""
+        """The tool of this name. `denied`: tools whose names are not suggested in the error."""
         pool = self._pool()
         tool = pool.get(name)
         if tool is None:
@@ -184,7 +184,7 @@ class Catalog:
 def _is_same_definition(old: ToolDefinition, new: ToolDefinition) -> bool:
     if old is new:
         return True
-    # Python holds 1 and true for equal, JSON does not.
+    # 1 and true are equal in Python, and different in JSON.
     return old == new and is_same(old.annotations, new.annotations) and is_same(old.meta, new.meta)
 
 

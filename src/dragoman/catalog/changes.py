@@ -19,7 +19,7 @@ from dragoman.cleaning import one_line, visible
 from dragoman.json_values import as_list, as_object
 
 LINE_LIMIT: Final = 80
-"""The most lines about one part."""
+"""The maximum number of lines about one part."""
 TEXT_LINES_LIMIT: Final = 400
 WIDTH_LIMIT: Final = 160
 VALUE_LIMIT: Final = 80
@@ -43,7 +43,7 @@ Json = Mapping[str, Any]
 
 
 def describe(change: Change) -> str:
-    """The change, in lines: what was begins with `-`, what is with `+`."""
+    """The change in lines: old ones begin with `-`, new ones with `+`."""
     head = f"{change.kind}: {one_line(change.server, 100)} / {one_line(change.tool, 100)}"
     return "\n".join([head, *(f"  {line}" for line in _body(change))])
 
@@ -94,9 +94,10 @@ def _marked(mark: str, text: str) -> Iterator[str]:
 
 
 def _shown(text: str) -> list[str]:
-    """The text in short lines, so that a change in the middle of a long one is seen, and none is cut.
+    """The text in short lines, so that a change in the middle of a long line is visible, and no line is cut.
 
-    Made visible before they are compared: texts that differ only in invisible characters must look different.
+    Unsafe characters are made visible before the comparison: texts that differ only in invisible characters
+    must look different.
     """
     sentences = (part for line in text.split("\n") for part in _SENTENCE_END.split(line))
     pieces = (
@@ -155,7 +156,7 @@ def _property_lines(old: Json, new: Json, where: str, depth: int) -> Iterator[st
 
 
 def _summary(schema: Any) -> str:
-    """What a new parameter says of itself."""
+    """The description of a new parameter."""
     part = as_object(schema)
     kind = f", {_short(part['type'])}" if "type" in part else ""
     text = _text_of(part)

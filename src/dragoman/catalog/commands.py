@@ -3,10 +3,10 @@
 Parses a command line, and decides which argument of the prompt each word is for.
 
 The grammar: `/mcp__server__prompt word "two words" name=value`. Words fill the prompt's arguments in its own
-order, passing over those given by name; the last argument takes all words that are left, with one space
-between them. `name=` counts only if the prompt has such an argument. Quotes, single or double, count only
-where a word or a value begins, so that `don't` is a word; in double ones `\\"` and `\\\\` mean the
-character itself.
+order, skipping those given by name; the last argument takes all remaining words, with one space between them.
+`name=` is recognised only if the prompt has such an argument. Quotes, single or double, are recognised only
+where a word or a value begins, so that `don't` is a word; in double ones `\\"` and `\\\\` mean the character
+itself.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class PromptCommand(NamedTuple):
 class _Word(NamedTuple):
     text: str
     name: str | None = None
-    """The argument it is for, where the person says so."""
+    """The name of the argument, if the person gives it."""
 
 
 def split_command(line: str) -> tuple[str, str]:
-    """The name of the prompt, and what was typed behind it."""
+    """The name of the prompt, and the text after it."""
     name, *rest = line.strip().removeprefix("/").split(maxsplit=1) or [""]
     return name, "".join(rest)
 
@@ -48,12 +48,12 @@ def find(name: str, prompts: Iterable[Prompt]) -> Prompt:
 
 
 def read_arguments(prompt: Prompt, text: str) -> dict[str, str]:
-    """What a person typed behind a prompt's name."""
+    """The arguments that a person typed after a prompt's name."""
     return _filled_in(prompt, _words(prompt, text))
 
 
 def arguments_of(prompt: Prompt, words: Iterable[str]) -> dict[str, str]:
-    """The same for words that a shell has taken apart."""
+    """Like `read_arguments`, for words that a shell has already split."""
     free, found = _names(prompt), list[_Word]()
     for word in words:
         name = _take_name(word, 0, free)
@@ -98,7 +98,7 @@ def _words(prompt: Prompt, text: str) -> list[_Word]:
 
 
 def _take_name(text: str, place: int, free: list[str]) -> str | None:
-    """The name that a value is given to here; it is free no longer."""
+    """The argument name in `name=value` at this place; marks the name as used."""
     name = max((name for name in free if text.startswith(f"{name}=", place)), key=len, default=None)
     if name is not None:
         free.remove(name)

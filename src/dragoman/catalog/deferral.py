@@ -1,8 +1,8 @@
-"""Which tools a model is given at once, and which it finds by searching. Pure.
+"""Decides which tools a model is given from the start, and which it finds by searching. Pure.
 
-A tool that asks to be deferred is deferred; one that asks to be shown at once is shown, as far as there is
-room for such tools; all others are shown as long as everything together takes no more than its share of the
-context, and deferred otherwise. A decision about a tool is not made again.
+A tool that declares that it is to be deferred is deferred. A tool that declares that it is always to be
+loaded is shown, as far as the share for such tools allows. All others are shown if all tools together take no
+more than their share of the context, and deferred otherwise. A decision about a tool is not made again.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from dragoman.catalog.tools import Tool
 from dragoman.names import QualifiedName
 
 WISHES_PERCENT: Final = 10
-"""What tools that ask to be shown at once may take of the context, however small the share of all tools is.
+"""The share of the context for tools that declare that they are always to be loaded, however small the share
+of all tools is.
 
-No server can flood a context by asking for it.
+It has a limit, so that no server can fill a context by this declaration.
 """
 
 
 class Budget(Struct, frozen=True):
-    """How much of a model's context servers' tools may take without having been looked for."""
+    """How much of a model's context servers' tools may take without a search for them."""
 
     context_tokens: int = 200_000
     share_percent: int = 10
-    """0 defers every tool, 100 or more none that does not ask for it."""
+    """0 defers every tool; 100 or more defers only tools that request it."""
 
     @property
     def tokens(self) -> int:
@@ -51,7 +52,7 @@ class Division(Struct, frozen=True):
 def divide(
     newcomers: Iterable[Tool], budget: Budget, *, shown: Iterable[Tool] = (), deferred: Iterable[Tool] = ()
 ) -> Division:
-    """What becomes of tools that were not there before, beside those that were. Keeps their order."""
+    """Decides about new tools, in addition to the tools that were decided before. Keeps their order."""
     arrived, before = list(newcomers), list(shown)
     wishes = _granted(arrived, budget, sum(cost_of(tool) for tool in before if tool.always_loads))
     others = {tool.name for tool in arrived if not tool.defers and not tool.always_loads}
@@ -66,7 +67,7 @@ def divide(
 
 
 def _granted(tools: Iterable[Tool], budget: Budget, spent: int) -> set[QualifiedName]:
-    """The tools whose wish to be shown at once is granted, first come, first served."""
+    """The tools that are shown because they declare it, first come, first served."""
     room = budget.wish_tokens - spent
     granted: set[QualifiedName] = set()
     for tool in tools:
@@ -77,7 +78,7 @@ def _granted(tools: Iterable[Tool], budget: Budget, spent: int) -> set[Qualified
 
 
 def _fit(tools: Iterable[Tool], limit: int) -> bool:
-    """Whether they fit; stops counting when they do not, for there may be very many."""
+    """Whether the tools fit; stops counting when they do not, because there may be very many."""
     spent = 0
     for tool in tools:
         spent += cost_of(tool)

@@ -23,13 +23,13 @@ PREFACE: Final = (
 
 
 def cleaned(instructions: Mapping[str, str | None]) -> dict[str, str]:
-    """By server, in the order of their names; empty ones are left out."""
+    """The cleaned instructions by server, in the order of names; empty ones are left out."""
     texts = {name: for_model(text or "", DESCRIPTION_LIMIT).strip() for name, text in instructions.items()}
     return {name: texts[name] for name in sorted(texts) if texts[name]}
 
 
 def sections(instructions: Mapping[str, str | None]) -> str:
-    """The whole text for a system prompt; empty if no server says anything."""
+    """The whole text for a system prompt; empty if no server has instructions."""
     texts = cleaned(instructions)
     if not texts:
         return ""
@@ -43,7 +43,7 @@ class InstructionsDelta:
         self._given: dict[str, str] = {}
 
     def next(self, instructions: Mapping[str, str | None]) -> str:
-        """What is new, changed or no longer holds since the last time; empty if nothing is."""
+        """The sections that are new, changed or removed since the last call; empty if there are none."""
         texts = cleaned(instructions)
         is_first = not self._given
         news = {name: text for name, text in texts.items() if self._given.get(name) != text}
@@ -70,7 +70,7 @@ def _bounded(texts: Mapping[str, str]) -> list[str]:
 
 
 def _within(text: str) -> str:
-    """Quoted line by line, so that no line of it looks like a heading or a section of another server."""
+    """The text quoted line by line, so that no line looks like a heading or a section of another server."""
     return "\n".join(f"> {line}" if line else ">" for line in text.split("\n"))
 
 

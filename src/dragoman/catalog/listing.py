@@ -36,22 +36,23 @@ _RAW_FIELDS: Final = ("input_schema", "output_schema", "icons", "execution")
 PROBLEM_LIMIT: Final = 100
 NAME_LIMIT: Final = 1024
 PIECE_BYTES: Final = 5000
-"""Definitions of together this size are decoded at once: `is_slow` need not look at so few bytes."""
+"""Definitions up to this total size are decoded together: `is_slow` need not check so few bytes."""
 LARGE_BYTES: Final = 256 * 1024
 """Pages from this size on are searched for secrets in steps that let the event loop run."""
 
 
 ToolList = Listing[ToolDefinition]
-"""What one server offers, and what of it had to be left out."""
+"""The tools of one server, and the problems: definitions that were left out."""
 
 
 async def read_list(
     fetch_page: FetchPage, *, mirrors: bool = False, redact: Redactor | None = None
 ) -> ToolList:
-    """All pages of a server's `tools/list`, bounded. What was read before an error is kept.
+    """Reads all pages of a server's `tools/list`, within limits. Pages that were read before an error are
+    kept.
 
-    `mirrors`: headers repeat arguments, so a tool that asks for that in a wrong way is left out. `redact`:
-    takes secrets out of definitions.
+    `mirrors`: whether headers repeat arguments; then a tool with an invalid declaration for that is left out.
+    `redact`: removes secrets from definitions.
     """
     says_secrets = False
 
@@ -75,7 +76,7 @@ async def read_list(
     listed = ToolList(
         tuple(definitions.values()), described, pages.is_whole, pages.ttl_seconds, pages.failure
     )
-    # Looking into each of thousands of definitions takes long, and hardly any says a secret.
+    # Searching each of thousands of definitions takes long, and hardly any contains a secret.
     return await _covered_in_steps(listed, redact) if redact and says_secrets else listed
 
 
@@ -91,8 +92,8 @@ async def _may_be_in(data: bytes, redact: Redactor) -> bool:
 
 
 def covered(listed: ToolList, redact: Redactor) -> ToolList:
-    """The list without secrets. A tool whose name is one could not be called without saying it: it is left
-    out."""
+    """The list without secrets. A tool whose name contains a secret is left out, because a call would reveal
+    it."""
     return _with_covered(listed, [_covered(each, redact) for each in listed.items], redact)
 
 
@@ -115,7 +116,7 @@ def _with_covered(
 
 
 def _covered(definition: ToolDefinition, redact: Redactor) -> ToolDefinition | None:
-    """None if its name holds a secret."""
+    """The definition without secrets; None if the tool's name contains one."""
     if redact.text(definition.name) != definition.name:
         return None
     found = redact.struct(definition, frozenset({"name"}))
@@ -130,7 +131,8 @@ def _covered(definition: ToolDefinition, redact: Redactor) -> ToolDefinition | N
 
 
 def _covered_as_shown(definition: ToolDefinition, redact: Redactor) -> ToolDefinition:
-    """A secret with invisible characters inside becomes readable when the text is cleaned for a model."""
+    """The definition without secrets that appear only in the cleaned text: a secret with invisible characters
+    inside becomes readable when the text is cleaned for a model."""
     changed: dict[str, Any] = {}
     for name in ("title", "description", "annotations", "meta"):
         field = getattr(definition, name, None)
@@ -147,7 +149,8 @@ def _covered_as_shown(definition: ToolDefinition, redact: Redactor) -> ToolDefin
 
 
 def _value_as_shown(value: Any, redact: Redactor) -> Any:
-    """The value; each text in which a secret appears once it is cleaned is replaced by the covered one."""
+    """The value, in which each text that contains a secret after cleaning is replaced by the text without
+    it."""
     if isinstance(value, str):
         cleaned = for_model(value)
         covered = redact.text(cleaned)
@@ -170,13 +173,13 @@ def _shortened(problems: Sequence[str]) -> tuple[str, ...]:
 def read_definitions(
     items: Iterable[Raw], definitions: dict[str, ToolDefinition], problems: list[str]
 ) -> None:
-    """Adds the usable definitions; says of each other one why it is not."""
+    """Adds the usable definitions, and a problem for each of the others."""
     for piece in _pieces(items):
         _read_piece(piece, definitions, problems, mirrors=False)
 
 
 def _pieces(items: Iterable[Raw]) -> Iterator[list[Raw]]:
-    """The items in order, as many together as are decoded at once."""
+    """The items in order, in groups that are decoded together."""
     piece: list[Raw] = []
     size = 0
     for item in items:
@@ -193,12 +196,12 @@ def _read_piece(
     items: Sequence[Raw], definitions: dict[str, ToolDefinition], problems: list[str], mirrors: bool
 ) -> None:
     ordinary = _ordinary(items)
-    if ordinary is None and len(items) > 1:  # an odd one among them: each by itself
+    if ordinary is None and len(items) > 1:  # one of them is unusual: each separately
         for item in items:
             _read_piece((item,), definitions, problems, mirrors)
         return
     for item, known in zip(items, ordinary or (None,)):
-        # Most of thousands: its text is plain, so its name needs no closer look.
+        # The common case: its text is plain, so its name needs no further check.
         if known is not None and (name := known.name) not in definitions and _is_fine_name(name):
             definitions[name] = known
             continue
@@ -219,7 +222,8 @@ def _read_piece(
 
 
 def _ordinary(items: Sequence[Raw]) -> Sequence[ToolDefinition] | None:
-    """The definitions, None if one needs a closer look. There may be thousands, and hardly any does."""
+    """The definitions; None if one needs the detailed checks. There may be thousands, and hardly any needs
+    them."""
     data = b"[%b]" % b",".join(items)
     if len(data) > DEFINITION_LIMIT_BYTES or not _is_plain(data):
         return None
@@ -231,11 +235,11 @@ def _ordinary(items: Sequence[Raw]) -> Sequence[ToolDefinition] | None:
 
 
 class _Part(msgspec.Struct, gc=False):
-    """Any object; what is in it is not kept."""
+    """Any object; its members are not kept."""
 
 
 class _Shape(msgspec.Struct, gc=False):
-    """What an ordinary input schema looks like; what is deeper in it is passed over."""
+    """The structure of an ordinary input schema; deeper parts are skipped."""
 
     type: Literal["object"] = "object"
     properties: dict[str, _Part] = {}
@@ -271,12 +275,13 @@ def _why_unusable(definition: ToolDefinition, mirrors: bool) -> str | None:
 
 
 def _is_plain(data: bytes) -> bool:
-    """Whether nothing in it is invisible (nothing beyond ASCII, no escape), or repeated as a header."""
+    """Whether it has no invisible characters (only ASCII, no escapes) and nothing that is repeated as a
+    header."""
     return data.isascii() and b"\\" not in data and b"\x7f" not in data and KEYWORD_BYTES not in data
 
 
 def _why_odd(data: bytes, mirrors: bool) -> str | None:
-    """The same with a closer look, for the few schemas that need one."""
+    """Why the schema cannot be used, by the detailed checks; None if it can."""
     try:
         schema = decode_as(dict[str, Any], data)
     except Unreadable as error:
@@ -295,7 +300,7 @@ def _why_odd(data: bytes, mirrors: bool) -> str | None:
 
 
 def _why_unusable_schema(schema: dict[str, Any]) -> str | None:
-    """Whether arguments could ever be described by it. Finer points are left to the validator."""
+    """Why the schema cannot describe arguments; None if it can. The validator checks the details."""
     if schema.get("type", "object") != "object":
         return "its input schema does not describe an object"
     properties: Any = schema.get("properties", {})

@@ -1,10 +1,10 @@
 """The tool lock: the definitions of tools, prompts and resource templates as a person has seen them, in the
 project's `.mcp.lock`.
 
-Reads and writes the file, finds what has changed since it was written, and what a frozen host leaves out.
-Servers are listed by the names they are configured under, tools by their wire names; a prompt is
-`prompt NAME`, a resource template `resource template URI`. The same definitions make the same file, to the
-byte; invisible characters are escaped in it.
+Reads and writes the file, finds changes since it was written, and decides what a host with a tool lock leaves
+out. Servers are listed by the names they are configured under, tools by their wire names; a prompt is `prompt
+NAME`, a resource template `resource template URI`. The same definitions produce the same file, byte for byte;
+invisible characters are escaped in it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ LOCK_FILE: Final = ".mcp.lock"
 VERSION: Final = 1
 DEFINITION_LIMIT_BYTES: Final = 64 * 1024
 DEPTH_LIMIT: Final = 60
-"""The deepest definition that is written down; of a deeper or larger one only the digest is."""
+"""The maximum depth of a definition that is written to the file; of a deeper or larger one only the digest is
+written."""
 PARTS: Final = (
     "title", "description", "inputSchema", "outputSchema", "annotations", "icons", "execution", "arguments",
     "displayName", "mimeType", "_meta"
@@ -44,11 +45,11 @@ Kind = Literal["added", "removed", "changed"]
 
 
 class Locked(Struct, frozen=True):
-    """One tool as it was."""
+    """One tool as it is recorded in the lock."""
 
     digest: str
     definition: Mapping[str, Any] | None = None
-    """None if it was too large to be written down."""
+    """The definition; None if it was too large to be written."""
 
 
 class Lock(Struct, frozen=True):
@@ -61,10 +62,10 @@ class Lock(Struct, frozen=True):
 class Change(Struct, frozen=True):
     server: str
     tool: str
-    """As its server calls it; for a prompt or a template its key in the lock."""
+    """The wire name of a tool; for a prompt or a template its key in the lock."""
     kind: Kind
     parts: tuple[str, ...] = ()
-    """What of it changed, of `PARTS`."""
+    """Those of `PARTS` that changed."""
     before: Mapping[str, Any] | None = None
     after: Mapping[str, Any] | None = None
 
@@ -75,9 +76,9 @@ class Change(Struct, frozen=True):
 def updated(
     lock: Lock, items: Iterable[object], *, read: Collection[str], known: Collection[str] | None = None
 ) -> Lock:
-    """The lock after looking at the servers in `read`; what it says of others stays.
+    """The lock updated with the servers in `read`; the records of other servers stay.
 
-    With `known`, servers that are configured no longer are taken out.
+    With `known`, servers that are no longer configured are removed.
     """
     servers = {
         name: dict(entries)
@@ -96,7 +97,8 @@ def compare(
 ) -> tuple[Change, ...]:
     """What has changed, by server and tool.
 
-    `read`: the servers whose tools these are; without it, those that have any. Only their tools can be gone.
+    `read`: the servers whose tools were read; by default those that have any. Only their tools can be
+    reported as removed.
     """
     present = {(str(item.server), _key(item)): item for item in _lockable(items)}
     looked_at = {server for server, _ in present} if read is None else set(read)
@@ -111,7 +113,7 @@ def compare(
 
 
 def left_out(lock: Lock, tools: Iterable[Tool]) -> dict[str, str]:
-    """The tools that a frozen host does not offer, by their names for models, and why. Pure."""
+    """The tools that a host with a tool lock does not offer, by qualified name, and why. Pure."""
     reasons = {tool.name: why_left_out(lock, tool) for tool in tools if isinstance(tool, ServerTool)}
     return {name: reason for name, reason in reasons.items() if reason is not None}
 
@@ -182,7 +184,7 @@ def _locked(item: Lockable) -> Locked:
 
 
 def read_lock(path: Path) -> Lock:
-    """What the file says; nothing is locked where there is none. Waits for the disk."""
+    """Reads the lock; without a file, nothing is locked. Blocks on disk access."""
     found = read_object(path)
     if found is None:
         return Lock()
@@ -201,7 +203,7 @@ def read_lock(path: Path) -> Lock:
 
 
 def write_lock(path: Path, lock: Lock) -> None:
-    """Replaces the file, whole or not at all. Waits for the disk."""
+    """Replaces the file atomically. Blocks on disk access."""
     content = as_text(lock)
     edit(path, lambda _: content, private=False, boundary=path.parent)
 
@@ -217,7 +219,7 @@ def as_text(lock: Lock) -> str:
 
 
 def _escaped(unsafe: str) -> str:
-    """Characters that are invisible in a review, as JSON escapes."""
+    """The text with characters that are invisible in a review as JSON escapes."""
     return json.dumps(unsafe)[1:-1].replace("\x7f", "\\u007f")
 
 
@@ -232,7 +234,7 @@ def _as_json(entry: Locked) -> Json:
 
 
 class _Reading:
-    """A file that is being understood."""
+    """Parses one lock file."""
 
     def __init__(self, path: Path, text: str) -> None:
         self._path = path
@@ -276,13 +278,14 @@ class _Reading:
 
 
 def digest_of(name: str, definition: Mapping[str, Any]) -> str:
-    """As `Tool.digest` makes it."""
+    """The digest of a definition, equal to `Tool.digest`."""
     listed = {"name": name, **definition}
     return hashlib.sha256(msgspec.json.encode(listed, order="sorted")).hexdigest()
 
 
 def admission(path: Path) -> Callable[[Lockable], str | None]:
-    """Why a frozen host leaves something out, if it does. A lock that is not there would admit nothing."""
+    """A function that tells why a host with this lock leaves something out. A missing lock would admit
+    nothing."""
     if not path.exists():
         raise ConfigFileError(
             str(path), "there is no tool lock", hint="Write one with `dragoman tools lock`."

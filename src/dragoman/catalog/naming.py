@@ -18,12 +18,15 @@ from dragoman.names import RESERVED, QualifiedName, ServerName, WireToolName, pl
 
 LIMIT: Final = 64
 CONNECTOR: Final = "claude.ai "
-"""How the servers of an organisation's list are called; theirs are names of products, with odd spacing."""
+"""The prefix of servers of an organisation's list; their names are names of products, with irregular
+spacing."""
 HASH_LENGTHS: Final = (0, 8, 16, 32)
-"""How much of a hash sets a tool apart: none usually, more for as long as two would share a name."""
+"""The lengths of the hash that distinguishes tools: usually none, and longer ones while two names would be
+equal."""
 
 NEAR_LIMIT: Final = 500
-"""At most so many names are compared to find one near an unknown name; more would take too long."""
+"""The maximum number of names that are compared to find one similar to an unknown name; more would take too
+long."""
 
 _ALL_LEGAL = re.compile(r"[a-zA-Z0-9_-]*")
 _RUN = re.compile(r"_+")
@@ -34,7 +37,7 @@ Key = tuple[ServerName, WireToolName]
 
 @lru_cache(maxsize=256)
 def prefix(server: str) -> str:
-    """How all names of this server's things begin, unless they are too long."""
+    """The prefix of the names of all tools and prompts of this server, unless they are too long."""
     part = plain(server)
     if server.startswith(CONNECTOR):
         part = _RUN.sub("_", part).strip("_")
@@ -42,7 +45,8 @@ def prefix(server: str) -> str:
 
 
 def qualify(server: str, tool: str, hash_length: int = 0) -> QualifiedName:
-    """The tool's name in the pool; a hash distinguishes it from a namesake, or replaces what does not fit."""
+    """The tool's name in the pool. A hash distinguishes it from an equal name, or replaces the part that does
+    not fit."""
     full = f"{prefix(server)}{plain(tool)}"
     if not hash_length:
         if len(full) <= LIMIT:
@@ -53,17 +57,19 @@ def qualify(server: str, tool: str, hash_length: int = 0) -> QualifiedName:
 
 
 class Names(NamedTuple):
-    """A pool's names, and who could not have the name it would have alone."""
+    """The names of a pool, and the tools that could not get the name they would have on their own."""
 
     of: Mapping[Key, QualifiedName]
     renamed: frozenset[Key]
 
 
 def assign(tools: Iterable[Key], servers: Iterable[str] = ()) -> Names:
-    """Names for a whole pool. All who would share a name get a hash, so none depends on the order.
+    """Names for a whole pool. All tools that would have the same name get a hash, so no name depends on the
+    order.
 
-    `servers`: all that are configured. A name that another of them could have, too, has a hash from the
-    beginning: no tool has it for as long as the other is away, and it does not change when that one comes.
+    `servers`: all that are configured. A name that a tool of another server could also have gets a hash from
+    the beginning, even while the other server is not connected, so that the name does not change when it
+    connects.
     """
     names = _alone(list(tools))
     renamed = _doubtful(names, servers)
@@ -74,7 +80,7 @@ def assign(tools: Iterable[Key], servers: Iterable[str] = ()) -> Names:
         uses = Counter(names.values())
         sharing = {tool for tool, name in names.items() if uses[name] > 1}
         if longer == HASH_LENGTHS[-1]:
-            # No hash is longer: a name that only looks as if it had one is not to be taken for one.
+            # No hash is longer. A name that only looks like one with a hash must not be mistaken for it.
             sharing |= {tool for tool, name in names.items() if _LIKE_LONGEST_HASH.search(name)}
         names.update({tool: qualify(*tool, longer) for tool in sharing})
         renamed |= sharing
@@ -82,9 +88,10 @@ def assign(tools: Iterable[Key], servers: Iterable[str] = ()) -> Names:
 
 
 def _doubtful(names: Mapping[Key, QualifiedName], servers: Iterable[str]) -> set[Key]:
-    """Tools whose name might be another server's: of two that look alike, and `b__c` of `a` beside `a__b`."""
+    """Tools whose name could belong to another server: servers with similar names, or tool `b__c` of server
+    `a` beside server `a__b`."""
     uses = Counter(map(prefix, servers))
-    # In order, a prefix that begins another comes directly before one of those it begins.
+    # In sorted order, a prefix of another prefix comes directly before one of those that begin with it.
     is_any_nested = any(other.startswith(start) for start, other in pairwise(sorted(uses)))
     if not is_any_nested and len(uses) == uses.total():
         return set()
@@ -106,7 +113,8 @@ def _begins_like_another(name: str, start: str, prefixes: Container[str]) -> boo
 
 
 def _alone(tools: Sequence[Key]) -> dict[Key, QualifiedName]:
-    """The name each would have by itself. There may be ten thousand, and most need no second look."""
+    """The name that each tool would have on its own. There may be ten thousand, and most need no further
+    check."""
     if _ALL_LEGAL.fullmatch("".join([tool for _, tool in tools])):
         full = cast("dict[Key, QualifiedName]", {key: prefix(key[0]) + key[1] for key in tools})
         long = [key for key, name in full.items() if len(name) > LIMIT]
@@ -115,8 +123,8 @@ def _alone(tools: Sequence[Key]) -> dict[Key, QualifiedName]:
 
 
 def near(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Names of the same server that may have been meant."""
-    import difflib  # wanted only for the sentence that there is no such thing
+    """Similar names of the same server, as suggestions."""
+    import difflib  # needed only for the message about an unknown name
 
     server = name.rpartition("__")[0]
     candidates = islice((other for other in known if other.startswith(server)), NEAR_LIMIT)

@@ -33,7 +33,7 @@ def overview(tools: Sequence[Tool], limit_tokens: int) -> str:
 
 
 def _bounded(parts: Sequence[str], limit_tokens: int) -> str:
-    """As many as there is room for, and how many there are more."""
+    """As many items as there is room for, and the number of the others."""
     room = limit_tokens
     for number, part in enumerate(parts):
         room -= estimate(part) + 1
@@ -55,7 +55,7 @@ def described(tool: Tool, *, was_loaded: bool = False) -> str:
 
 
 def enumerated(names: Sequence[str]) -> str:
-    """Some of the names, and how many there are more."""
+    """Some of the names, and the number of the others."""
     shown = [one_line(name, 200) for name in names[:NAMES_SHOWN]]
     more = [f"and {len(names) - NAMES_SHOWN} more"] if len(names) > NAMES_SHOWN else []
     return ", ".join([*shown, *more])

@@ -35,13 +35,13 @@ T = TypeVar("T")
 _CURSOR: Any = str | None
 _ANY: Any = Any
 SCALAR_LIMIT_BYTES: Final = 1024
-"""The largest number or keyword."""
+"""The maximum size of a scalar: a number or a keyword."""
 
 FetchPage = Callable[[Mapping[str, Any]], Awaitable[Raw]]
 
 
 class Listing(Struct, Generic[T], frozen=True):
-    """One server's list of one kind, and what of it had to be left out."""
+    """One server's list of one kind, and the problems: items that were left out."""
 
     items: tuple[T, ...] = ()
     problems: tuple[str, ...] = ()
@@ -67,19 +67,19 @@ class Pages(Struct, Generic[T]):
 
 
 def undecoded(array: bytes) -> Sequence[Raw]:
-    """A page's items, each to be read by itself."""
+    """The items of a page, each still encoded."""
     return split_as(list[Raw], array)
 
 
 def definition_as(shape: type[T], raw: Raw) -> T:
-    """An item of a list as a typed value, or `Unreadable`, also where it is too large."""
+    """An item of a list as a typed value; `Unreadable` if it is invalid or too large."""
     if memoryview(raw).nbytes > DEFINITION_LIMIT_BYTES:
         raise Unreadable(f"it is larger than {DEFINITION_LIMIT_BYTES} bytes")
     return decode_as(shape, raw)
 
 
 class Steps:
-    """Lets the event loop run while many items are looked at."""
+    """Lets the event loop run while many items are processed."""
 
     def __init__(self) -> None:
         self._bytes = 0
@@ -94,9 +94,10 @@ class Steps:
 async def read_pages(
     fetch_page: FetchPage, key: str, what: str, split: Callable[[bytes], Sequence[T]]
 ) -> Pages[T]:
-    """All pages of a list. `key`: where a page holds its items. `what`: how people call them.
+    """Reads all pages of a list. `key`: the member of a page that contains its items. `what`: the word for
+    them in messages.
 
-    `split`: takes a page's array apart, or says `Unreadable`.
+    `split`: splits a page's array, or returns `Unreadable`.
     """
     pages = Pages[T]()
     params: Mapping[str, Any] = {}
@@ -144,7 +145,7 @@ async def read_pages(
 
 @lru_cache(maxsize=8)
 def _page_type(key: str) -> Any:
-    """What is looked at of a page; its items are left as they are."""
+    """The type of a page: the members that are read. Its items stay encoded."""
     fields = [
         ("items", Raw, ABSENT),
         ("next_cursor", Raw, ABSENT),
@@ -156,7 +157,7 @@ def _page_type(key: str) -> Any:
 
 
 def _cursor(result: Raw, spelled: Raw) -> str | Raw | None:
-    """What to ask for the next page with; an empty string is a cursor too. None: it was the last page."""
+    """The cursor of the next page; an empty string is a cursor too. None: it was the last page."""
     if spelled is ABSENT:
         return None
     cursor = decode_as(_CURSOR, spelled)
@@ -165,7 +166,7 @@ def _cursor(result: Raw, spelled: Raw) -> str | Raw | None:
 
 
 def _checked(page: Any, key: str) -> bytes:
-    """The page's array, if it is one that can be taken apart in time."""
+    """The page's array, if it can be split in bounded time."""
     kind = scalar(page.result_type)
     if kind not in (None, "complete"):
         raise Unreadable(f"it came as {one_line(str(kind), 50)!r} instead of a list")
@@ -179,7 +180,8 @@ def _checked(page: Any, key: str) -> bytes:
 
 
 def scalar(raw: Raw) -> Any:
-    """A small value, or None if there is none; a text that says so for one too large to be a scalar."""
+    """The decoded value of a small member; None if it is absent. For a member too large to be a scalar, a
+    text that says so."""
     if raw is ABSENT:
         return None
     return decode_as(_ANY, raw) if memoryview(raw).nbytes <= SCALAR_LIMIT_BYTES else "a large value"
@@ -194,6 +196,7 @@ def _shorter(known: float | None, raw: Raw) -> float | None:
 
 
 def lifetime_seconds(ttl_ms: Any) -> float:
-    """How long a reply is valid as it declares; what is negative or no number means "not at all"."""
+    """How long a reply is valid, as it declares; a negative value or a value that is not a number means "not
+    at all"."""
     is_number = isinstance(ttl_ms, int | float) and not isinstance(ttl_ms, bool) and ttl_ms > 0
     return min(ttl_ms, LONGEST_TTL_SECONDS * 1000) / 1000 if is_number else 0.0

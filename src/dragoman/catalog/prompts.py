@@ -29,9 +29,9 @@ NAME_LIMIT: Final = 1024
 ARGUMENT_LIMIT: Final = 100
 MESSAGE_LIMIT: Final = 1000
 TEXT_LIMIT: Final = 100_000
-"""The most characters of one message that a model is given."""
+"""The maximum length of one message for a model, in characters."""
 ALL_TEXT_LIMIT: Final = 1_000_000
-"""The most characters of all messages together."""
+"""The maximum length of all messages together, in characters."""
 
 _ANY: Any = Any
 
@@ -63,7 +63,7 @@ class Prompt(PromptDefinition, frozen=True, kw_only=True):
     name: QualifiedName
 
     def check(self, arguments: Mapping[str, Any]) -> None:
-        """`InvalidArguments` that names what is missing, unknown or no text."""
+        """Raises `InvalidArguments` with the arguments that are missing, unknown or not text."""
         known = {argument.name for argument in self.arguments}
         problems = [
             f"it needs {argument.name!r}"
@@ -93,7 +93,7 @@ class PromptMessage(Struct, frozen=True):
 
 
 class PromptResult(Struct, frozen=True, kw_only=True):
-    """What a prompt came to: messages for a model, cleaned like everything that a model reads."""
+    """The result of a prompt: messages for a model, cleaned like everything that a model reads."""
 
     server: ServerName
     name: QualifiedName
@@ -103,7 +103,7 @@ class PromptResult(Struct, frozen=True, kw_only=True):
 
 
 class Completion(Struct, frozen=True):
-    """What may come next, as far as the server says."""
+    """Completions of an argument, as the server suggests them."""
 
     values: tuple[str, ...] = ()
     has_more: bool = False
@@ -129,7 +129,7 @@ class _Listed(Struct, rename={"meta": "_meta"}):
 
 
 def read_prompt(server: ServerName, raw: Raw) -> PromptDefinition:
-    """A prompt of a list, or `Unreadable`: it cannot be used, and why."""
+    """A prompt of a list, or `Unreadable` with the reason why it cannot be used."""
     listed = definition_as(_Listed, raw)
     _check_name(listed.name)
     arguments = listed.arguments or []
@@ -225,7 +225,8 @@ class _Messages:
         return len(self.found) >= MESSAGE_LIMIT or self._room <= 0
 
     def add(self, raw: Raw) -> None:
-        """One message, as the specification says; some servers put several blocks into one."""
+        """Adds one message. By the specification it has one block; some servers put several blocks into one
+        message."""
         message = split_as(_Message, raw)
         role: Literal["user", "assistant"] = "assistant" if scalar(message.role) == "assistant" else "user"
         for block in _blocks(message.content):
@@ -245,7 +246,7 @@ class _Messages:
                 return self._with_cleaned_texts(block)
 
     def _with_cleaned_texts(self, part: S) -> S:
-        """All its texts, without data in base64."""
+        """The block with all its texts cleaned, except data in base64."""
         texts: dict[str, str] = {}
         for name in part.__struct_fields__:
             value = getattr(part, name)
@@ -278,7 +279,7 @@ class _Completed(Struct):
 
 
 COMPLETION_LIMIT: Final = 100
-"""Values of one completion, by the specification."""
+"""The maximum number of values of one completion, by the specification."""
 
 
 def read_completion(raw: Raw) -> Completion:

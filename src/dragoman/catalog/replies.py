@@ -1,4 +1,4 @@
-"""Takes replies to `prompts/get` and `resources/read` apart, whatever their size.
+"""Splits replies to `prompts/get` and `resources/read` into their parts, whatever their size.
 
 The parts of an array are found one after the other and not decoded here; no single step takes long, so that a
 large reply can be read in a worker thread (`calls/input_rounds.py:in_thread_if_large`).
@@ -18,7 +18,7 @@ from dragoman.wire.messages import ABSENT
 
 
 class PartialReply:
-    """A result of which only the wanted members are looked at; `Unreadable` if it is no object."""
+    """A result of which only the requested members are read; `Unreadable` if it is not an object."""
 
     def __init__(self, raw: Raw, wanted: type[Members]) -> None:
         try:
@@ -30,7 +30,7 @@ class PartialReply:
             raise Unreadable("its resultType is not a text")
         self.kind = "complete" if kind is None else kind
         self.is_cut = False
-        """Whether an array was too intricate to be read to its end."""
+        """Whether an array had too many parts to be read to its end."""
 
     def scalar(self, name: str) -> Any:
         """A small member, None if it is absent."""

@@ -34,10 +34,10 @@ if TYPE_CHECKING:  # loaded when the first template is listed
 TEMPLATE_LIMIT: Final = 2048
 VARIABLE_LIMIT: Final = 50
 CONTENT_LIMIT: Final = 1000
-"""The most parts of one resource."""
+"""The maximum number of parts of one resource."""
 
 _MAY_BE_MISSING = ("#", ".", "/", ";", "?", "&")
-"""Operators of a template whose expression may come to nothing, and the address is still one."""
+"""Operators of a template whose expression may expand to an empty text, with the URI still valid."""
 
 
 class Resource(Struct, frozen=True, kw_only=True):
@@ -45,12 +45,12 @@ class Resource(Struct, frozen=True, kw_only=True):
 
     server: ServerName
     uri: str
-    """As its server spells it."""
+    """The URI as its server spells it."""
     name: str
     title: str | None = None
     description: str = ""
     mime_type: str | None = None
-    """What its server says it is."""
+    """The MIME type that its server declares."""
     size: int | None = None
     """In bytes, as its server declares."""
     annotations: Mapping[str, Any] = {}
@@ -58,7 +58,7 @@ class Resource(Struct, frozen=True, kw_only=True):
 
 
 class ResourceTemplate(Struct, frozen=True, kw_only=True, dict=True):
-    """A family of resources: an address with gaps (RFC 6570)."""
+    """A URI template (RFC 6570) for a family of resources."""
 
     server: ServerName
     uri_template: str
@@ -71,11 +71,11 @@ class ResourceTemplate(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """What has to be filled in, in the order of the template."""
+        """The names of the variables, in the order of the template."""
         return tuple(self._parsed.variable_names)
 
     def expand(self, values: Mapping[str, str | Sequence[str]]) -> str:
-        """The address, or `InvalidArguments` that names what is missing or too much."""
+        """The expanded URI. Raises `InvalidArguments` with the missing or unknown variables."""
         needed = {
             name
             for variable in self._parsed.variables
@@ -93,8 +93,8 @@ class ResourceTemplate(Struct, frozen=True, kw_only=True, dict=True):
         return uri
 
     def matches(self, uri: str) -> bool:
-        """Whether the template may have been expanded to this address. Variables of simple expressions
-        (`{name}`) hold no `/`, `?` or `#`; all others match any text."""
+        """Whether the template can be expanded to this URI. Variables of simple expressions (`{name}`)
+        contain no `/`, `?` or `#`; all others match any text."""
         return self._pattern.fullmatch(uri) is not None
 
     @cached_property
@@ -111,7 +111,7 @@ _EXPRESSION: Final = re.compile(r"((?:\{[^}]+\})+)")
 
 
 def _pattern_of(template: str) -> re.Pattern[str]:
-    """A pattern for addresses that the template can be expanded to.
+    """A pattern for URIs that the template can be expanded to.
 
     The template is the server's. Each expression but the last one is matched together with the text that
     follows it in an atomic group, so that the time is linear in the number of expressions.
@@ -131,7 +131,7 @@ def _gap(expressions: str) -> str:
 
 def _is_text(value: Any) -> bool:
     parts = cast("Sequence[Any]", value) if isinstance(value, list | tuple) else [value]
-    # Half a character, as Python allows, has no place in an address.
+    # A lone surrogate, which Python allows, cannot be in a URI.
     return all(isinstance(part, str) and not _SURROGATE.search(part) for part in parts)
 
 
@@ -143,7 +143,7 @@ def _value(value: str | Sequence[str]) -> str | list[str]:
 
 
 class ResourceContents(Struct, frozen=True, kw_only=True):
-    """What a resource holds, untouched: several parts, one, or none."""
+    """The contents of a resource, unchanged: any number of parts."""
 
     server: ServerName
     uri: str
@@ -153,12 +153,12 @@ class ResourceContents(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """All of its text; untrusted, like everything a server says."""
+        """The text of all parts; untrusted, like everything from a server."""
         return "\n".join(part.text for part in self.contents if part.text is not None)
 
 
 class _Listed(Struct, rename={"mime_type": "mimeType", "meta": "_meta", "uri_template": "uriTemplate"}):
-    """Tolerant: what is not as it should be, and not needed, counts as not said."""
+    """A listed item, read tolerantly: an invalid member that is not needed counts as missing."""
 
     uri: Any = None
     uri_template: Any = None
@@ -172,7 +172,7 @@ class _Listed(Struct, rename={"mime_type": "mimeType", "meta": "_meta", "uri_tem
 
 
 def read_resource(server: ServerName, raw: Raw) -> Resource:
-    """A resource of a list, or `Unreadable`: it cannot be used, and why."""
+    """A resource of a list, or `Unreadable` with the reason why it cannot be used."""
     listed = definition_as(_Listed, raw)
     uri = _usable(listed.uri, "address", URI_LIMIT)
     size = listed.size
@@ -219,7 +219,7 @@ def _parse(template: str) -> URITemplate:
 
     try:
         parsed = URITemplate(template)
-    except Exception as error:  # border: the library's, for a template that is none
+    except Exception as error:  # border: what the library raises for an invalid template
         raise Unreadable(f"its template cannot be read: {one_line(str(error), 200)}") from None
     names = list(parsed.variable_names)
     if len(parsed.variables) > VARIABLE_LIMIT or len(names) > VARIABLE_LIMIT:
@@ -244,7 +244,7 @@ class ReadReply(Struct, frozen=True):
     ttl_seconds: float | None
     size_bytes: int
     is_public: bool = False
-    """Whether its server says that it is the same for everyone."""
+    """Whether its server declares that it is the same for all users."""
 
 
 def read_contents(raw: Raw) -> tuple[str, ReadReply]:
@@ -276,7 +276,7 @@ def _part(raw: Raw) -> Content:
 
 
 def as_listed(thing: Resource | ResourceTemplate) -> dict[str, Any]:
-    """For models and programs that want JSON: what is not there is left out."""
+    """The item as JSON for models and programs; missing members are left out."""
     address = {"uri": thing.uri} if isinstance(thing, Resource) else {"uriTemplate": thing.uri_template}
     document: dict[str, Any] = {
         "server": thing.server,

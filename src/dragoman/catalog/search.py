@@ -1,12 +1,12 @@
-"""Search over the tools of a set. Pure.
+"""Searches a set of tools. Pure.
 
 Contains the index and the ranking: BM25 over the words of names, titles, descriptions, annotations and
 parameters, each field with its own weight. A word that no tool contains is replaced by the most similar known
-words. Equal results are ordered by name, so the same question has the same answer. The toolbox decides what
+words. Equal results are ordered by name, so the same query has the same result. The toolbox decides what
 is searched and how results are used.
 
-Building takes time and memory linear in the tools, each of which counts with a bounded number of words. Of a
-question, only the first words count, and each takes time linear in the tools that contain it.
+Building takes time and memory linear in the tools, each with a bounded number of words. Only the first words
+of a query are used, and each takes time linear in the tools that contain it.
 """
 
 from __future__ import annotations
@@ -46,26 +46,26 @@ PARAMETER_TEXT: Final = 0.25
 SATURATION: Final = 1.6
 """How soon further occurrences stop counting (BM25's k1)."""
 LENGTH: Final = 0.4
-"""How much long definitions are held back (BM25's b)."""
+"""How much long definitions are ranked lower (BM25's b)."""
 JOINED_SHARE: Final = 1.5
-"""What two words count that are one in a name."""
+"""The weight of two adjacent words that form one word in a name."""
 ALIKE: Final = 0.3
-"""What a word counts that may mean the same as the one asked for."""
+"""The weight of a synonym of a word in the query."""
 COVERAGE: Final = 0.5
-"""How much it counts that all words of a question are found, rather than one of them often."""
+"""The weight of finding all words of a query, instead of one of them often."""
 
 
 class SelectQuery(Struct, frozen=True):
-    """What `select:` asks for."""
+    """The result of a `select:` query."""
 
     tools: tuple[Tool, ...]
     unknown: tuple[str, ...]
 
 
 def select(query: str, tools: Iterable[Tool]) -> SelectQuery | None:
-    """The tools that `select:name,name` names, or None if the question is none of that kind.
+    """The tools that `select:name,name` names; None if the query is not of this form.
 
-    A server's own name for a tool will do where only one tool has it.
+    A tool's wire name is accepted if only one tool has it.
     """
     if not query[:100].lstrip().lower().startswith(SELECT):
         return None
@@ -88,7 +88,7 @@ def _by_any_name(tools: Iterable[Tool]) -> Mapping[str, list[Tool]]:
 
 
 class Index:
-    """Tools, by the words they are found by."""
+    """An index of tools by the words that find them."""
 
     def __init__(self, tools: Iterable[Tool]) -> None:
         self._tools = list(tools)
@@ -125,7 +125,7 @@ class Index:
         return [self._tools[number] for _, _, number in best]
 
     def _asked(self, query: str) -> Iterator[tuple[Mapping[str, float], float]]:
-        """The question's words, each as the known terms it may mean, and how much it counts."""
+        """The words of the query, each with the known terms that it may mean and their weights."""
         asked = list(dict.fromkeys(words(query[:QUERY_CHARACTERS])[:QUERY_WORDS]))
         strong = [word for word in asked if word not in WEAK] or asked
         for term in dict.fromkeys(term for word in strong for term in terms(word)):
@@ -143,7 +143,7 @@ class Index:
         return known | self._spelling.near(term)
 
     def _found(self, candidates: Mapping[str, float]) -> dict[int, float]:
-        """What one word of a question finds. A tool counts by the candidate that fits it best."""
+        """The tools that one word of a query finds. A tool's score comes from its best matching term."""
         best: dict[int, float] = {}
         for term, likeness in candidates.items():
             postings = self._postings[term]
@@ -155,12 +155,12 @@ class Index:
         return best
 
     def _rarity(self, count: int) -> float:
-        """How much a word says that so many tools know."""
+        """The weight of a word that occurs in this many tools (BM25's inverse document frequency)."""
         return math.log(1 + (len(self._tools) - count + 0.5) / (count + 0.5))
 
 
 def weights_of(tool: Tool) -> Mapping[str, float]:
-    """Every term a tool can be found by, and how much it says about the tool."""
+    """Every term by which a tool can be found, with its weight."""
     weights: defaultdict[str, float] = defaultdict(float)
     for text, weight in _fields(tool):
         for term in terms(text):

@@ -52,11 +52,12 @@ class Vocabulary:
 
 
 def _likeness(word: str, term: str) -> float:
-    """1 for the same, 0 for words with nothing in common; a beginning is like the whole."""
+    """The similarity of two words: 1 for equal words, 0 for words with nothing in common. A word is similar
+    to its beginning."""
     shorter, longer = sorted((len(word), len(term)))
     if term.startswith(word) or (word.startswith(term) and len(term) > 3):
         return 0.9 * (shorter / longer) ** 0.5
-    first_differs = word[0] != term[0]  # the first letter is seldom wrong
+    first_differs = word[0] != term[0]  # the first letter is rarely wrong
     return max(0.0, 1 - 1.2 * distance(word, term) / longer - 0.1 * first_differs)
 
 

@@ -1,4 +1,4 @@
-"""How many tokens tools take of a model's context. Pure.
+"""Estimates how many tokens of a model's context tools take. Pure.
 
 Decides which parts of a tool count. `content/tokens.py` counts the tokens.
 """
@@ -16,7 +16,7 @@ from dragoman.content.tokens import estimate
 __all__ = ["as_sent", "cost_of", "estimate"]
 
 AROUND: Final = 4
-"""What an API puts around each definition."""
+"""The tokens that an API adds to each definition."""
 
 _known: WeakKeyDictionary[Tool, int] = WeakKeyDictionary()
 
@@ -30,5 +30,5 @@ def cost_of(tool: Tool) -> int:
 
 
 def as_sent(tool: Tool) -> dict[str, Any]:
-    """What a model API is given of a tool, whatever it calls the parts."""
+    """The parts of a tool that a model API receives, whatever names it uses for them."""
     return {"name": tool.name, "description": tool.description, "input_schema": tool.model_schema}

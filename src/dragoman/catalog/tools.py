@@ -38,7 +38,7 @@ class Tool:
         """The server it belongs to; empty for a built-in tool."""
         self.name = name
         self.definition = definition
-        """The definition as it was sent: untrusted text, for comparing only, not for display."""
+        """The definition as it was sent: untrusted text, only for comparison, not for display."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
@@ -61,7 +61,7 @@ class Tool:
 
     @property
     def description(self) -> str:
-        """Cleaned, and cut visibly where it is longer than models are given."""
+        """The description, cleaned, and cut with a note if it is longer than the limit for models."""
         text = self.definition.description or ""
         if self.definition.is_plain and len(text) <= DESCRIPTION_LIMIT:  # the common case, found quickly
             return text
@@ -74,27 +74,27 @@ class Tool:
 
     @cached_property
     def input_schema(self) -> dict[str, Any]:
-        """As the server gave it; arguments are checked against it.
+        """The input schema as the server sent it; arguments are checked against it.
 
-        One with numbers that no program here can hold describes any object: the server will judge.
+        A schema with numbers too large for Python admits any object: the server checks the arguments.
         """
         schema = _decoded(self.definition.input_schema)
         return schema if isinstance(schema, dict) else {"type": "object"}
 
     @cached_property
     def model_schema(self) -> dict[str, Any]:
-        """The same, cleaned, in the dialect that every model API takes."""
+        """The input schema, cleaned, in a form that every model API accepts."""
         return for_models(self.input_schema)
 
     @cached_property
     def output_schema(self) -> dict[str, Any] | None:
-        """None also if it is there but is no schema: a tool can be called all the same."""
+        """The output schema; None if it is missing or not a schema: the tool can be called in any case."""
         schema = _decoded(self.definition.output_schema)
         return schema if isinstance(schema, dict) else None
 
     @property
     def annotations(self) -> Mapping[str, Any]:
-        """As its server sent them; `hints` says what they mean."""
+        """The annotations as the server sent them; see `hints` for their meaning."""
         return self.definition.annotations or {}
 
     @cached_property
@@ -133,30 +133,30 @@ class Tool:
 
     @property
     def search_hint(self) -> str:
-        """Words to find it by, besides its own."""
+        """Additional words by which a search finds the tool."""
         return text(self.meta.get("anthropic/searchHint"), TITLE_LIMIT)
 
     @property
     def defers(self) -> bool:
-        """Whether it asks to be found rather than shown."""
+        """Whether the tool declares that it is to be deferred."""
         return self.meta.get("anthropic/deferLoading") is True
 
     @property
     def always_loads(self) -> bool:
-        """Whether it asks to be shown at once."""
+        """Whether the tool declares that it is always to be loaded."""
         return self.meta.get("anthropic/alwaysLoad") is True
 
     @cached_property
     def is_for_models(self) -> bool:
-        """Whether models may have it. A server keeps a tool for its own user interface (MCP Apps) by leaving
-        "model" out of `_meta.ui.visibility`."""
+        """Whether models may call it. A server reserves a tool for its own user interface (MCP Apps) by
+        leaving "model" out of `_meta.ui.visibility`."""
         visibility: object = self.ui.get("visibility")
         if isinstance(visibility, str):
             return visibility == "model"
         return not isinstance(visibility, list) or "model" in cast("list[object]", visibility)
 
     def as_listed(self) -> dict[str, Any]:
-        """What its server says of it that a model or a person is shown, or that changes how it runs."""
+        """The parts of its definition that a model or a person is shown, or that change how it runs."""
         definition = self.definition
         listed = {
             "name": definition.name,
@@ -173,17 +173,18 @@ class Tool:
 
     @cached_property
     def digest(self) -> str:
-        """The same for the same definition, however it was written down."""
+        """A digest that is the same for the same definition, however it was encoded."""
         return hashlib.sha256(msgspec.json.encode(self.as_listed(), order="sorted")).hexdigest()
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Whether two values are the same JSON. Python's own comparison takes `0` for `false`."""
+    """Whether two values are the same JSON. In Python, `0` equals `false`."""
     return msgspec.json.encode(one, order="sorted") == msgspec.json.encode(other, order="sorted")
 
 
 def _decoded(raw: Raw) -> dict[str, Any] | str | None:
-    """A schema, None if there is none, or its very text if that is no schema: two of those may differ."""
+    """The decoded schema; None if there is none. If it is not a schema, its text, so that two of them can be
+    compared."""
     if raw is ABSENT:
         return None
     try:
@@ -206,7 +207,7 @@ FOR_APPS: Final = "its server offers it to apps only, not to models"
 """Why a model has no tool with this name."""
 
 RESOURCES: Final = "resources"
-"""The name by which rules about a server's things find its resources and lists."""
+"""The name under which rules about a server apply to its resources and lists."""
 
 
 def _text_in(arguments: Mapping[str, Any], name: str | None) -> str:
@@ -219,12 +220,12 @@ class ServerTool(Tool):
 
     @property
     def wire_name(self) -> WireToolName:
-        """What its server calls it."""
+        """The name that its server uses."""
         return WireToolName(self.definition.name)
 
     @cached_property
     def mirrored(self) -> Mapping[Path, str]:
-        """Which arguments are repeated as headers where the protocol wants it."""
+        """The arguments that are repeated as headers, where the protocol requires it."""
         try:
             return mirrored(self.input_schema)
         except BadMirror:
@@ -232,7 +233,7 @@ class ServerTool(Tool):
 
 
 class BuiltinTool(Tool):
-    """A tool of this process, offered beside those of servers and called in the same way."""
+    """A tool of this process, offered together with the tools of servers and called in the same way."""
 
     def __init__(
         self,
@@ -253,16 +254,16 @@ class BuiltinTool(Tool):
         complete: Complete | None = None,
         is_independent: bool = False,
     ) -> None:
-        """`needs_permission`: false only for what looks at nothing but the host itself, or makes calls that
-        are checked one by one; rules and hooks that deny it, or want it to be asked about, count all the
-        same. `needs_no_rule`: whether a call with these arguments is made unless a rule or a hook denies it
-        or asks, because it only reads the folder that the person works in. `shell_argument`: which of its
+        """`needs_permission`: false only for a tool that reads nothing but the host itself, or makes calls
+        that are checked one by one; rules and hooks that deny it or ask about it still apply.
+        `needs_no_rule`: whether a call with these arguments is made unless a rule or a hook denies it or
+        asks, because it only reads the folder that the person works in. `shell_argument`: which of its
         arguments is a command for the shell; `shell_folder`: where the shell would run it now, empty for the
-        folder that the person works in. `server_argument`: which of them names the server that it looks
-        at, so that rules and hooks about that server hold for it, too; `subject_argument`: and which names
-        the thing of that server. `complete`: fills in arguments that the caller left out, before rules and
-        hooks see the call; raises `InvalidArguments` if it cannot. `is_independent`: calls of one turn may
-        run in parallel, although they do not only read."""
+        folder that the person works in. `server_argument`: the argument that names the server that the tool
+        deals with, so that rules and hooks about that server apply to it, too; `subject_argument`: the
+        argument that names the resource or prompt of that server. `complete`: fills in arguments that the
+        caller left out, before rules and hooks see the call; raises `InvalidArguments` if it cannot.
+        `is_independent`: calls of one turn may run in parallel, although they do not only read."""
         if name.startswith(RESERVED):
             raise ConfigError(f"built-in tool {name!r}: names that begin with {RESERVED} are servers'")
         schema = Raw(msgspec.json.encode(input_schema))
@@ -294,7 +295,7 @@ class BuiltinTool(Tool):
         return self._is_independent or super().is_parallel
 
     def touched(self, arguments: Mapping[str, Any]) -> tuple[ServerName, str]:
-        """The server that a call with these arguments deals with, and the name of its thing there; empty if
-        there is none."""
+        """The server that a call with these arguments deals with, and the name of the resource or prompt
+        there; empty if there is none."""
         server = _text_in(arguments, self.server_argument)
         return ServerName(server), (_text_in(arguments, self.subject_argument) or RESOURCES) if server else ""

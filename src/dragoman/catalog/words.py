@@ -11,13 +11,14 @@ from functools import cache, lru_cache
 from typing import Final
 
 WORD_LIMIT: Final = 32
-"""The most letters of a word that are compared; a longer run of letters is no word of a language."""
+"""The maximum length of a word that is compared; a longer run of letters is not a word of a language."""
 REPEATED_LIMIT: Final = 40
-"""Texts up to this length are remembered: the same parameters come back in tool after tool."""
+"""Texts up to this length are cached: many tools have the same parameters."""
 
 _SIGNS = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-# Letters and digits apart; a capital after a small letter begins a word, and so does the last of several
-# capitals before a small one (`HTTPServer`). Scripts without spaces are cut into single signs.
+# Letters and digits are separated; an upper-case letter after a lower-case one begins a word, and so does the
+# last of several upper-case letters before a lower-case one (`HTTPServer`). Scripts without spaces are split
+# into single characters.
 _PIECE = re.compile(f"[{_SIGNS}]|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\\W\\d_a-zA-Z{_SIGNS}]+")
 
 _WEAK = """
@@ -26,7 +27,8 @@ me my new of on or our please should so some somebody something than that the th
 those to tool tools us use using want was we were what when where which will with would you your
 """
 WEAK: Final = frozenset(_WEAK.split())
-"""Words that are looked for only if there are no others. `who` leads to the right tools, so it is none."""
+"""Stop words: searched only if the query has no others. `who` is not among them, because it finds the right
+tools."""
 
 _SHORT: Final = {
     "app": "application",
@@ -68,16 +70,16 @@ meeting appointment event | vacation holiday leave | chat conversation | channel
 invoice bill | money payment | price cost | stock share | shop store | free available | route direction way
 password credential
 """
-"""Words used for one another when people speak of tools, one group between two bars."""
+"""Groups of synonyms in the language of tools, separated by bars."""
 
 
 def words(text: str) -> list[str]:
-    """The words of a name or sentence, in small letters."""
+    """The words of a name or sentence, in lower case."""
     return [piece[:WORD_LIMIT].lower() for piece in _pieces(text)]
 
 
 def terms(text: str) -> tuple[str, ...]:
-    """The words without their endings, as they are looked up."""
+    """The words without their endings, as they are indexed."""
     return _remembered_terms(text) if len(text) <= REPEATED_LIMIT else _terms(text)
 
 

@@ -1,4 +1,4 @@
-"""All configuration files together, and what becomes of one that cannot be read.
+"""Reads all configuration files together, and decides what applies if one cannot be read.
 
 While a host runs, the version of a file that was read before stays in effect. Without an earlier version a
 file that can only name servers is left out; one that can forbid something (`files.CAN_DENY`) makes the host
@@ -23,7 +23,7 @@ _KEPT: Final = "the version read before stays in effect"
 
 
 class Reading(Struct, frozen=True, kw_only=True):
-    """What every file says."""
+    """The contents of all files."""
 
     parts: tuple[FileSettings, ...] = ()
     problems: tuple[str, ...] = ()
@@ -34,13 +34,13 @@ class Reading(Struct, frozen=True, kw_only=True):
     failed: frozenset[str] = frozenset()
     """The files of which no version could be read."""
     contents: Mapping[str, Content | None] = {}
-    """What was in each file that can forbid something, and in the file of answers."""
+    """The content of each file that can forbid something, and of the file of answers."""
 
 
 def read_parts(sources: Sources, before: Reading | None = None) -> Reading:
-    """Every part there is, from the lowest scope to the highest; within a scope the nearest last.
+    """Reads all parts, from the lowest scope to the highest; within a scope the nearest last.
 
-    `before`: what a running host read last.
+    `before`: the last reading of a running host.
     """
     reader = _Reader(sources, before)
     # Before the answers themselves are read: a change in between is noticed later, not missed.
@@ -58,9 +58,9 @@ def read_parts(sources: Sources, before: Reading | None = None) -> Reading:
 
 
 def is_current(reading: Reading, sources: Sources) -> bool:
-    """Whether the files that can forbid something say what they said when they were read.
+    """Whether the files that can forbid something are unchanged since they were read.
 
-    Contents are compared, not time stamps: two changes can have the same.
+    Contents are compared, not time stamps: two changes can have the same time stamp.
     """
     own = (sources.user_file, sources.approvals_file)
     files: list[tuple[Scope, Path]] = [
@@ -121,7 +121,7 @@ class _Reader:
             self._problems.append(f"{read.fault}; the file is left out{lost}")
 
     def _has_earlier(self, path: Path) -> bool:
-        """Whether a version was read before, be it that there was no file."""
+        """Whether a version was read before; a missing file counts as a version."""
         return self._before is not None and str(path) not in self._before.failed
 
     def _keep_earlier(self, path: Path, fault: str) -> None:
@@ -130,7 +130,7 @@ class _Reader:
         self._problems.append(f"{fault}; {_KEPT}")
 
     def keep_policy(self) -> None:
-        """Leaves of the person's files what they forbid: that holds for servers from elsewhere too."""
+        """Keeps only the prohibitions of the person's files: they apply to servers from other sources too."""
         self.parts = [
             FileSettings(scope=part.scope, source=part.source, values=policy)
             for part in self.parts
@@ -139,7 +139,7 @@ class _Reader:
 
 
 def _forbidding(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What a part forbids, or wants to be asked."""
+    """The deny and ask rules of a part."""
     kept = {key: value for key, value in values.items() if key in _POLICY}
     rules = values.get("permissions")
     if isinstance(rules, PermissionRules):

@@ -1,7 +1,9 @@
-"""Approval of what came with a project or a plugin: the decision, and the file with a person's answers.
+"""Approval of entries that came with a project or a plugin: the decision, and the file with a person's
+answers.
 
-Answers are kept in the person's own folder. Each is bound to the project's folder and to a fingerprint of the
-whole entry, or rule, as written: nothing in a project can approve itself, and an edited entry is asked again.
+Answers are stored in the person's own folder. Each is bound to the project's folder and to a fingerprint of
+the whole entry, or rule, as written: nothing in a project can approve itself, and after a change of an entry
+the person is asked again.
 """
 
 from __future__ import annotations
@@ -24,25 +26,26 @@ ApprovalState = Literal["approved", "pending", "rejected"]
 SERVERS: Final = "files"
 RULES: Final = "rules"
 AGENTS: Final = "agents"
-"""The sections of the file of answers. A server may have any name, so others have sections of their own."""
+"""The sections of the file of answers. A server may have any name, so other kinds of answers have separate
+sections."""
 
 
 class Choices(Struct, frozen=True, kw_only=True):
-    """What the person's and the administrator's settings say about servers of `.mcp.json`, by name."""
+    """The choices in the person's and the administrator's settings about servers of `.mcp.json`, by name."""
 
     enabled: Mapping[str, str] = {}
-    """Name → the file that says so."""
+    """Name → the file that contains the choice."""
     disabled: ProhibitedNames = ProhibitedNames({}, ())
     all_enabled_by: str | None = None
 
 
 class ApprovalAnswer(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A remembered answer about one entry of one file."""
+    """A stored answer about one entry of one file."""
 
     decision: Literal["approved", "rejected"]
     fingerprint: str
     entry: dict[str, Any] = {}
-    """The entry as it was approved, to show what has changed."""
+    """The approved entry, for showing what has changed."""
 
     def __repr__(self) -> str:
         return f"<ApprovalAnswer {self.decision}>"
@@ -56,7 +59,7 @@ class Approval(Struct, frozen=True, kw_only=True):
     before: Mapping[str, Any] | None = None
     """The entry that was approved earlier, where it has changed since."""
     pin: bool = False
-    """Approved by name alone: to be bound to this entry once it is started."""
+    """Whether it was approved by name alone: the approval is bound to this entry once it is started."""
 
     def __repr__(self) -> str:
         return f"<Approval {self.state}: {self.reason}>"
@@ -71,7 +74,8 @@ def decide(
     *,
     live: bool = False,
 ) -> Approval:
-    """`live`: the entry appeared or changed while a host was running; then only an explicit yes counts."""
+    """Decides whether an entry may be started. `live`: the entry appeared or changed while a host was
+    running; then only an explicit approval is valid."""
     if scope == "project" and (source := choices.disabled.get(name)) is not None:
         return Approval(state="rejected", reason=f"declined by name in {source}")
     if answer is not None and answer.fingerprint == fingerprint(entry):
@@ -96,7 +100,7 @@ Rows = Mapping[str, Mapping[str, ApprovalAnswer]]
 
 
 class Answers:
-    """The remembered answers, read once."""
+    """The stored answers, read once."""
 
     def __init__(self, servers: Rows, rules: Rows, agents: Rows, variables: str | None) -> None:
         self._servers = servers
@@ -106,7 +110,7 @@ class Answers:
         """Fingerprint of the administrator's variables that the person has confirmed."""
 
     def of(self, file: Path | None, name: str) -> ApprovalAnswer | None:
-        """The answer about a server's entry. Whether it holds for the entry as it is now: see `decide`."""
+        """The answer about a server's entry. `decide` checks whether it applies to the current entry."""
         return None if file is None else self._servers.get(key_of(file), {}).get(name)
 
     def approves_rule(self, file: Path | None, rule: str) -> bool:
@@ -127,20 +131,21 @@ class Answers:
 def key_of(file: Path) -> str:
     """The key of a file's answers: the resolved folder its servers start in, and the file's place there.
 
-    Where links inside the project lead is no part of it: an answer never holds for another folder.
+    The targets of links inside the project are not part of it: an answer never applies to another folder.
     """
     root = Sources.project_root_of(file)
     return os.path.join(root, file.name if file.name == PROJECT_FILE else f"{file.parent.name}/{file.name}")
 
 
 def _key_of_agent(file: Path) -> str:
-    """The same for the file of an agent, `.dragoman/agents/NAME.md`: a link in place of `.dragoman` does not
+    """The key for the file of an agent, `.dragoman/agents/NAME.md`: a link in place of `.dragoman` does not
     lead to the answers about another folder."""
     return os.path.join(os.path.realpath(file.parents[2]), *file.parts[-3:])
 
 
 def read_answers(path: Path, before: Answers | None = None) -> tuple[Answers, tuple[str, ...]]:
-    """The answers, and problems. What cannot be read counts as never answered, unless it was read before."""
+    """Reads the answers, and the problems. Answers that cannot be read count as never given, unless they were
+    read before."""
     from dragoman.config.file_reading import read_object
 
     try:
@@ -174,12 +179,12 @@ def _items(value: Any) -> list[tuple[str, Any]]:
 
 
 def remember(path: Path, file: Path, name: str, entry: object, decision: str) -> None:
-    """Keeps an answer about a server's entry."""
+    """Stores an answer about a server's entry."""
     _remember(path, SERVERS, key_of(file), name, entry, decision)
 
 
 def remember_rule(path: Path, file: Path, rule: str) -> None:
-    """Keeps that the person wrote an allow rule into a file."""
+    """Stores that the person wrote an allow rule into a file."""
     _remember(path, RULES, key_of(file), rule, _as_entry(rule), "approved")
 
 
@@ -196,22 +201,22 @@ def _remember(path: Path, section: str, key: str, name: str, entry: object, deci
 
 
 def remember_agent(path: Path, file: Path, digest: str) -> None:
-    """Keeps that the person approved the file of an agent, with this content."""
+    """Stores that the person approved the file of an agent, with this content."""
     _remember(path, AGENTS, _key_of_agent(file), file.name, {"sha256": digest}, "approved")
 
 
 def forget(path: Path, files: tuple[Path, ...], name: str) -> int:
-    """Drops the answers about a server in some files; says how many."""
+    """Deletes the answers about a server in some files; returns how many."""
     return _forget(path, (SERVERS,), files, name)
 
 
 def forget_rule(path: Path, file: Path, rule: str) -> int:
-    """Drops the answer about an allow rule in a file; says how many there were."""
+    """Deletes the answer about an allow rule in a file; returns how many there were."""
     return _forget(path, (RULES,), (file,), rule)
 
 
 def forget_all(path: Path, files: tuple[Path, ...], agent_folders: tuple[Path, ...] = ()) -> int:
-    """Drops every answer about some files, and about agents in some folders; says how many."""
+    """Deletes every answer about some files, and about agents in some folders; returns how many."""
     return _forget(path, (SERVERS, RULES, AGENTS), files, None, agent_folders)
 
 
@@ -224,7 +229,7 @@ def _forget(
 ) -> int:
     dropped = 0
     keys = {key_of(file) for file in files}
-    # By their folder: the file of an agent may be missing now, and come back with the next checkout.
+    # By their folder: the file of an agent may be missing, and be restored by the next checkout.
     folders = {os.path.dirname(_key_of_agent(folder / "any")) for folder in agent_folders}
 
     def is_dropped(file: str, key: str) -> bool:
@@ -247,12 +252,12 @@ def _forget(
 
 
 def _as_entry(rule: str) -> dict[str, str]:
-    """What the fingerprint of an allow rule is taken of."""
+    """The value whose fingerprint identifies an allow rule."""
     return {"allow": rule}
 
 
 def confirm_variables(path: Path, variables: Mapping[str, Any]) -> None:
-    """Keeps the person's yes to the variables that the administrator's file sets."""
+    """Stores the person's confirmation of the variables that the administrator's file sets."""
     _edit(path, lambda document: {**document, "managedVariables": fingerprint(variables)})
 
 

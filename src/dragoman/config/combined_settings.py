@@ -1,8 +1,8 @@
-"""What the settings in all parts come to: choices by name, switched-off servers, numbers, variables, and
-permission rules. Pure, except that `environment_of` looks at the environment.
+"""Combines the settings of all parts: choices by name, disabled servers, numbers, variables, and permission
+rules. Pure, except that `environment_of` looks at the environment.
 
-A file in a project's folder may come from an unknown author: its `allow` rules count only if the person wrote
-them through Dragoman. What it denies, or wants to be asked, counts at once.
+A file in a project's folder may come from an unknown author: its `allow` rules apply only if the person wrote
+them through Dragoman. Its `deny` and `ask` rules always apply.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from dragoman.settings import NAMES, Layer, Settings
 
 
 def choices_of(parts: tuple[FileSettings, ...]) -> approval.Choices:
-    """A yes counts only from the person's own file or the administrator's; a no from anywhere."""
+    """The choices about servers. An approval is valid only in the person's own file or the administrator's; a
+    rejection in any file."""
     enabled: dict[str, str] = {}
     disabled: dict[str, str] = {}
     everything: str | None = None
@@ -51,7 +52,7 @@ def switched_off_by(parts: tuple[FileSettings, ...]) -> ProhibitedNames:
 
 
 def _exact_names(parts: tuple[FileSettings, ...], key: str) -> frozenset[str]:
-    """Names that only lists of a project have, and that some server has by the letter."""
+    """Names that are only in lists of a project, and that are exactly the name of a server."""
     lists: dict[bool, set[str]] = {True: set(), False: set()}
     for part in parts:
         lists[part.scope in IN_PROJECT].update(part.values.get(key, ()))
@@ -61,9 +62,9 @@ def _exact_names(parts: tuple[FileSettings, ...], key: str) -> frozenset[str]:
 def names_without_effect(
     parts: tuple[FileSettings, ...], rules: Policy, servers: Collection[str]
 ) -> Iterator[str]:
-    """Names in lists of prohibited servers that mean none of the servers, and are nearly the name of one.
+    """Names in lists of prohibited servers that mean none of the servers, but are similar to the name of one.
 
-    Others are no problem: a list may name servers of another folder or another machine.
+    Other unknown names are not a problem: a list may name servers of another folder or another machine.
     """
     lists = [
         (part.source, key, part.values.get(key, ()))
@@ -87,7 +88,7 @@ _NAMES_COMPARED: Final = 100
 
 
 def _is_alone(written: str) -> bool:
-    """Whether it is one name; of several, each counts by itself."""
+    """Whether the text is one name. Several names in one text are checked separately."""
     return len(written.split()) == 1
 
 
@@ -99,8 +100,8 @@ def _without_effect(written: str, meant: str) -> str:
 def chosen_names(parts: tuple[FileSettings, ...]) -> frozenset[str]:
     """The names of servers that the person, the program or the administrator configured.
 
-    A prohibition that is exactly one of them means that server alone. Names that a project chose do not
-    count: its entry would lift a prohibition of another server that is spelled otherwise.
+    A prohibition that is exactly one of them means that server alone. Names that a project chose are not
+    used: its entry would lift a prohibition that means another server with a different spelling.
     """
     return frozenset(name for part in parts if part.scope in MAY_TRUST for name in part.servers)
 
@@ -116,7 +117,7 @@ def settings_of(sources: Sources, parts: tuple[FileSettings, ...]) -> Settings:
 def environment_of(
     parts: tuple[FileSettings, ...], answers: approval.Answers
 ) -> tuple[Mapping[str, str], Mapping[str, Any]]:
-    """The variables that entries may use, and those of the administrator's still to be confirmed."""
+    """The variables that entries may use, and the administrator's variables that are not confirmed yet."""
     by_scope = {
         part.scope: part.values.get("env", {}) for part in parts if part.scope in ("user", "enterprise")
     }
@@ -142,7 +143,7 @@ def xaa_idp_of(
 
 
 def connectors_of(parts: tuple[FileSettings, ...]) -> ConnectorsConfig | None:
-    """The highest scope that names a list."""
+    """The connector list of the highest scope that has one."""
     named = (part.values.get("connectors") for part in reversed(parts))
     return next((config for config in named if config is not None), None)
 
@@ -154,7 +155,7 @@ class PermissionPart(Struct, frozen=True, kw_only=True):
     source: str
     rules: PermissionRules
     unapproved: tuple[str, ...] = ()
-    """Its `allow` rules that do not count, because the person did not write them."""
+    """Its `allow` rules that are ignored, because the person did not write them."""
 
     @property
     def problem(self) -> str | None:
@@ -163,12 +164,12 @@ class PermissionPart(Struct, frozen=True, kw_only=True):
         first, *others = self.unapproved
         also = f" (and {len(others)} more)" if others else ""
         shown = one_line(first, 200)
-        # No command that would make it count is named: the author of the project chose the rule.
+        # The message names no command that would approve it: the author of the project chose the rule.
         return f"{self.source}: the allow rule {shown}{also} is defined by the project and is not used"
 
 
 def effective_rules(parts: Iterable[FileSettings], answers: approval.Answers) -> Iterator[PermissionPart]:
-    """The rules of every part, without those that do not count."""
+    """The rules of every part, without those that are ignored."""
     for part in parts:
         rules = part.values.get("permissions")
         if not isinstance(rules, PermissionRules):

@@ -19,7 +19,8 @@ _NAMES: Final = (
     r"|(?<![A-Za-z])(?:pw|pat|jwt|sig)(?![A-Za-z])|(?-i:(?<=[a-z])(?:Pw|Pat|Jwt|Sig|PW|PAT|JWT)(?![a-z]))"
 )
 SECRET_NAME: Final = re.compile(_NAMES, re.IGNORECASE)
-"""The short names count only as a whole word of a name: `--pat` and `ghPat`, but not `--path`."""
+"""Names that indicate a secret. The short ones must be a whole word of a name: `--pat` and `ghPat`, but not
+`--path`."""
 SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.:-]{0,40}://")
 
 _OPTION: Final = re.compile(r"(--?[A-Za-z0-9][^=\s]*)=(?=.)", re.DOTALL)
@@ -37,14 +38,14 @@ _HEADER_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*")
 _PAIR_FLAG: Final = re.compile(
     r"--?(?:headers?|set(?:-[a-z]+)?|env|var|variable|param(?:eter)?|property|define|option|opt|config|conf)"
 )
-"""Options that some programs let take a name and a value as two words."""
+"""Options that in some programs take a name and a value as two words."""
 _OPTION_WITH_PAIR: Final = re.compile(r"--[A-Za-z][\w.-]*|-[A-Za-z]|set|put|add|write")
 _EXACT_SECRET: Final = re.compile(
     r"(?:.*[\W_])?(?:api_?key|access_?key|password|passwd|passphrase|pwd|pass|token|secret|credentials?|pat|jwt)",
     re.IGNORECASE,
 )
-"""A name that ends in a word for a secret: `db.password`, but not `token-server`. Behind it, and any option
-before it, the next word is its value: `--kv password VALUE`."""
+"""A name that ends in a word for a secret: `db.password`, but not `token-server`. After it, and after any
+option before it, the next word is its value: `--kv password VALUE`."""
 _LOGIN_PAIR_FLAG: Final = re.compile(r"--(?:user|username|login|basic|auth|creds?|credentials?|account)")
 _LOGIN_NAME: Final = re.compile(r"(?!\d+\Z)[\w.@+-]{1,64}")
 _PLACE: Final = re.compile(r"(?:\.{0,2}|~)/|[A-Za-z][A-Za-z0-9+.-]*://")
@@ -55,7 +56,7 @@ _JOINED_PASSWORD: Final = re.compile(
     r"|ull|ush|ython\d*)\Z)(\S+)",
 )
 """A password joined to its option, as `mysql` and `sshpass` take it. Numbers, ports, folders, up to three
-small letters (several options in one word) and usual names of options are none."""
+lower-case letters (several options in one word) and usual names of options are not passwords."""
 _TAKES_PASSWORD: Final = re.compile(r"(?:.*/)?sshpass")
 _SECRET_KEY: Final = rf"(?=[\w.-]{{0,80}}?(?:{_NAMES}))[\w.-]{{1,80}}"
 _PAIR: Final = re.compile(
@@ -123,8 +124,8 @@ def pieces(word: str, before: str = "", earlier: str = "") -> Iterator[Piece]:
 
 
 def _is_second_of_pair(word: str, before: str, earlier: str) -> bool:
-    """Whether it is the value of a header, or of a secret, whose name is a word of its own: `--header NAME
-    VALUE`, `--set db.password VALUE`; or the password of a login: `--user NAME VALUE`."""
+    """Whether the word is the value of a header, or of a secret, whose name is a separate word: `--header
+    NAME VALUE`, `--set db.password VALUE`; or the password of a login: `--user NAME VALUE`."""
     if joined := _OPTION.match(before):  # `--header=NAME VALUE`
         earlier, before = joined.group(1), before[joined.end() :]
     if word.startswith("-") or "=" in before:
@@ -143,7 +144,7 @@ def _is_second_of_pair(word: str, before: str, earlier: str) -> bool:
 
 
 def _value(word: str, before: str) -> Iterator[Piece]:
-    """A word that is no option, or the value of one."""
+    """Splits a word that is not an option, or the value of an option."""
     header = _HEADER.match(word)
     if _LOGIN_FLAG.fullmatch(before) and (login := _LOGIN.fullmatch(word)):
         yield ("shown", login.group(1))
@@ -163,7 +164,7 @@ def _value(word: str, before: str) -> Iterator[Piece]:
 
 
 def _settings(word: str) -> Iterator[Piece]:
-    """A URL, or settings `name=value` with semicolons between them, or a plain word."""
+    """Splits a URL, settings `name=value` separated by semicolons, or a plain word."""
     if SCHEME.match(word) and not word.lower().startswith("jdbc:"):
         yield ("url", word)
         return
@@ -204,7 +205,8 @@ def _plain(text: str) -> Iterator[Piece]:
 
 
 def _around(pattern: re.Pattern[str], text: str) -> Iterator[Piece]:
-    """What the pattern finds, and the text around it, which is examined for URLs and then for parameters."""
+    """Splits at the matches of the pattern; the text around them is examined for URLs and then for
+    parameters."""
     end = 0
     for found in pattern.finditer(text):
         first, last = found.span(found.lastgroup or 0)

@@ -1,4 +1,5 @@
-"""What an organisation's connectors may be: the fields of an entry, its address, who gets the token. Pure.
+"""Checks an organisation's connectors: the fields of an entry, its address, and where the token is sent.
+Pure.
 
 A connector list comes over the network, so its entries are admitted field by field: they name public remote
 servers, and cannot run a command, read this machine's variables or files, choose a proxy, or claim trust.
@@ -26,19 +27,20 @@ _ADMITTED: Final = frozenset(
 _CONNECTION_HEADERS: Final = frozenset(
     {"connection", "content-length", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade"}
 )
-"""Headers that say where a message goes and where it ends."""
+"""Headers about the destination and the length of a message."""
 _NAMES_OF_THIS_MACHINE: Final = frozenset(
     {"localhost.localdomain", "localhost4", "localhost6", "localhost6.localdomain6", "ip6-localhost"}
     | {"ip6-loopback"}
 )
-"""As `/etc/hosts` has them. Not `is_loopback`: another resolver may lead them elsewhere."""
+"""Names of this machine, as in `/etc/hosts`. Not `is_loopback`: another resolver may resolve them
+differently."""
 
 
 def connector_entry(entry: Any, *, is_local: bool) -> dict[str, Any]:
     """The entry with the fields a connector may have; `ConfigError` says why it cannot be used.
 
     A field that no entry knows, such as a description, is dropped. One that an entry knows and a connector
-    may not set makes the whole entry unusable: without it the server would be another one.
+    may not set makes the whole entry unusable: without it the entry would mean another server.
     """
     if not isinstance(entry, dict):
         raise ConfigError("it is not an object")
@@ -84,7 +86,7 @@ def is_connection_header(name: str) -> bool:
 
 
 def is_public(url: ServerUrl) -> bool:
-    """Whether the address can be reached from anywhere; a name is one, unless it means this machine."""
+    """Whether the address is public; every name is, unless it means this machine."""
     address = parse_address(url.host)
     if address is None:
         return not is_loopback(url) and url.host not in _NAMES_OF_THIS_MACHINE

@@ -1,7 +1,8 @@
-"""An organisation's list of servers: fetched from an endpoint, kept for when it does not answer.
+"""An organisation's list of servers: fetched from an endpoint, and cached in case the endpoint does not
+answer.
 
 One request to one URL, with one bearer, no redirect, bounded in time and size. Which entries of the answer
-can be used is decided in `connector_entries.py`; the kept copy is judged again each time it is read.
+can be used is decided in `connector_entries.py`; the cached copy is checked again each time it is read.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ async def refresh(
     *,
     proxy_for: Callable[[str], str | None] = lambda url: None,
 ) -> bool:
-    """Fetches the list and keeps it; a failure keeps the old one, and is reported. Whether anything changed.
+    """Fetches and caches the list; after a failure, which is reported, the old one stays. Returns whether
+    anything changed.
 
     `proxy_for`: the proxy through which a URL is reached, if any.
     """
@@ -96,7 +98,7 @@ async def refresh(
 def entries_of(document: Any, *, is_local: bool = False) -> tuple[dict[str, Any], list[str]]:
     """The usable entries of an answer: `{"mcpServers": {…}}` or `{"connectors": [{"name": …, "url": …}]}`.
 
-    `is_local`: the list comes from this machine, and may name servers of this machine.
+    `is_local`: the list comes from this machine, and may therefore name servers of this machine.
     """
     servers: dict[str, Any] = {}
     problems: list[str] = []
@@ -131,7 +133,7 @@ def _named_row(number: int, row: Any) -> tuple[str, Any]:
 async def _fetch(
     config: ConnectorsConfig, environ: Mapping[str, str], proxy_for: Callable[[str], str | None]
 ) -> Any:
-    """The decoded answer, or a `ConfigError` in words that hold no secret."""
+    """The decoded answer; raises `ConfigError` with a text without secrets."""
     import aiohttp
 
     from dragoman.resolver import Resolver

@@ -1,7 +1,7 @@
 """Changes that a person makes to configuration: adding, removing, enabling and disabling servers.
 
-Decides which file a change goes to and what follows from it: a server that a person adds in a project counts
-as approved, and a local file is excluded from git. `writer.py` writes the files.
+Decides which file is changed and what else is done: a server that a person adds in a project counts as
+approved, and a local file is excluded from git. `writer.py` writes the files.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def check_name(name: str) -> None:
 
 
 def check_entry(configuration: Configuration, name: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """Raises `ConfigError` if the entry cannot be used; names the variables that are not set."""
+    """Raises `ConfigError` if the entry cannot be used; returns the variables that are not set."""
     missing = tuple(sorted(variables_in(entry) - configuration.environ.keys()))
     errors: list[ConfigError] = []
     for environ in list(guesses(entry, configuration.environ)) or [configuration.environ]:
@@ -53,7 +53,7 @@ def check_policy(configuration: Configuration, name: str, entry: Mapping[str, An
 
 
 def entry_in(path: Path, name: str) -> Any | None:
-    """The entry of a name as a file has it; None if there is none."""
+    """The entry of this name in a file; None if there is none."""
     return _entries_in(path).get(name)
 
 
@@ -68,7 +68,7 @@ def _entries_in(path: Path) -> dict[str, Any]:
 
 
 def put_server(sources: Sources, scope: Scope, name: str, entry: Mapping[str, Any]) -> Path:
-    """Writes the entry into the file of the scope, in place of one of the same name."""
+    """Writes the entry into the file of the scope; replaces an entry of the same name."""
     path = sources.file_of(scope)
     edit_file(sources, scope, path, lambda text: jsonc.set_value(text, ["mcpServers", name], dict(entry)))
     if scope in IN_PROJECT:
@@ -100,7 +100,7 @@ def places_of(sources: Sources, name: str) -> list[tuple[Scope, Path]]:
 
 
 def switch_off(configuration: Configuration, server: ConfiguredServer) -> Path:
-    """Remembers that a server cannot be started: for its project if it belongs to one, else everywhere."""
+    """Disables a server permanently: for its project if it belongs to one, else everywhere."""
     sources = configuration.sources
     scope: Scope = "local" if server.scope in IN_PROJECT else "user"
     path = sources.file_of(scope)
@@ -109,8 +109,8 @@ def switch_off(configuration: Configuration, server: ConfiguredServer) -> Path:
 
 
 def switch_on(configuration: Configuration, name: str) -> list[Path]:
-    """Takes what means a server out of every list of the person's own files; the files that had it. A pattern
-    may mean others, too: it is left to the person."""
+    """Removes every name that means a server from the lists of the person's own files; returns the changed
+    files. A pattern is left to the person, because it may mean other servers, too."""
     sources = configuration.sources
     own: list[tuple[Scope, Path]] = [("user", sources.user_file)]
     own.extend(("local", file) for file in sources.in_use(sources.local_files()))
@@ -149,14 +149,14 @@ def _without_off(text: str, names: list[str]) -> str:
 
 
 def forget_choices(sources: Sources) -> int:
-    """Drops every yes and no about the files of this project; says how many."""
+    """Deletes every approval decision about the files of this project; returns how many."""
     files = (*sources.project_files(), *sources.local_files())
     agents = tuple(folder / ".dragoman" / "agents" for folder in sources.folders())
     return approval.forget_all(sources.approvals_file, files, agents)
 
 
 def edit_file(sources: Sources, scope: Scope, path: Path, change: Callable[[str], str]) -> None:
-    """Changes a file of a scope as such files are to be."""
+    """Changes a file of a scope, with the permissions and checks for such files."""
     from dragoman.config.writer import edit
 
     boundary = sources.project_root_of(path) if scope in IN_PROJECT else None
@@ -166,7 +166,7 @@ def edit_file(sources: Sources, scope: Scope, path: Path, change: Callable[[str]
 
 
 def _keep_out_of_git(folder: Path) -> None:
-    """Leaves a file that says so, or adds to the one that is there."""
+    """Excludes a file from git with a `.gitignore` file beside it, which is created or extended."""
     from dragoman.config.writer import rewrite
 
     def change(text: str) -> str:

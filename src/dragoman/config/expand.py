@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 from dragoman.errors import ConfigError
 
 STAND_INS: Final = ("unset", "https://unset.invalid", "1")
-"""The value of a variable that is not set, where an entry is only looked at."""
+"""The value that replaces unset variables, where an entry is only examined."""
 
 _VARIABLE: Final = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
@@ -26,12 +26,12 @@ def expand_entry(name: str, entry: Mapping[str, Any], environ: Mapping[str, str]
 
 
 def variables_in(value: Any, *, optional: bool = False) -> set[str]:
-    """The variables without which an entry cannot be expanded; also those with a default, if wanted."""
+    """The variables without which an entry cannot be expanded; optionally also those with a default."""
     return {each.group(1) for each in _found_in(value) if optional or each.group(2) is None}
 
 
 def filled_in(value: Any, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The variables of an entry, and the value of each once it is expanded."""
+    """The variables of an entry, each with its expanded value."""
     return ((each.group(1), environ.get(each.group(1)) or each.group(2) or "") for each in _found_in(value))
 
 
@@ -47,7 +47,7 @@ def _found_in(value: Any) -> Iterator[re.Match[str]]:
 
 
 def guesses(value: Any, environ: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """Environments in which an entry could be expanded whose variables are not all set; none if they are."""
+    """Environments in which an entry with unset variables can be expanded; empty if all are set."""
     missing = variables_in(value) - environ.keys()
     for stand_in in STAND_INS if missing else ():
         yield {**environ, **dict.fromkeys(missing, stand_in)}

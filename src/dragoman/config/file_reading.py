@@ -22,7 +22,7 @@ _FLAGS: Final = os.O_RDONLY | NO_WAIT | NO_TERMINAL | CLOSE_ON_EXEC
 
 
 def read_text(path: Path) -> str | None:
-    """What the file says, or None if it does not exist."""
+    """The text of the file, or None if it does not exist."""
     data = read_bytes(path)
     return None if data is None else decode(path, data)
 
@@ -34,9 +34,9 @@ def read_object(path: Path) -> tuple[str, dict[str, Any]] | None:
 
 
 def read_bytes(path: Path) -> bytes | None:
-    """The file's first bytes: one more than is allowed, if there are so many. None if it does not exist.
+    """The file's first bytes, up to one more than the limit. None if it does not exist.
 
-    Errors are about the file, never about what is in it.
+    Errors describe the file, never its content.
     """
     try:
         descriptor = os.open(path, _FLAGS)
@@ -92,7 +92,7 @@ def parse_object(path: Path, text: str, *, comments: bool = False) -> dict[str, 
 def misread(
     source: str, problem: SyntaxProblem, hint: str | None = "Correct the file; it is left as it is."
 ) -> ConfigFileError:
-    """What is wrong with a text, as an error of the file it is in."""
+    """A syntax problem as an error of its file."""
     return ConfigFileError(source, problem.reason, line=problem.line, column=problem.column, hint=hint)
 
 
@@ -120,5 +120,5 @@ def _unreadable(path: Path, error: OSError | ValueError) -> ConfigFileError:
 
 
 def _place(data: bytes, offset: int) -> tuple[int, int]:
-    before = data[:offset].decode("utf-8")  # what comes before the first error is valid
+    before = data[:offset].decode("utf-8")  # the text before the first error is valid
     return before.count("\n") + 1, len(before) - before.rfind("\n")

@@ -1,7 +1,7 @@
 """Detects changes of configuration files.
 
-Watches the folders of all files that count, including files that do not exist yet. The listener decides what
-a change means.
+Watches the folders of all files in use, including files that do not exist yet. The listener decides what a
+change means.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ Stamps = dict[str, tuple[int, int, int, int]]
 async def changes(
     sources: Sources, since: Stamps | None = None, is_behind: Callable[[], bool] = lambda: False
 ) -> AsyncIterator[None]:
-    """One item whenever a file of the configuration has changed (since then). Ends when it is cancelled.
+    """Yields an item whenever a file of the configuration has changed since the given state. Ends when it is
+    cancelled.
 
-    `is_behind`: called every second; if it returns true, there is an item without a change.
+    `is_behind`: called every second; if it returns true, an item is yielded without a change.
     """
     seen = stamps(sources) if since is None else since
     while True:
@@ -56,8 +57,8 @@ async def changes(
                 if watched_folders(sources) != folders:
                     break
         except (OSError, RuntimeError, ImportError):
-            # No more watches or file descriptors to be had, or a folder went away: looking again by the clock
-            # does as well.
+            # No more watches or file descriptors are available, or a folder was removed: polling works as
+            # well.
             await asyncio.sleep(LOOK_AGAIN_MS / 1000)
             if (now := stamps(sources)) != seen or is_behind():
                 seen = now
@@ -65,7 +66,7 @@ async def changes(
 
 
 def stamps(sources: Sources) -> Stamps:
-    """What distinguishes one state of the files from another."""
+    """Values that distinguish one state of the files from another."""
     found_stamps: Stamps = {}
     for path in sources.watched_files():
         try:
@@ -87,7 +88,7 @@ def _state(path: Path) -> os.stat_result:
         return path.stat()
     except OSError:
         place = path if os.path.islink(path) else path.parent
-        if os.path.isdir(place):  # changes whenever any file in it comes or goes
+        if os.path.isdir(place):  # changes whenever a file in it is created or removed
             raise
         return place.lstat()
 

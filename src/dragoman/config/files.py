@@ -1,7 +1,7 @@
 """One configuration file, read and judged key by key.
 
-One wrong key costs that key, and is reported with file, line and column. If the file as a whole, or what it
-forbids, cannot be read, that is its `fault`; what follows from a fault is decided in `all_files.py`.
+An invalid key is dropped, and reported with file, line and column. If the file as a whole, or a part that
+forbids something, cannot be read, that is its `fault`; `all_files.py` decides the consequences of a fault.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dragoman.json_values import as_list, as_object
 _RAW: Final = frozenset(
     {"allowedMcpServers", "deniedMcpServers", "allowManagedMcpServersOnly", "hooks", "mcpServers"}
 )
-"""Keys that others judge, entry by entry."""
+"""Keys that other modules check, entry by entry."""
 
 DECIDING_EVENTS: Final = ("PreToolUse", "PermissionRequest")
 """Events whose hooks can refuse a call."""
@@ -45,7 +45,7 @@ _SALVAGED: Final[Mapping[str, type]] = {
     "env": dict,
     "permissions": dict,
 }
-"""Keys whose items are judged one by one, if they are of the right kind at all."""
+"""Keys whose items are checked one by one, if the value has the right type."""
 
 _SHAPES: Final[Mapping[Scope, type[schema.ProjectFile]]] = {
     "plugin": schema.ProjectFile,
@@ -57,17 +57,17 @@ _SHAPES: Final[Mapping[Scope, type[schema.ProjectFile]]] = {
 
 
 UNTRUSTED: Final[frozenset[Scope]] = frozenset({"plugin", "project", "local"})
-"""Scopes whose files come from a repository: how much of one is read has limits."""
+"""Scopes whose files come from a repository: their size is limited."""
 
 ENTRY_LIMIT: Final = 256
-"""Servers of one such file."""
+"""The maximum number of servers in one such file."""
 
 RULE_LIMIT: Final = 1000
-"""Rules and names in the lists of one such file, all together."""
+"""The maximum number of rules and names in the lists of one such file, all together."""
 
 
 class FileSettings(Struct, frozen=True, kw_only=True):
-    """What one place says."""
+    """The settings of one source."""
 
     scope: Scope
     source: str
@@ -76,31 +76,31 @@ class FileSettings(Struct, frozen=True, kw_only=True):
     text: str = ""
     servers: Mapping[str, object] = {}
     declares_servers: bool = False
-    """Whether there is a block of servers at all, be it empty."""
+    """Whether there is a block of servers, even an empty one."""
     values: Mapping[str, Any] = {}
-    """Everything else it says, by key; keys that could not be used are left out."""
+    """All other settings, by key; keys that could not be used are left out."""
 
     def __repr__(self) -> str:
         return f"<Part {self.scope} {self.source}>"
 
 
 Content = tuple[Literal["text", "error"], str]
-"""What was in a file, or why that cannot be known."""
+"""The content of a file, or why it is unknown."""
 
 
 class FileContent(Struct, frozen=True, kw_only=True):
-    """What reading one file came to."""
+    """The result of reading one file."""
 
     content: Content | None
-    """What was there, to find out whether it is still the same; None: no file."""
+    """The content, for finding out whether it has changed; None: no file."""
     part: FileSettings | None = None
     problems: tuple[str, ...] = ()
     fault: str | None = None
-    """Why the file, or what it forbids, cannot be read. There may be a part with the rest."""
+    """Why the file, or a part that forbids something, cannot be read. The rest may be available as a part."""
 
 
 def content_of(scope: Scope, path: Path) -> Content | None:
-    """What is in a file now, as `read_file` puts it into `content`."""
+    """The current content of a file, in the form of `content` of `read_file`."""
     hidden = _hidden(path) if scope in CAN_DENY else None
     if hidden is not None:
         return "error", hidden
@@ -114,7 +114,7 @@ def content_of(scope: Scope, path: Path) -> Content | None:
 
 
 def read_file(scope: Scope, path: Path) -> FileContent:
-    """A file of a scope. Nothing is raised because of what is in it."""
+    """Reads a file of a scope. No content of the file makes it raise."""
     content = content_of(scope, path)
     if content is None:
         return FileContent(content=None, problems=_ignored(scope, path))
@@ -132,8 +132,8 @@ def read_file(scope: Scope, path: Path) -> FileContent:
 
 
 class Problems:
-    """The problems of one file. Only the first `PROBLEM_LIMIT` are put into words; more are counted, so that
-    a file with very many takes no longer than others."""
+    """The problems of one file. Only the first `PROBLEM_LIMIT` are described; more are counted, so that a
+    file with very many takes no longer than others."""
 
     def __init__(self, path: Path, text: str) -> None:
         self._path = path
@@ -227,7 +227,7 @@ class _PartReader:
             elif name == "defaultMode" and self._fits(place, item, str | None):
                 rules["default_mode"] = item
             elif name == "disableBypassPermissionsMode":
-                # Whatever the value is, the mode was meant to be disabled.
+                # Whatever the value is, the intention was to disable the mode.
                 rules["disable_bypass_permissions_mode"] = item if isinstance(item, str | bool) else True
         return rules
 
@@ -255,7 +255,7 @@ def too_many(count: int) -> str:
 
 
 def _ignored(scope: Scope, path: Path) -> tuple[str, ...]:
-    """Why a project's file that is a link does not count: another project's approvals would apply to it."""
+    """Why a project's file that is a link is ignored: another project's approvals would apply to it."""
     target = Sources.target_outside_project(path) if scope in IN_PROJECT else None
     if target is None or not os.path.lexists(path):
         return ()
@@ -265,7 +265,7 @@ def _ignored(scope: Scope, path: Path) -> tuple[str, ...]:
 
 
 def _unknown_prohibitions(scope: Scope, path: Path, text: str, document: dict[str, Any]) -> str | None:
-    """Why it cannot be known what a file forbids, although it is JSON."""
+    """Why the prohibitions of a file are unknown, although it is JSON."""
     if scope not in CAN_DENY:
         return None
     for place, kind in _prohibitions(scope, document):
@@ -294,7 +294,8 @@ _FORBIDDING_HERE: Final[Mapping[Scope, tuple[str, ...]]] = {
 
 
 def _miswritten(scope: Scope, path: Path, text: str, document: dict[str, Any]) -> str | None:
-    """A key that restricts something, and has the letters and digits of how it has to be written."""
+    """The error of a misspelled key that restricts something: it has the letters and digits of a known
+    key."""
     rules = ("ask", "deny", "disableBypassPermissionsMode") if scope == "enterprise" else ("ask", "deny")
     owners: list[tuple[list[str | int], Mapping[str, Any], Iterable[str]]] = [
         ([], document, _FORBIDDING_HERE[scope]),
@@ -314,7 +315,7 @@ def _miswritten(scope: Scope, path: Path, text: str, document: dict[str, Any]) -
 
 
 def _letters(key: str) -> str:
-    """A key without differences that do not count: case, blanks, other marks, forms of letters."""
+    """A key in a form that ignores case, blanks, punctuation and forms of letters."""
     return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", key))).casefold()
 
 
@@ -336,7 +337,7 @@ def _list(owner: Any, key: str) -> list[Any]:
 
 
 def _unknown_rules(path: Path, text: str, document: dict[str, Any]) -> str | None:
-    """A deny, an ask, or the name of a server that is switched off, which is no text."""
+    """The error of a deny, an ask, or a disabled server's name that is not text."""
     rules = document.get("permissions", {})
     lists = [(["permissions", key], rules.get(key, []), "a rule") for key in ("ask", "deny")]
     names = ("disabledMcpServers", "disabledMcpjsonServers")
@@ -350,7 +351,7 @@ def _unknown_rules(path: Path, text: str, document: dict[str, Any]) -> str | Non
 
 
 def _unknown_hooks(path: Path, text: str, document: dict[str, Any]) -> str | None:
-    """A group of hooks that cannot be read: it may hold one that is to block."""
+    """The error of a group of hooks that cannot be read: it may contain a hook that blocks."""
     for event, groups in document.get("hooks", {}).items():
         for number, group in enumerate(groups):
             if not isinstance(group, dict) or not isinstance(
@@ -368,10 +369,10 @@ def _rule_count(document: dict[str, Any]) -> int:
 
 
 def _prohibitions(scope: Scope, document: dict[str, Any]) -> Iterator[tuple[list[str], type]]:
-    """The places of a file that forbid something, the outer ones first, and what has to be there.
+    """The places of a file that forbid something, the outer ones first, with the required type.
 
-    Not among them: `deniedMcpServers`, which denies everything where it is no list, and the administrator's
-    hooks, which block where they cannot be read.
+    Not included: `deniedMcpServers`, which denies everything if it is not a list, and the administrator's
+    hooks, which block if they cannot be read.
     """
     if scope == "enterprise":
         yield ["mcpServers"], dict
@@ -387,7 +388,7 @@ def _prohibitions(scope: Scope, document: dict[str, Any]) -> Iterator[tuple[list
 
 
 def _hidden(path: Path) -> str | None:
-    """Why a file that seems to be missing may be there all the same: then it is not the same as none."""
+    """Why a file that seems to be missing may exist nevertheless: then it does not count as missing."""
     if os.path.exists(path):
         return None
     for place in (path, *path.parents):
@@ -408,7 +409,7 @@ def at(path: Path, text: str, place: Sequence[str | int], reason: str) -> Config
 
 
 def entry_error(part: FileSettings | None, name: str, error: ConfigError) -> ConfigError:
-    """The same error, with the place of the entry that it is about."""
+    """The error with the position of its entry."""
     if part is None or part.path is None:
         return error
     placed = at(part.path, part.text, ["mcpServers", name], str(error))
@@ -426,7 +427,7 @@ def _unknown_key(key: str, keys: Mapping[str, Any]) -> str:
 
 
 def _unknown_name(key: str, keys: Iterable[str]) -> str:
-    import difflib  # only for a key that is not known
+    import difflib  # only for an unknown key
 
     near = difflib.get_close_matches(key, keys, 1)
     return f"unknown key {masked_name(key)!r}" + (f"; did you mean {near[0]}?" if near else "; it is ignored")

@@ -38,7 +38,7 @@ def parse(text: str, *, comments: bool = False) -> Any:
 
 
 def locate(text: str, path: Sequence[str | int]) -> tuple[int, int] | None:
-    """Line and column of a member's key or a list's item; None if it is not there."""
+    """Line and column of a member's key or a list's item; None if it does not exist."""
     if path:
         return _places(text, tuple(path[:-1])).get(path[-1])
     try:
@@ -49,9 +49,9 @@ def locate(text: str, path: Sequence[str | int]) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=8)
 def _places(text: str, path: tuple[str | int, ...]) -> Mapping[str | int, tuple[int, int]]:
-    """Line and column of everything in the object or list at the path; nothing if there is none.
+    """Line and column of every member of the object or list at the path; empty if there is none.
 
-    Kept for the next question: a file with many faults is asked about each of them.
+    Cached, because it is called for each fault of a file.
     """
     try:
         offsets = offsets_in(text, path)
@@ -61,7 +61,7 @@ def _places(text: str, path: tuple[str | int, ...]) -> Mapping[str | int, tuple[
     line, seen, line_end = 1, 0, -1
     for key, offset in offsets:
         line += text.count("\n", seen, offset)
-        # Looked for only since the last offset: a file may be one line of megabytes.
+        # Searched only from the last offset: a file may be one line of megabytes.
         line_end = max(line_end, text.rfind("\n", seen, offset))
         seen = offset
         places[key] = line, offset - line_end
@@ -77,9 +77,9 @@ def _scanned_offsets(text: str, path: tuple[str | int, ...]) -> list[tuple[str |
 
 
 def set_value(text: str, path: Sequence[str], value: Any) -> str:
-    """The text with the value at the path. Objects on the way are made where they are missing.
+    """The text with the value at the path. Missing objects on the path are created.
 
-    An object is changed member by member, so that what stays the same keeps its form. Comments inside
+    An object is changed member by member, so that unchanged members keep their form. Comments inside
     a value that is replaced are moved in front of the new one.
     """
     tree = _tree_of(text)
@@ -150,7 +150,7 @@ _DECODER: Final = json.JSONDecoder(
 
 
 def _explain(text: str, error: Exception | None) -> SyntaxProblem:
-    """The quick reader does not say enough: the slow one finds the place and the reason."""
+    """The position and reason of a syntax error, found by the slow parser."""
     try:
         scan(text, comments=False)
     except SyntaxProblem as problem:
@@ -172,7 +172,7 @@ def _tree_of(text: str) -> Tree:
 
 
 def _is_same(old: Any, new: Any) -> bool:
-    # By what is written, because 1 == True == 1.0 in Python.
+    # By their JSON text, because 1 == True == 1.0 in Python.
     return json.dumps(old) == json.dumps(new)
 
 
@@ -217,8 +217,8 @@ def offsets_in(text: str, path: tuple[str | int, ...]) -> list[tuple[str | int, 
     """The keys, or indices, of the value at the path, and where each begins, in order. Nothing if there is no
     such value; `ValueError` if the text is not strict JSON.
 
-    Values that are not on the way are skipped by the standard library's decoder, which is some hundred times
-    as fast as the scanner of `jsontree.py`.
+    Other values are skipped with the standard library's decoder, which is about a hundred times as fast as
+    the scanner of `jsontree.py`.
     """
     at: int | None = _after_space(text, 0)
     for key in path:
@@ -229,7 +229,7 @@ def offsets_in(text: str, path: tuple[str | int, ...]) -> list[tuple[str | int, 
 
 
 def _items(text: str, at: int) -> Iterator[tuple[str | int, int, int]]:
-    """Key or index, where it begins, and where its value begins."""
+    """Key or index, its start, and the start of its value."""
     opening = text[at : at + 1]
     if opening not in ("{", "["):
         return

@@ -17,7 +17,7 @@ from msgspec import Struct
 from dragoman.config.jsontree import Child, Node, Tree, nodes_of
 
 Splice = tuple[int, int, str]
-"""From, to, and the replacement."""
+"""A change: start, end, and the replacement."""
 
 LINE_WIDTH: Final = 80
 """A list of plain values that fits is kept on one line."""
@@ -27,7 +27,7 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def splice(text: str, splices: Iterable[Splice]) -> str:
-    """The text with every splice made. They do not overlap."""
+    """The text with all splices applied. They do not overlap."""
     for start, end, instead in sorted(splices, reverse=True):
         text = text[:start] + instead + text[end:]
     return text
@@ -39,7 +39,7 @@ def layout_of(tree: Tree) -> Layout:
 
 
 def _indent_unit(tree: Tree) -> str:
-    """What the first indented member is indented by."""
+    """The indentation of the first indented member."""
     for node in nodes_of(tree.root):
         outer = indent_of_line(tree.text, node.start)
         for part in node.parts[:1]:
@@ -83,7 +83,7 @@ class Layout(Struct, frozen=True):
         return [*comma, (after, after, added)]
 
     def removal(self, node: Node, part: Child, *, keep_comments: bool) -> list[Splice]:
-        """The member gone, with its comma and, if it had one to itself, its line."""
+        """Removes the member with its comma and, if nothing else is on it, its line."""
         text, start, end = self.tree.text, part.start, part.node.end
         kept = self._kept_comments(start, end, indent_of_line(text, start)) if keep_comments else ""
         splices = self._comma_removal(node, part)
@@ -95,7 +95,7 @@ class Layout(Struct, frozen=True):
             splices, end = [], part.comma + 1
         return [*splices, (*self._with_white_space(start, end, part.comma is None), "")]
 
-    # --- what a change is made of ---
+    # --- the parts of a change ---
 
     def _first_members(self, node: Node, members: Mapping[str, Any]) -> Splice:
         outer = indent_of_line(self.tree.text, node.start)
@@ -115,7 +115,7 @@ class Layout(Struct, frozen=True):
         return "".join(each + (self.newline + indent if each.startswith("//") else " ") for each in comments)
 
     def _comma_removal(self, node: Node, part: Child) -> list[Splice]:
-        """Its own comma goes; the last member, which has none, takes the one before it along."""
+        """Removes the member's comma; for the last member, which has none, the comma before it."""
         comma = part.comma
         if comma is None:
             position = node.parts.index(part)
@@ -127,7 +127,7 @@ class Layout(Struct, frozen=True):
         return len(inside) > len(self.tree.comments_in(part.start, part.node.end))
 
     def _with_white_space(self, start: int, end: int, is_last: bool) -> tuple[int, int]:
-        """The span with its whole lines if nothing else is on them, or with the blanks on one side."""
+        """The span extended to whole lines if nothing else is on them, or else by the blanks on one side."""
         text = self.tree.text
         line_start = _line_start(text, start)
         line_end = text.find("\n", end)

@@ -18,7 +18,7 @@ from msgspec import Struct
 from dragoman.cleaning import one_line
 
 DEPTH_LIMIT: Final = 100
-"""How deep values may nest. What reads them later recurses, and must not run out of stack."""
+"""The maximum nesting of values. Later readers are recursive, and must not exhaust the stack."""
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*+")
 _TRIVIA: Final = re.compile(r"(?:[ \t\n\r]++|//[^\n\r]*+|/\*(?:[^*]++|\*(?!/))*+\*/)*+")
@@ -58,7 +58,7 @@ class Node(Struct, frozen=True):
         return isinstance(self.value, dict)
 
     def part(self, key: str | int) -> Child | None:
-        # An index is looked for in lists only and a key in objects only: 0 is no key, "0" no index.
+        # An index is valid in lists only and a key in objects only: 0 is not a key, "0" is not an index.
         return next((part for part in self.parts if part.key == key), None)
 
 
@@ -70,7 +70,7 @@ class Child(Struct, frozen=True):
     """Where the member's key, or the item, begins."""
     node: Node
     comma: int | None
-    """The place of the comma after it."""
+    """The position of the comma after it."""
 
 
 class Tree(Struct, frozen=True):
@@ -98,7 +98,7 @@ def place(text: str, offset: int) -> tuple[int, int]:
 
 
 def is_blank(text: str) -> bool:
-    """Is there nothing but white space and comments?"""
+    """Whether the text has only white space and comments."""
     return _TRIVIA.fullmatch(text) is not None
 
 
@@ -121,7 +121,7 @@ class _Scanner:
         self._position = 0
         self._spans: list[tuple[int, int]] = []
         self._opened: list[int] = []
-        """Where each list and object that is still open began."""
+        """The start of each list and object that is still open."""
 
     def scan(self) -> Tree:
         if self._text.startswith(_BYTE_ORDER_MARK):
@@ -271,7 +271,7 @@ class _Scanner:
         return SyntaxProblem.at(self._text, self._position if offset is None else offset, reason)
 
     def _refuse(self, reason: str) -> NoReturn:
-        """For a place where something else was expected: the end of the text is a reason of its own."""
+        """Raises for an unexpected character; the end of the text has its own message."""
         if self._position < len(self._text):
             if self._text.startswith("\0", self._position):
                 reason = "there is a NUL character"

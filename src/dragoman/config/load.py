@@ -1,8 +1,8 @@
-"""Configuration as a whole: one look at every source, and what follows from it.
+"""Loads the whole configuration from all sources.
 
 `load` puts the parts together and returns a `Configuration`: the servers in effect with their origin,
-everything dropped and why, policy, settings, permission rules, and every problem in words. Loading starts
-nothing, connects nowhere, and never fails because of a file.
+everything that was dropped and why, policy, settings, permission rules, and a description of every problem.
+Loading starts nothing, connects nowhere, and never fails because of a file.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
     sources: Sources
     servers: Mapping[str, ConfiguredServer]
     set_aside: Mapping[str, ConfiguredServer] = {}
-    """Servers that are not this host's: hosts of single accounts have them (`Host.for_account`)."""
+    """Servers that this host leaves to hosts of single accounts (`Host.for_account`)."""
     dropped: tuple[Dropped, ...]
     problems: tuple[str, ...]
     settings: Settings
@@ -63,12 +63,12 @@ class Configuration(Struct, frozen=True, kw_only=True):
     connectors: ConnectorsConfig | None
     xaa_idp: XaaIdpConfig | None
     unconfirmed_variables: Mapping[str, Any]
-    """What the administrator's file sets in the environment and the person has not confirmed yet."""
+    """Environment variables of the administrator's file that the person has not confirmed yet."""
     entry_checks: EntryChecks
     environ: Mapping[str, str]
     """The variables that entries may use."""
     reading: Reading = Reading()
-    """What the files said, for the next look."""
+    """The contents of the files, for the next load."""
     answers: approval.Answers = approval.Answers({}, {}, {}, None)
 
     @property
@@ -80,7 +80,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> frozenset[str]:
-        """Of every server in any file, used or not."""
+        """The names of all servers in all files, used or not."""
         return frozenset(name for part in self.parts for name in part.servers)
 
     @property
@@ -102,7 +102,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
         )
 
     def admit(self, name: str, given: object, *, scope: Scope = "dynamic") -> ConfiguredServer:
-        """Whether a server that is in no file could be started: one to be added, an agent's own."""
+        """Whether a server that is in no file could be started: a server to be added, or an agent's own."""
         candidate = Candidate(name=name, scope=scope, source="code", given=given)
         server = ConfiguredServer(candidate=candidate)
         try:
@@ -114,22 +114,22 @@ class Configuration(Struct, frozen=True, kw_only=True):
         return check_eligibility(server, self.entry_checks)
 
     def narrowed(self, names: Collection[str]) -> Configuration:
-        """Only some of the servers."""
+        """The configuration with only these servers."""
         kept = {name: server for name, server in self.servers.items() if name in names}
         return structs.replace(self, servers=kept)
 
     def setting_aside(self, names: Collection[str]) -> Configuration:
-        """These servers are left to the hosts of single accounts."""
+        """The configuration without these servers, which are left to the hosts of single accounts."""
         kept = {name: server for name, server in self.servers.items() if name not in names}
         aside = {name: server for name, server in self.servers.items() if name in names}
         return structs.replace(self, servers=kept, set_aside=aside)
 
     def of_set_aside(self) -> Configuration:
-        """The configuration of a host that has what this one leaves out."""
+        """The configuration of a host that has the servers which this one leaves out."""
         return structs.replace(self, servers=self.set_aside, set_aside={})
 
     def with_current_policy(self) -> Configuration:
-        """This configuration, or what the files say now if one of those that can forbid something changed."""
+        """This configuration; or a newly loaded one, if a file that can forbid something has changed."""
         return self if is_current(self.reading, self.sources) else load(self.sources, before=self)
 
     def recheck(self, server: ConfiguredServer) -> ConfiguredServer:
@@ -140,7 +140,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
         return check_eligibility(structs.replace(server, approval=approved), self.entry_checks)
 
     def as_started(self, server: ConfiguredServer, config: ServerConfig) -> ServerConfig:
-        """The server's entry with the program that policy has admitted."""
+        """The server's entry with exactly the program that policy has admitted."""
         if self.policy.allowed is None:
             return as_started(config, self.policy)
         project = os.path.realpath(self.sources.project_root)
@@ -154,11 +154,11 @@ class Configuration(Struct, frozen=True, kw_only=True):
 def load(
     sources: Sources, *, running: Mapping[str, str] | None = None, before: Configuration | None = None
 ) -> Configuration:
-    """One look at everything.
+    """Loads the configuration.
 
     `running`: while a host runs, the fingerprints of its project servers by name. What differs from them
-    appeared or changed by an edit, and only an explicit approval lets it start. `before`: what the host uses
-    now; of a file that cannot be read, the version in it stays in effect.
+    appeared or changed by an edit, and starts only after an explicit approval. `before`: the current
+    configuration of the host; for a file that cannot be read, the version in it stays in effect.
     """
     reading = read_parts(sources, before.reading if before else None)
     reading = _with_connectors(sources, reading, before)
@@ -219,7 +219,7 @@ ADVICE: Final = "correct the file, or ignore it for one run with --ignore-broken
 
 
 def _refusal(reading: Reading) -> str | None:
-    """Why nothing may be started or called, if that is so."""
+    """Why nothing may be started or called; None if that is allowed."""
     if reading.broken is not None:
         return f"the managed policy cannot be read: {reading.broken}"
     return f"settings cannot be read: {reading.unreadable[0]}; {ADVICE}" if reading.unreadable else None
@@ -283,7 +283,7 @@ def _entry_checks(
 
     def judge(candidate: Candidate, config: ServerConfig | None) -> policy.PolicyVerdict:
         if not (rules.broken or rules.denied or rules.allowed is not None):
-            # Nothing to compare with: which program would be started need not be found out.
+            # No rule about commands: the program that would be started need not be determined.
             return policy.judge(rules, subject_of(candidate, None, project))
         config = config or _guessed(candidate, environ)
         return policy.judge(rules, subject_of(candidate, config, project))
@@ -294,9 +294,10 @@ def _entry_checks(
 def _in_its_folder(
     config: ServerConfig, candidate: Candidate, part: FileSettings | None, sources: Sources
 ) -> ServerConfig:
-    """A project's server, or its helper, starts in the project's folder, wherever the host was started. One
-    of the person, a plugin or the administrator starts in a folder of its own unless its entry names another:
-    a program such as npx runs code of the folder it is started in, and that may be any repository."""
+    """The entry with its folder. A project's server, or its helper, starts in the project's folder, wherever
+    the host was started. A server of the person, a plugin or the administrator starts in its own folder
+    unless its entry names another: a program such as npx runs code of the folder it is started in, and that
+    may be any repository."""
     folder = None if part is None else _start_of(part, sources)
     if isinstance(folder, Path) and (config.transport.starts_command or config.headers_helper is not None):
         return structs.replace(config, cwd=os.path.join(folder, config.cwd or ""))
@@ -314,7 +315,8 @@ def _start_of(part: FileSettings, sources: Sources) -> Path | Literal["own"] | N
 
 
 def _without_claimed_trust(config: ServerConfig, scope: Scope) -> ServerConfig:
-    """A project, a plugin or a connector list cannot call its own servers trusted."""
+    """The entry without `trusted`, which a project, a plugin or a connector list cannot set for its own
+    servers."""
     if scope in MAY_TRUST:
         return config
     for field, claimed, instead in CLAIMS:
@@ -324,7 +326,7 @@ def _without_claimed_trust(config: ServerConfig, scope: Scope) -> ServerConfig:
 
 
 def without_values(error: ConfigError, given: object, environ: Mapping[str, str]) -> ConfigError:
-    """The same error with variables in place of their values."""
+    """The error with variables in place of their values."""
     text = str(error)
     for name in variables_in(given, optional=True):
         if len(value := environ.get(name, "")) > 2:
@@ -334,7 +336,7 @@ def without_values(error: ConfigError, given: object, environ: Mapping[str, str]
 
 
 def understand_given(candidate: Candidate, environ: Mapping[str, str]) -> ServerConfig:
-    """The entry with its variables expanded; a server object is what it is."""
+    """The entry with its variables expanded; a server object is unchanged."""
     name, given = candidate.name, candidate.given
     if isinstance(given, ServerConfig):
         return given
@@ -348,7 +350,7 @@ def understand_given(candidate: Candidate, environ: Mapping[str, str]) -> Server
 
 
 def _guessed(candidate: Candidate, environ: Mapping[str, str]) -> ServerConfig | None:
-    """As far as an entry can be understood whose variables are not all set yet: policy judges that too."""
+    """Possible meanings of an entry whose variables are not all set: policy checks those too."""
     for guess in guesses(candidate.given, environ):
         try:
             return understand_given(candidate, guess)
@@ -358,7 +360,7 @@ def _guessed(candidate: Candidate, environ: Mapping[str, str]) -> ServerConfig |
 
 
 def _with_connectors(sources: Sources, reading: Reading, before: Configuration | None) -> Reading:
-    """Adds the organisation's list as it was last fetched, below everything else."""
+    """Adds the organisation's list as last fetched, with the lowest precedence."""
     config = connectors_of(reading.parts)
     if config is None or sources.only_given:
         return reading

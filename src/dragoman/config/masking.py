@@ -3,7 +3,7 @@ text.
 
 Variables are shown as written, never expanded. Literal values of `env` and `headers`, of queries, of options
 such as `--token`, and everything that looks like a key are masked. Programs, paths, hosts and ordinary
-arguments stay readable: a person decides by them.
+arguments stay readable, because a person decides by them.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _KEY_LIKE: Final = re.compile(
     r"|[A-Za-z0-9+=_-]{24,}"
 )
 _LOGIN: Final = re.compile(r"^[^/]*@|^[^/@:]*:[^@]*[^/@]@")
-"""A user and what may be a password before a host; `/@scope` in a path is none."""
+"""A user and a possible password before a host; `/@scope` in a path is not one."""
 _INNER_LOGIN: Final = re.compile(r"(?<=://)[^/\s@]*:[^/\s]*@")
 """A login in a second URL, inside the path of the first."""
 _BETWEEN_PARAMETERS: Final = re.compile(r"[\s,;]+")
 _BETWEEN_KEYS: Final = re.compile(r"[,;:\s]+")
 PART_LIMIT: Final = 40
-"""How many parts of one secret are looked for beside the whole."""
+"""How many parts of one secret are searched for in addition to the whole."""
 _BETWEEN_NAME_AND_VALUE: Final = re.compile(r"[=:\s]+")
 _VALUES_COVERED: Final = frozenset({"env", "headers"})
 _SHOWN_WHOLE: Final = frozenset({"type", "protocol"})
@@ -54,7 +54,7 @@ _OBJECTS: Final = frozenset({"oauth", "tls"})
 
 
 def masked_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """The entry with everything covered that may be secret."""
+    """The entry with everything masked that may be secret."""
     shown = {field: _masked(field, value) for field, value in entry.items()}
     program, args = entry.get("command"), entry.get("args")
     if isinstance(program, str) and isinstance(args, list | tuple):
@@ -64,7 +64,7 @@ def masked_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def masked_name(name: str) -> str:
-    """The name of a variable, a header or a field, which may be a secret, or hold one, by mistake."""
+    """The masked name of a variable, a header or a field, which may by mistake be or contain a secret."""
     separator = _BETWEEN_NAME_AND_VALUE.search(name)
     if separator is None:
         return _masked_word(name, "", "")
@@ -76,7 +76,7 @@ def _with_masked_names(values: Mapping[str, Any]) -> dict[str, Any]:
     shown: dict[str, Any] = {}
     for number, (name, value) in enumerate(values.items(), 1):
         covered = masked_name(name)
-        # None is left out where several become the same.
+        # No name is lost if several become equal.
         shown[covered if covered not in shown else f"{covered} ({number})"] = value
     return shown
 
@@ -117,8 +117,8 @@ def secrets_of(
 
 
 def _parts_of_secret(value: str) -> list[str]:
-    """What a server may say back of a secret: it without quotes or a header's name, with real line ends, and
-    each key of a list."""
+    """The parts of a secret that a server may repeat: without quotes or a header's name, with real line ends,
+    and each key of a list."""
     plain = value.strip("\"'")
     lines = plain.replace("\\r", "").replace("\\n", "\n")
     parts = [plain, lines, lines.replace("\n", "\r\n"), *lines.splitlines(), *_BETWEEN_KEYS.split(plain)]
@@ -126,7 +126,7 @@ def _parts_of_secret(value: str) -> list[str]:
 
 
 def _secrets_in_header(name: str, value: str) -> Iterator[str]:
-    """The value; of an authentication header also what follows an unusual scheme (`Bot …`), and each
+    """The value; for an authentication header also the text after an unusual scheme (`Bot …`), and each
     parameter (`session=…; …`)."""
     yield _without_scheme(value)
     if SECRET_NAME.search(name):
@@ -169,12 +169,12 @@ def _secrets_in_words(words: Sequence[str]) -> Iterator[str]:
 
 
 def _preceding(words: Sequence[str], number: int) -> tuple[str, str]:
-    """The word before, and the one before that."""
+    """The two preceding words, the nearest first."""
     return words[number - 1] if number else "", words[number - 2] if number > 1 else ""
 
 
 def _secrets_in_word(word: str, before: str, earlier: str) -> Iterator[str]:
-    """What `_masked_word` covers."""
+    """The secrets that `_masked_word` covers."""
     return _secrets_in_pieces(pieces(word, before, earlier))
 
 
@@ -184,12 +184,12 @@ def _secrets_in_pieces(found: Iterable[Piece]) -> Iterator[str]:
 
 
 def _secrets_in_text(text: str) -> Iterator[str]:
-    """What `masked_text` covers."""
+    """The secrets that `masked_text` covers."""
     yield from _secrets_in_words([unquoted(word) for word in shell_words(text) if not word.isspace()])
 
 
 def _secrets_in_url(url: str) -> Iterator[str]:
-    """What `masked_url` covers."""
+    """The secrets that `masked_url` covers."""
     rest, _, fragment = url.partition("#")
     rest, _, query = rest.partition("?")
     scheme = SCHEME.match(rest)
@@ -216,7 +216,7 @@ def _as_written(value: str) -> Iterator[str]:
 
 
 def _spellings(secret: str) -> Iterator[str]:
-    """The secret, also without what may follow it in a list of settings, or surround it."""
+    """The secret, also without text that may follow or surround it in a list of settings."""
     value = _without_scheme(secret)
     first = value.partition(",")[0]
     yield from (value, first, first.strip("\"'{}[]() "), value.partition(":")[2])
@@ -238,14 +238,15 @@ def _without_scheme(value: str) -> str:
 
 
 def masked_value(value: object) -> str:
-    """A secret's place: only variables, and words such as Bearer, are shown."""
+    """The masked value of a secret: only variables, and words such as Bearer, are shown."""
     if not isinstance(value, str):
         return COVER
     return _around_variables(value, lambda piece: piece if piece.strip() in _HARMLESS else COVER)
 
 
 def masked_url(url: str) -> str:
-    """Scheme, host and path are shown; user info, fragment and the values of the query are not."""
+    """The masked URL: scheme, host and path are shown; user info, fragment and the values of the query are
+    not."""
     rest, _, _ = url.partition("#")
     rest, question, query = rest.partition("?")
     found = SCHEME.match(rest)
@@ -257,12 +258,12 @@ def masked_url(url: str) -> str:
 
 
 def masked_words(words: list[str]) -> list[str]:
-    """A command's words; the value of an option that names a secret is covered."""
+    """The masked words of a command: the value of an option that names a secret is covered."""
     return [_masked_word(word, *_preceding(words, number)) for number, word in enumerate(words)]
 
 
 def masked_text(text: str) -> str:
-    """A command as a shell reads it, its quotes kept; each word is covered as `masked_words` covers it."""
+    """The masked text of a shell command, with its quotes; each word is masked as by `masked_words`."""
     shown: list[str] = []
     before = earlier = ""
     for written in shell_words(text):
@@ -291,7 +292,7 @@ def _masked_pair(pair: str) -> str:
 
 
 def _masked_segment(text: str) -> str:
-    """A part of a path, in which `name=value` may name a secret."""
+    """A masked part of a path, in which `name=value` may name a secret."""
     return ";".join(
         _masked_pair(part)
         if SECRET_NAME.search(part.partition("=")[0]) and "=" in part
@@ -301,12 +302,12 @@ def _masked_segment(text: str) -> str:
 
 
 def _masked_piece(text: str) -> str:
-    """A word without slashes: shown, but for what looks like a key."""
+    """A word without slashes, with everything masked that looks like a key."""
     return _around_variables(text, lambda piece: _KEY_LIKE.sub(_covered_key, piece))
 
 
 def _covered_key(found: re.Match[str]) -> str:
-    """Long words that are plainly words are none: a key mixes letters and digits without pause."""
+    """The text with keys covered. Long ordinary words are not keys: a key mixes letters and digits."""
     text = found.group()
     pauses = max(len(run) for run in re.split("[-_]", text))
     mixed = re.search(r"\d", text) is not None and re.search(r"[A-Za-z]", text) is not None
@@ -315,13 +316,14 @@ def _covered_key(found: re.Match[str]) -> str:
 
 
 def _around_variables(text: str, show: Callable[[str], str]) -> str:
-    """Variables as written, defaults that may be secret covered; the text between them as `show` makes it."""
+    """The text with variables as written and defaults that may be secret masked; `show` converts the text
+    between them."""
     pieces = _VARIABLE.split(text)
     return "".join(_variable(piece) if number % 2 else show(piece) for number, piece in enumerate(pieces))
 
 
 _PLAIN_DEFAULT: Final = re.compile(r"[a-z]{1,12}|\d{1,5}|https?://(?:localhost|127\.0\.0\.1)(?::\d{1,5})?/?")
-"""One word in small letters, a small number, or this machine: no credential looks like that."""
+"""One lower-case word, a small number, or this machine: no credential looks like that."""
 
 
 def _variable(variable: str) -> str:

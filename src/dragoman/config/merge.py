@@ -1,8 +1,8 @@
 """Computes the servers in effect from the entries of all scopes. Pure.
 
-Decides which entry counts where several have the same name or start the same server, and records each entry
-that does not count, with the reason. Checks of single entries (approval, policy, disabled, readable) are
-passed in as functions.
+Decides which entry is used if several have the same name or start the same server, and records each entry
+that is not used, with the reason. Checks of single entries (approval, policy, disabled, readable) are passed
+in as functions.
 
 The order: exclusive → approval → names → policy → disabled → duplicates. An entry of a project that is not
 approved replaces no other entry: a cloned repository cannot replace a person's own server.
@@ -30,7 +30,7 @@ _RANK: Final = {scope: number for number, scope in enumerate(SCOPES)}
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
-    """An entry with a claim to be a server."""
+    """An entry that may become a server."""
 
     name: str
     scope: Scope
@@ -38,7 +38,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     given: object
     """The entry as written; from code also a `ServerConfig` or a server object."""
     part: int = 0
-    """Which of the parts it comes from: of one scope, the later is nearer and wins."""
+    """The index of its part: within a scope, a later part is nearer and wins."""
 
     def __repr__(self) -> str:
         return f"<Candidate {self.name!r} of {self.origin}>"
@@ -53,12 +53,12 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
 
 class Dropped(Struct, frozen=True, kw_only=True):
-    """An entry that does not count, and why."""
+    """An entry that is not used, and why."""
 
     candidate: Candidate
     why: Why
     text: str
-    """The reason in words."""
+    """The reason as text."""
     kept: Candidate | None = None
     """The server it is a duplicate of."""
 
@@ -69,9 +69,9 @@ class ConfiguredServer(Struct, frozen=True, kw_only=True):
     candidate: Candidate
     eligibility: Eligibility = "ready"
     reason: str | None = None
-    """Why it may not be started, or what let it."""
+    """Why it may not be started, or what allowed it."""
     config: ServerConfig | None = None
-    """The parsed entry with variables expanded; None if that was not possible or not wanted."""
+    """The parsed entry with variables expanded; None if that was not possible or not requested."""
     error: ConfigError | None = None
     approval: Approval | None = None
     replaced: tuple[Candidate, ...] = ()
@@ -91,7 +91,7 @@ class ConfiguredServer(Struct, frozen=True, kw_only=True):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the entry says that has no effect, in words."""
+        """Descriptions of fields of the entry that have no effect."""
         given = self.candidate.given
         entry: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
         if isinstance(given, ServerConfig):
@@ -112,13 +112,13 @@ class EntryChecks(Struct, frozen=True, kw_only=True):
     """The checks of single entries."""
 
     approval: Callable[[Candidate], Approval | None]
-    """None: needs none."""
+    """The approval of an entry; None: it needs none."""
     parse_entry: Callable[[Candidate], ServerConfig]
-    """May raise `ConfigError`."""
+    """Parses an entry. May raise `ConfigError`."""
     policy: Callable[[Candidate, ServerConfig | None], PolicyVerdict]
     """Decides about an entry; without a config, by the name of an entry that could not be parsed."""
     disabled_by: Callable[[str], str | None]
-    """By whom, if at all."""
+    """The source that disables a server, if any."""
 
 
 class Merged(Struct, frozen=True):
@@ -166,7 +166,7 @@ def _exclude(candidates: Iterable[Candidate], dropped: list[Dropped]) -> list[Ca
 
 
 def _one_per_name(claims: Sequence[ConfiguredServer], dropped: list[Dropped]) -> list[ConfiguredServer]:
-    """One server a name, in the order the names first appeared."""
+    """One server for each name, in the order in which the names first appear."""
     groups: dict[str, list[ConfiguredServer]] = {}
     for claim in claims:
         groups.setdefault(claim.name, []).append(claim)
@@ -187,7 +187,8 @@ def _winner(group: list[ConfiguredServer], dropped: list[Dropped]) -> Configured
 
 
 def _strength(claim: ConfiguredServer) -> tuple[int, tuple[int, int]]:
-    """What is approved comes first, what was declined last: it hides nothing that could still be approved."""
+    """The precedence by approval: approved entries first, rejected ones last, so that they hide nothing that
+    could still be approved."""
     state = "approved" if claim.approval is None else claim.approval.state
     return ("rejected", "pending", "approved").index(state), claim.candidate.claim
 
@@ -208,10 +209,11 @@ def _keeps_its_place(server: ConfiguredServer) -> tuple[bool, object]:
 def _without_duplicates(
     servers: Sequence[ConfiguredServer], dropped: list[Dropped]
 ) -> list[ConfiguredServer]:
-    """Only servers that would run are duplicates of one another; the one of the higher scope stays. One in a
-    project never takes the place of one outside it: rules and hooks that name the other would be lost.
+    """Removes duplicates. Only servers that would run are duplicates of one another; the one of the higher
+    scope stays. A project's server never replaces one outside the project: rules and hooks that name the
+    other would no longer apply.
 
-    Two in one file are meant: the same program for two accounts, say.
+    Two equal servers in one file are both kept: they may be the same program for two accounts.
     """
     first: dict[tuple[str, ...], ConfiguredServer] = {}
     for server in sorted(servers, key=_keeps_its_place, reverse=True):

@@ -163,11 +163,11 @@ class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename
     """Fields this version does not know."""
 
     def __repr__(self) -> str:
-        """Says which server it is, and keeps to itself whatever may be secret."""
+        """Identifies the server, and omits everything that may be secret."""
         return f"<ServerConfig {self.type} {self.command or ''}>"
 
     def fingerprint(self) -> str:
-        """Changes whenever anything about the entry does. Reveals nothing of its values."""
+        """A digest that changes with every change of the entry. Reveals nothing of its values."""
         return fingerprint(msgspec.structs.asdict(self))
 
     def offers(self, tool: str) -> bool:
@@ -182,9 +182,10 @@ class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename
 
     @property
     def signature(self) -> tuple[str, ...] | None:
-        """What makes two servers the same one: the URL, or the command and its arguments, and the account.
+        """A key that is equal for two entries of the same server: the URL, or the command and its arguments,
+        and the account.
 
-        The values that distinguish accounts are in it only as a fingerprint.
+        It contains the values that distinguish accounts only as a fingerprint.
         """
         if self.transport.starts_command and self.command:
             return ("command", self.command, *self.args, fingerprint(self.env))
@@ -204,7 +205,7 @@ def _may_mean_tool(written: str, tool: str) -> bool:
 
 
 def fingerprint(value: Any) -> str:
-    """Of any value made of plain JSON parts; the order of keys means nothing."""
+    """A digest of any value made of plain JSON parts; the order of keys is ignored."""
     return hashlib.sha256(repr(_ordered(value)).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
@@ -237,7 +238,7 @@ _ALIASES: Final = {
     "includeTools": ("enabledTools", None),
     "excludeTools": ("disabledTools", None),
 }
-"""What other hosts call a field → what it is here, and the type it implies."""
+"""A field name of other hosts → the name here, and the type that it implies."""
 
 ALIASES_OF_URL: Final = tuple(alias for alias, (field, _) in _ALIASES.items() if field == "url")
 
@@ -245,7 +246,7 @@ _HEADER_NAME: Final = re.compile(HTTP_TOKEN)
 
 
 def parse_entry(name: str, entry: Mapping[str, Any]) -> ServerConfig:
-    """The entry as understood, or a `ConfigError` that names server and field."""
+    """The parsed entry; raises `ConfigError` with server and field."""
     entry = with_own_field_names(entry)
     known = _separated(entry, FIELDS)
     if "type" not in known:
@@ -270,7 +271,8 @@ def _separated(given: Mapping[str, Any], fields: frozenset[str]) -> dict[str, An
 
 
 def entry_warnings(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """What an entry says that has no effect, in words: unknown fields, and what its type does not use."""
+    """Descriptions of fields without effect: unknown fields, and fields that the entry's type does not
+    use."""
     entry = with_own_field_names(entry)
     found = [*_unused_by_type(entry), *islice(_unknown_fields(entry), PROBLEM_LIMIT)]
     more = sum(1 for _ in _unknown_names(entry)) - PROBLEM_LIMIT
@@ -280,7 +282,7 @@ def entry_warnings(entry: Mapping[str, Any]) -> tuple[str, ...]:
 def _unknown_fields(entry: Mapping[str, Any]) -> Iterator[str]:
     for owner, name in _unknown_names(entry):
         known = {each.casefold(): each for each in (_PARTS[owner] if owner else FIELDS)}
-        import difflib  # only for a field that is not known
+        import difflib  # only for an unknown field
 
         near = difflib.get_close_matches(name.casefold()[:100], sorted(known), 1)
         advice = f"; did you mean {known[near[0]]}?" if near else ""
@@ -319,7 +321,7 @@ def type_in(entry: Mapping[str, Any]) -> str | None:
 
 
 def parse_servers(document: Any, source: str) -> dict[str, Any]:
-    """The `mcpServers` block of a configuration document; each entry is judged later, on its own."""
+    """The `mcpServers` block of a configuration document; each entry is checked later, separately."""
     if not isinstance(document, dict):
         raise ConfigError(
             f"{source}: expected a JSON object", hint='Write {"mcpServers": {"name": {"command": …}}}.'
@@ -336,7 +338,7 @@ def parse_servers(document: Any, source: str) -> dict[str, Any]:
 
 
 def with_own_field_names(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """The entry with the field names and types of other hosts replaced by ours."""
+    """The entry with the field names and types of other hosts replaced by Dragoman's."""
     ours: dict[str, Any] = {}
     for key, value in entry.items():
         field, implied = _ALIASES.get(key, (key, None))

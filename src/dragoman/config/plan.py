@@ -1,5 +1,5 @@
-"""The difference between two configurations: what a reload would do, as a value that can be shown before.
-Pure.
+"""The difference between two configurations: the changes of a reload, as a value that can be shown in
+advance. Pure.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dragoman.errors import ConfigFileError
 
 
 class Mark(Struct, frozen=True, rename="camel"):
-    """A server at one moment, without its values."""
+    """The state of a server at one time, without its values."""
 
     eligibility: str
     fingerprint: str
@@ -75,7 +75,7 @@ def _identity(server: ConfiguredServer) -> str:
 
 
 def last_marks(sources: Sources) -> dict[str, Mark]:
-    """What a host last used in this folder; nothing if none ran here."""
+    """The servers that a host last used in this folder; empty if none ran here."""
     try:
         read = read_object(_memory(sources))
     except ConfigFileError:
@@ -91,7 +91,7 @@ def _marks(document: Any) -> dict[str, Mark]:
 
 
 def remember(sources: Sources, marks: Mapping[str, Mark]) -> None:
-    """Keeps what is in use now, without any value."""
+    """Stores which servers are in use, without values."""
     from dragoman.config.writer import edit_state
 
     document = {"folder": str(sources.cwd), "servers": msgspec.to_builtins(dict(marks))}

@@ -4,9 +4,9 @@ Contains allow and deny lists, their meaning for one server, and the reason for 
 the files, find the executable of a command and act on the verdict; `judge` is called before each start or
 connection with exactly what is about to be started or connected to.
 
-A deny rule takes precedence over everything, and deny rules of every scope count. Allow rules count from the
-administrator and the person only, never from a folder. A rule that cannot be understood never admits a
-server, and affects no other rule. No content of a file raises an exception here.
+A deny rule takes precedence over everything, and deny rules of every scope apply. Allow rules apply only from
+the administrator and the person, never from a folder. A rule that cannot be understood never admits a server,
+and affects no other rule. No content of a file raises an exception here.
 
 Names, URLs and the words of a command may contain `*` for any run of characters; no other character is
 special. An allow list compares names exactly, a deny list as deny rules do (`names.may_mean_server`). A name
@@ -47,7 +47,7 @@ LOADER_VARIABLES: Final = (
     *("CLASSPATH", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"),
     *("*_PROXY", "SSL_CERT_*", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
 )
-"""Variables, in any case, by which an ordinary program is made to run or trust something else. The approval
+"""Variables, in any letter case, that make an ordinary program run or trust something else. The approval
 question warns of them."""
 
 ADMITTED_VARIABLES: Final = (
@@ -59,14 +59,15 @@ ADMITTED_VARIABLES: Final = (
 )
 """Variables that an entry may set beside an allowed command: which programs take code or addresses from a
 variable cannot be listed, so these are the ones known to hold credentials or the form of output. Further ones
-be listed in `allowedMcpEnvironment`."""
+can be listed in `allowedMcpEnvironment`."""
 
 Kind = Literal["name", "url", "command"]
 
 _EDITORS: Final = {
     name: parse_url(row.editor_url) for name, row in TRANSPORT_TYPES.items() if row.editor_url is not None
 }
-"""Where servers of editors are whose entries name no URL; the port is known only when they are connected."""
+"""The addresses of servers of editors whose entries have no URL; the port is known only when they are
+connected."""
 
 
 class PolicySubject(Struct, frozen=True, kw_only=True):
@@ -81,24 +82,25 @@ class PolicySubject(Struct, frozen=True, kw_only=True):
     executable: str | None = None
     """The real path of what would be started; None: not found."""
     is_script: bool = False
-    """Whether it is a text for the shell and not a single plain command: no rule can be compared with it."""
+    """Whether it is a shell text that is not a single plain command: no rule can be compared with it."""
     found: str | None = None
     """Where the command was found, before links are followed; None: same as `executable`."""
     is_for_shell: bool = False
-    """Whether the shell starts it by the words as written, so that nothing else can be started instead."""
+    """Whether the shell starts it by exactly these words, so that nothing else can be started instead."""
     project: str | None = None
     """The real path of the project folder."""
     env_names: tuple[str, ...] = ()
-    """Names the entry sets for the child."""
+    """The names of variables that the entry sets for the process."""
     sets_folder: bool = False
-    """Whether the entry says which folder to start in."""
+    """Whether the entry sets the folder to start in."""
     helper: PolicySubject | None = None
     """The command that prints headers, as if it were a stdio server of this name."""
     rerouting: tuple[str, ...] = ()
-    """Fields of the entry by which its messages or its credentials reach another peer than the URL names."""
+    """Fields of the entry by which its messages or credentials are sent to another peer than the URL
+    names."""
 
     def __repr__(self) -> str:
-        """Arguments may hold secrets."""
+        """Without arguments, which may contain secrets."""
         return f"<Subject {self.name!r} {self.transport} from {self.scope}>"
 
 
@@ -110,20 +112,20 @@ class PolicyRule(Struct, frozen=True):
     source: str
     """The file that contains it."""
     text: str
-    """The entry as a person would say it."""
+    """A description of the rule for people."""
 
     def describe(self) -> str:
         return f"{self.text} in {one_line(self.source)}"
 
 
 class Policy(Struct, frozen=True):
-    """What all files say together."""
+    """The combined policy of all files."""
 
     denied: tuple[PolicyRule, ...] = ()
     allowed: tuple[PolicyRule, ...] | None = None
     """None: no list restricts anything. Empty: nothing is allowed."""
     broken: str | None = None
-    """Why it cannot be known what is forbidden, as a sentence. Nothing is admitted then."""
+    """Why the prohibitions are unknown, as a sentence. Then nothing is admitted."""
     problems: tuple[str, ...] = ()
     urls_decide: bool = False
     """Remote servers are admitted by URL only."""
@@ -141,7 +143,7 @@ class PolicyVerdict(Struct, frozen=True):
 
 
 def loader_variables(names: Iterable[str]) -> tuple[str, ...]:
-    """Those of the names that change what a program runs."""
+    """The names among these that change what a program runs."""
     return tuple(name for name in names if _is_named(name, LOADER_VARIABLES))
 
 
@@ -150,7 +152,7 @@ def _is_named(name: str, patterns: Iterable[str]) -> bool:
 
 
 def judge(policy: Policy, subject: PolicySubject) -> PolicyVerdict:
-    """May the server be used? Total: every subject has a verdict, every verdict a reason."""
+    """Decides whether a server may be used. Every subject gets a verdict, and every verdict has a reason."""
     verdict = _judge_one(policy, subject)
     if not verdict.allowed or subject.helper is None:
         return verdict
@@ -173,8 +175,8 @@ def _judge_one(policy: Policy, subject: PolicySubject) -> PolicyVerdict:
 
 
 def bare_commands(policy: Policy, subjects: Iterable[PolicySubject]) -> Iterator[str]:
-    """Problems: deny rules that name a program alone, and servers that start it with arguments. The number
-    of words counts, so that such a rule does not mean them."""
+    """Problems: deny rules that name a program without arguments, although servers start it with arguments.
+    Such a rule does not match them, because the number of words must be equal."""
     rules = {(rule.source, rule.text): rule.value for rule in policy.denied if rule.kind == "command"}
     with_arguments = [each for each in subjects if each.command and len(each.command) > 1]
     for (source, text), words in islice(rules.items(), PROBLEM_LIMIT):
@@ -200,7 +202,7 @@ def _admission(policy: Policy, allowed: tuple[PolicyRule, ...], subject: PolicyS
 
 
 def _why_withheld(policy: Policy, rule: PolicyRule, subject: PolicySubject) -> str:
-    """Which field of an entry that is not the administrator's own leads elsewhere than the rule allows."""
+    """The field by which an entry that is not the administrator's own goes beyond the rule that allows it."""
     if subject.scope == "enterprise":
         return ""
     if rule.kind == "url" and subject.rerouting:
@@ -237,7 +239,7 @@ def _why_not(policy: Policy, subject: PolicySubject) -> str:
 
 
 def _identity_kind(subject: PolicySubject) -> Kind:
-    """By what kind of rule the server is properly named: a server inside this process has only a name."""
+    """The kind of rule that identifies the server; a server inside this process has only a name."""
     return transport_type(subject.transport).identity
 
 
@@ -270,8 +272,8 @@ def _allows_command(words: tuple[str, ...], subject: PolicySubject) -> bool:
 def real_program(policy: Policy, subject: PolicySubject) -> str | None:
     """The real path of the program, if the allow list admits it by nothing else; None otherwise.
 
-    Then that is to be started, and not the link that leads to it: Python started by a link runs the code of
-    the virtual environment around the link.
+    Then this path is started, not the link to it: Python started through a link runs the code of the virtual
+    environment around the link.
     """
     command, real = subject.command, subject.executable
     if not command or real is None or subject.scope == "enterprise":
@@ -284,7 +286,8 @@ def real_program(policy: Policy, subject: PolicySubject) -> str | None:
 
 
 def _trusted_spellings(written: str, subject: PolicySubject) -> Iterator[str]:
-    """What an allow rule may recognise the program by: nothing that a project folder could bend."""
+    """The spellings by which an allow rule recognises the program: none that a project folder could
+    influence."""
     is_link = subject.found is not None and subject.found != subject.executable
     if subject.executable is not None and not (subject.is_for_shell and is_link):
         yield subject.executable
@@ -292,7 +295,7 @@ def _trusted_spellings(written: str, subject: PolicySubject) -> Iterator[str]:
 
 
 def _own_spellings(written: str, subject: PolicySubject) -> Iterator[str]:
-    """The same without what a link leads to."""
+    """The trusted spellings without the targets of links."""
     if "/" in written and normal_path(written) != written:
         return  # `/usr/bin/../../tmp/x` fits `/usr/bin/*`
     if ("/" in written and not written.startswith("/")) or _is_shadow(subject):
@@ -303,7 +306,7 @@ def _own_spellings(written: str, subject: PolicySubject) -> Iterator[str]:
 
 
 def _is_shadow(subject: PolicySubject) -> bool:
-    """Is a bare command answered by something inside the project, be it only a link?"""
+    """Whether a bare command is found inside the project, even if only as a link."""
     if not subject.command or "/" in subject.command[0] or subject.project is None:
         return False
     inside = posixpath.join(normal_path(subject.project), "")
@@ -317,13 +320,13 @@ def _denies_command(words: tuple[str, ...], subject: PolicySubject) -> bool:
         return True
     if not command or not _same_arguments(words, command, loosely=True):
         return False
-    # Without regard to case, for file systems that have none: NPX would start npx there.
+    # Ignoring case, for case-insensitive file systems: NPX would start npx there.
     program = _pieces(fold(words[0]))
     return any(fits(program, fold(spelling)) for spelling in _all_spellings(command[0], subject))
 
 
 def _all_spellings(written: str, subject: PolicySubject) -> Iterator[str]:
-    """Everything a deny rule may recognise the program by."""
+    """All spellings by which a deny rule recognises the program."""
     for path in (written, normal_path(written), subject.executable, subject.found):
         if path is not None:
             yield path
@@ -331,8 +334,8 @@ def _all_spellings(written: str, subject: PolicySubject) -> Iterator[str]:
 
 
 def _same_arguments(words: tuple[str, ...], command: tuple[str, ...], *, loosely: bool = False) -> bool:
-    """The same number of words, each fitting its own; the first is judged elsewhere. Loosely: without regard
-    to case, look-alike characters and blanks around a word."""
+    """Whether there is the same number of words, and each matches its pattern; the first word is checked
+    separately. Loosely: ignoring case, look-alike characters and blanks around a word."""
     if len(words) != len(command):
         return False
     pairs = list(zip(words[1:], command[1:]))

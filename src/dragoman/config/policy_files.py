@@ -1,7 +1,7 @@
 """Reads the policy lists of all files into one `Policy`. Pure.
 
 A rule that cannot be understood never admits a server; a deny rule denies what can be read of it, or
-everything. What is wrong is told in `Policy.problems`. No content of a file raises an exception here.
+everything. `Policy.problems` describes errors. No content of a file raises an exception here.
 """
 
 from __future__ import annotations
@@ -35,19 +35,20 @@ from dragoman.urls import UrlPattern, parse_pattern
 _KINDS: Final[dict[str, Kind]] = {"serverName": "name", "serverUrl": "url", "serverCommand": "command"}
 _MAY_ALLOW: Final = ("enterprise", "user")
 _MANY_PROGRAMS: Final = frozenset({"busybox", "toybox", "coreutils"})
-"""Files that are many programs, each by a link: the file does not show which is meant."""
+"""Executables that contain many programs, each started through a link: the file does not show which one is
+meant."""
 _VARIABLE: Final = re.compile(r"\$\{[^}]*(?:\}|\Z)|\$[A-Za-z_][A-Za-z0-9_]*")
 
 
 class PolicyPart(Struct, frozen=True, kw_only=True):
-    """What one file says, as read."""
+    """The policy lists of one file, as read."""
 
     scope: str
     source: str
     allowed: Any = UNSET
     denied: Any = UNSET
     managed_only: Any = UNSET
-    """Only the administrator's allow list counts. Meaningful in scope `enterprise`."""
+    """Whether only the administrator's allow list applies. Used in scope `enterprise`."""
     environment: tuple[str, ...] = ()
     """Names of variables that entries may set beside an allowed command."""
 
@@ -59,7 +60,7 @@ def gather(
     servers: Iterable[str] = (),
     resolve: Callable[[str], str] = str,
 ) -> Policy:
-    """One policy from what the files say. What is wrong with them is in `problems`.
+    """Combines the policy lists of the files. Errors in them are in `problems`.
 
     `servers`: the names that the person, the program or the administrator chose; `resolve`: gives the real
     path of a path.
@@ -89,7 +90,7 @@ def gather(
 
 
 def _parts_that_allow(parts: tuple[PolicyPart, ...], problems: list[str]) -> list[PolicyPart]:
-    """The parts whose allow lists and names of variables count."""
+    """The parts whose allow lists and names of variables apply."""
     for part in parts:
         if part.allowed is not UNSET and part.scope not in _MAY_ALLOW:
             problems.append(
@@ -140,8 +141,8 @@ def _deny_rules(part: PolicyPart, problems: list[str]) -> Iterator[PolicyRule]:
 def _spellings(
     rule: PolicyRule, servers: frozenset[str], resolve: Callable[[str], str]
 ) -> Iterator[PolicyRule]:
-    """A deny rule, and what else it may mean: several names, or a command, in one text; a program in other
-    spellings of its path."""
+    """A deny rule, and other rules that it may mean: several names, or a command, in one text; a program in
+    other spellings of its path."""
     yield rule
     values: list[str | tuple[str, ...]] = []
     if isinstance(rule.value, str):
@@ -164,8 +165,8 @@ def _words_meant(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _program_spellings(program: str, resolve: Callable[[str], str]) -> Iterator[str]:
-    """A program as written, without detours in its path, and with links of its folder and of itself followed.
-    Behind the first `*` nothing can be resolved."""
+    """A program as written, with a normalized path, and with the links of its folder and of itself resolved.
+    After the first `*` nothing can be resolved."""
     yield program
     path = posixpath.expanduser(program)
     if "/" not in path:
@@ -184,8 +185,8 @@ def _as_list(said: Any) -> list[Any] | None:
 
 
 def _rules(entries: Iterable[Any], source: str, field: str, problems: list[str]) -> Iterator[PolicyRule]:
-    """Of an allow list, an entry that cannot be read admits nothing; of a deny list, it denies what can be
-    read of it, or everything."""
+    """The rules of a list. In an allow list, an entry that cannot be read admits nothing; in a deny list, it
+    denies what can be read of it, or everything."""
     wrong = 0
     for number, entry in enumerate(entries):
         deny = field == DENIED
@@ -205,7 +206,7 @@ def _rules(entries: Iterable[Any], source: str, field: str, problems: list[str])
 
 
 def _meant(entry: Any) -> Any:
-    """A denied server as it was meant: a name alone, or a key in other letters, denies as well."""
+    """A deny entry in its intended form: a plain name, or a key in another spelling, denies as well."""
     if isinstance(entry, str):
         return {"serverName": entry}
     if not isinstance(entry, dict):
@@ -215,7 +216,7 @@ def _meant(entry: Any) -> Any:
 
 
 def _readable_rules(entry: Any, source: str) -> Iterator[PolicyRule]:
-    """Of a deny entry in the wrong form, one rule for each known key and each of its values."""
+    """The rules of a deny entry in the wrong form: one for each known key and each of its values."""
     meant = _meant(entry)
     pairs = cast("dict[str, Any]", meant).items() if isinstance(meant, dict) else ()
     for key, value in pairs:
@@ -264,7 +265,7 @@ def _shown(kind: Kind, words: tuple[str, ...]) -> list[str]:
 
 
 def _url_pattern(text: str, *, variable: bool) -> UrlPattern:
-    # What was a variable may have held the scheme too, as in `${BASE}/mcp`.
+    # A variable may contain the scheme too, as in `${BASE}/mcp`.
     return parse_pattern(f"*://{text}" if variable and "://" not in text else text)
 
 
@@ -281,7 +282,7 @@ def _only_pair(entry: Any) -> tuple[str, Any]:
 
 
 def _words(key: str, said: Any) -> tuple[str, ...]:
-    """The strings of an entry: one, or a command's."""
+    """The strings of an entry: a single one, or the words of a command."""
     if key != "serverCommand":
         if not isinstance(said, str) or not said.strip(" ,"):
             raise ConfigError(f"{key} is not a text")
@@ -293,6 +294,6 @@ def _words(key: str, said: Any) -> tuple[str, ...]:
 
 
 def _keys(entry: Any) -> Iterator[str]:
-    """The keys an entry uses, however wrong it is: a misspelt serverUrl still shows what was meant."""
+    """The keys of an entry, even an invalid one: a misspelled serverUrl still shows the intention."""
     if isinstance(entry, dict):
         yield from (str(key).casefold() for key in cast("dict[Any, Any]", entry))

@@ -77,7 +77,7 @@ def _helper_of(candidate: Candidate, config: ServerConfig, project: str) -> Poli
 
 
 def _plain_words(command: str) -> tuple[str, ...]:
-    """The words of a command for the shell; none if it would read more in it than words and quotes."""
+    """The words of a shell command; empty if it contains more than words and quotes."""
     if _SHELL_SYNTAX.search(command):
         return ()
     try:
@@ -114,7 +114,8 @@ def _rerouting(config: ServerConfig) -> Iterator[str]:
 
 
 def _sets_folder(given: object) -> bool:
-    """A project's server starts in its folder by itself; that is not the entry's doing."""
+    """Whether the entry sets the folder. A project's server starts in the project's folder in any case; that
+    does not count."""
     if isinstance(given, ServerConfig):
         return given.cwd is not None
     return isinstance(given, Mapping) and "cwd" in given
@@ -123,9 +124,9 @@ def _sets_folder(given: object) -> bool:
 def found_program(config: ServerConfig) -> str | None:
     """The absolute path that starting this server would run; None if there is no such program.
 
-    As starting does it: on the path that the server will have, parts of it relative to its folder. Links
-    are not followed: a virtual environment's python depends on the path it is started by. Detours
-    (`link/../x`) stay as they are, because the system follows them.
+    Searches as the start does: on the server's own search path, with relative parts resolved from its folder.
+    Links are not followed: a virtual environment's python depends on the path by which it is started. Parts
+    such as `link/../x` stay, because the system follows them.
     """
     command = config.command or ""
     folder = _start_folder(config)
@@ -144,8 +145,9 @@ def _start_folder(config: ServerConfig) -> str:
 
 
 def as_started(config: ServerConfig, policy: Policy, subject: PolicySubject | None = None) -> ServerConfig:
-    """The entry with the very program that policy has looked at, where only some are allowed, and so that
-    Python takes no module from the folder it is started in. `subject`: the server as policy sees it."""
+    """The entry with exactly the program that policy has checked, if only some are allowed, and with settings
+    so that Python imports no module from the folder it is started in. `subject`: the server as policy sees
+    it."""
     restricted = policy.allowed is not None
     if not config.transport.starts_command:
         return _with_safe_helper(config, restricted)
@@ -157,7 +159,8 @@ def as_started(config: ServerConfig, policy: Policy, subject: PolicySubject | No
 
 
 def _with_safe_helper(config: ServerConfig, restricted: bool) -> ServerConfig:
-    """The same for the command that prints headers: it runs in the folder of the project or of the person."""
+    """Like `_with_safe_path`, for the command that prints headers: it runs in the folder of the project or of
+    the person."""
     if config.headers_helper is None:
         return config
     words = _plain_words(config.headers_helper) or ("",)
@@ -168,21 +171,21 @@ def _with_safe_helper(config: ServerConfig, restricted: bool) -> ServerConfig:
 def _with_safe_path(
     config: ServerConfig, words: tuple[str, ...], folder: str, restricted: bool
 ) -> ServerConfig:
-    """The entry with variables by which Python takes no module from the folder it is started in."""
+    """The entry with variables so that Python imports no module from the folder it is started in."""
     is_python = _PYTHON.fullmatch(os.path.basename(words[0])) is not None
     if not restricted and not is_python:
         return config
     env = {**config.env, "PYTHONSAFEPATH": "1"}  # last: an entry cannot unset it
     if is_python and (script := _script_in(words[1:])) is not None:
-        # With PYTHONSAFEPATH, Python leaves out the script's own folder, too. The entry names the script, so
-        # modules beside it are meant.
+        # With PYTHONSAFEPATH, Python does not search the script's own folder either. The entry names the
+        # script, so modules beside it are intended.
         beside = os.path.dirname(os.path.join(folder, script))
         env["PYTHONPATH"] = os.pathsep.join(filter(None, [beside, config.env.get("PYTHONPATH")]))
     return structs.replace(config, env=env)
 
 
 def _with_folder(config: ServerConfig) -> ServerConfig:
-    """Makes the folder that a server has to itself. Where that fails, it starts in the root folder."""
+    """Creates the server's own folder. If that fails, the server starts in the root folder."""
     if config.cwd is None or not paths.is_server_folder(Path(config.cwd)):
         return config
     try:

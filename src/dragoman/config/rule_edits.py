@@ -1,4 +1,4 @@
-"""Adds and removes permission rules: decides which file a rule goes to.
+"""Adds and removes permission rules, and decides which file is changed.
 
 A rule that the person writes into a file of a project counts as the person's own.
 """
@@ -20,7 +20,7 @@ KINDS: Final[tuple[Kind, ...]] = ("allow", "ask", "deny")
 
 
 def add_rule(sources: Sources, scope: Scope, kind: Kind, rule: str) -> Path:
-    """Writes a rule to the file of a scope; the same rule of another kind there is replaced."""
+    """Writes a rule to the file of a scope; replaces the same rule of another kind there."""
     path = sources.file_of(scope)
     edit_file(sources, scope, path, lambda text: _with_rule(text, kind, rule))
     if scope in IN_PROJECT and kind == "allow":
@@ -29,7 +29,7 @@ def add_rule(sources: Sources, scope: Scope, kind: Kind, rule: str) -> Path:
 
 
 def remove_rule(sources: Sources, scope: Scope, path: Path, rule: str) -> tuple[Kind, ...]:
-    """Takes a rule out of a file; says of which kinds it was."""
+    """Removes a rule from a file; returns its kinds."""
     read = read_object(path)
     kinds: tuple[Kind, ...] = tuple(kind for kind in KINDS if read and rule in _listed(read[1], kind))
     if kinds:
@@ -40,7 +40,7 @@ def remove_rule(sources: Sources, scope: Scope, path: Path, rule: str) -> tuple[
 
 
 def files_with_rules(sources: Sources) -> list[tuple[Scope, Path]]:
-    """The person's files that may hold rules, nearest first."""
+    """The person's files that may contain rules, nearest first."""
     own = sources.in_use(sources.local_files())
     local: list[tuple[Scope, Path]] = [("local", path) for path in own]
     return [*local, ("user", sources.user_file)]

@@ -1,6 +1,6 @@
 """The types of each configuration file: its keys, their types and their meaning.
 
-The published JSON Schemas are generated from these types. Reading is tolerant and checks each key by itself
+The published JSON Schemas are generated from these types. Reading is tolerant and checks each key separately
 (`files.py`); these types describe a valid file. The fields of one server are in `model.py`.
 """
 
@@ -183,7 +183,7 @@ FILES: Final[dict[str, type[ProjectFile]]] = {
     "user": UserFile,
     "managed": ManagedFile,
 }
-"""The files by the names `dragoman config schema` knows them by."""
+"""The files by their names in `dragoman config schema`."""
 
 
 def _of_type(names: Iterable[str]) -> dict[str, Any]:
@@ -191,7 +191,7 @@ def _of_type(names: Iterable[str]) -> dict[str, Any]:
 
 
 def _words_of_types(identity: Identity) -> Iterator[str]:
-    """Of the types whose entries must have this field, the names and their aliases."""
+    """The names and aliases of the types whose entries must have this field."""
     rows = [TRANSPORT_TYPES[name] for name in SELF_CONTAINED]
     named = [row for row in rows if row.identity == identity]
     yield from (row.name for row in named)

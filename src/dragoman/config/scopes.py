@@ -21,21 +21,21 @@ SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
 """From the lowest to the highest: a higher scope replaces a server of the same name."""
 
 IN_PROJECT: Final[frozenset[Scope]] = frozenset({"project", "local"})
-"""Scopes whose files lie in the project's folder, and so may come from an unknown author."""
+"""Scopes whose files are in the project's folder, and so may come from an unknown author."""
 
 OUTSIDE_PROJECTS: Final[frozenset[Scope]] = frozenset({"plugin", "user", "enterprise"})
-"""Scopes whose servers are the same in every project, and start in folders of their own."""
+"""Scopes whose servers are the same in every project, and start in their own folders."""
 
 MAY_TRUST: Final[frozenset[Scope]] = frozenset({"user", "dynamic", "enterprise"})
-"""Scopes in which an entry can say `trusted`: the person, the program and the administrator."""
+"""Scopes in which an entry can set `trusted`: the person, the program and the administrator."""
 
 CLAIMS: Final[tuple[tuple[str, object, object], ...]] = (
     ("trusted", True, False),
     ("sampling", "allow", "ask"),
     ("roots", True, None),
 )
-"""Fields, and values of them, that count in the scopes of `MAY_TRUST` only; and the value that counts
-elsewhere."""
+"""Fields with values that are valid only in the scopes of `MAY_TRUST`, and the value that is used in other
+scopes."""
 
 USER_FILE: Final = "settings.json"
 PROJECT_FILE: Final = ".mcp.json"
@@ -55,7 +55,7 @@ def working_folder() -> str:
 
 
 class Sources(Struct, frozen=True, kw_only=True):
-    """Where to look. A value, so that the same look can be taken again later."""
+    """The sources of configuration. A value, so that the same sources can be read again later."""
 
     config_dir: Path
     managed_dir: Path
@@ -65,14 +65,15 @@ class Sources(Struct, frozen=True, kw_only=True):
     """Servers from the command line or from code: scope `dynamic`."""
     given_source: str = "code"
     given_in: Path | Literal["own"] | None = None
-    """Where these start: in this project's folder, each in a folder of its own, or where the person works."""
+    """Where these start: in this project's folder, each in its own folder, or in the person's working
+    directory."""
     only_given: bool = False
-    """Leave the person's files out. The administrator's file always counts."""
+    """Whether the person's files are left out. The administrator's file always applies."""
     overrides: Mapping[str, int] = {}
     """Settings from code."""
     ignore_broken_settings: bool = False
-    """Leave out the person's and the project's files that cannot be read, although they can forbid something.
-    Never the administrator's."""
+    """Whether files of the person and the project that cannot be read are left out, although they can forbid
+    something. The administrator's never are."""
 
     def __repr__(self) -> str:
         return f"<Sources seen from {self.cwd}>"
@@ -87,7 +88,7 @@ class Sources(Struct, frozen=True, kw_only=True):
         overrides: Mapping[str, int] | None = None,
         ignore_broken_settings: bool = False,
     ) -> Sources:
-        """The usual places for this person, seen from a working directory."""
+        """The usual sources for this person, for a working directory."""
         return Sources(
             config_dir=paths.config_dir(),
             managed_dir=paths.managed_dir(),
@@ -128,7 +129,7 @@ class Sources(Struct, frozen=True, kw_only=True):
         return tuple(folder / PROJECT_FILE for folder in folders if os.path.isdir(folder))
 
     def folders(self) -> Iterator[Path]:
-        """From the working directory up to the home directory, or to the root outside of it."""
+        """The folders from the working directory up to the home directory, or to the root outside of it."""
         for folder in (self.cwd, *self.cwd.parents):
             yield folder
             if folder == self.home:
@@ -174,7 +175,7 @@ class Sources(Struct, frozen=True, kw_only=True):
 
     @staticmethod
     def in_use(files: Iterable[Path]) -> tuple[Path, ...]:
-        """Of project or local files, those that do not lead outside their project."""
+        """The project or local files that are not links to outside their project."""
         return tuple(file for file in files if Sources.target_outside_project(file) is None)
 
     def file_of(self, scope: str) -> Path:
@@ -190,10 +191,10 @@ class Sources(Struct, frozen=True, kw_only=True):
                 raise ValueError(f"nothing is written to scope {scope}")
 
     def watched_files(self) -> tuple[Path, ...]:
-        """Every file whose change means something."""
+        """Every file whose changes have an effect."""
         forbidding = (self.managed_file, self.user_file, *self.local_files())
         if self.only_given:
-            return forbidding  # what they forbid holds for servers from elsewhere too
+            return forbidding  # their prohibitions apply to servers from other sources too
         return (
             *forbidding,
             self.approvals_file,

@@ -1,11 +1,11 @@
 """Changes configuration files safely.
 
-A lock allows one writer at a time, across processes. What is written is checked to be readable. At every
-moment a file is complete, with its old or its new content. A file that cannot be read is never overwritten. A
-failure leaves the file as it was, and its message contains nothing of the content. `atomic_write` writes the
-bytes, `file_reading` reads them.
+A lock allows one writer at a time, across processes. New content is checked to be readable. At every moment a
+file is complete, with its old or its new content. A file that cannot be read is never overwritten. A failure
+leaves the file as it was, and its message contains nothing of the content. `atomic_write` writes the bytes,
+`file_reading` reads them.
 
-All functions wait for the disk, and perhaps for another process: call them in a thread.
+All functions block on disk access, and perhaps on another process: call them in a thread.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def edit(
 ) -> None:
     """Replaces the file's text by `change` of it ("" if there is no file), or raises `ConfigFileError`.
 
-    A link is followed to its file; with a boundary, that file has to lie inside it. A private file is for
-    its owner alone, whatever it was before.
+    A link is followed to its file; with a boundary, that file must be inside it. A private file is made
+    accessible only to its owner.
     """
     real = _real_path(path, boundary)
     with _locked(path, real):
@@ -53,9 +53,9 @@ def edit(
 
 
 def rewrite(path: Path, change: Callable[[str], str], *, boundary: Path | None = None) -> None:
-    """The same for another host's file, of any form: the caller is responsible for its content.
+    """Like `edit`, for another host's file in any format: the caller is responsible for its content.
 
-    A new file is private, for what is written may be secret; one that is there keeps its mode.
+    A new file is private, because its content may be secret; an existing file keeps its mode.
     """
     real = _real_path(path, boundary)
     with _locked(path, real):
@@ -67,9 +67,9 @@ def rewrite(path: Path, change: Callable[[str], str], *, boundary: Path | None =
 
 
 def edit_state(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Path | None:
-    """The same for a file Dragoman keeps for itself: always private, and a dictionary in and out.
+    """Like `edit`, for a state file of Dragoman: always private, with a dictionary as content.
 
-    A file that cannot be understood is kept aside, and its new path returned; work goes on from nothing.
+    Of a file that cannot be read a copy is kept, and its path is returned; the new content starts empty.
     """
     real = _real_path(path, None)
     with _locked(path, real):
@@ -83,7 +83,7 @@ def edit_state(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -
     return aside
 
 
-# --- what is there ---
+# --- reading ---
 
 
 def _real_path(path: Path, boundary: Path | None) -> Path:
@@ -114,18 +114,18 @@ def _current_state(path: Path, real: Path) -> tuple[dict[str, Any], Path | None]
             return {}, copy_aside(real)
 
 
-# --- what it becomes ---
+# --- the new content ---
 
 
 def _changed(path: Path, before: str, change: Callable[[str], str]) -> str:
     try:
         return change(before)
-    except SyntaxProblem as problem:  # the text of the file does not admit this change
+    except SyntaxProblem as problem:  # the text of the file does not allow this change
         raise misread(str(path), problem) from None
 
 
 def _check(path: Path, text: str) -> None:
-    """What is written has to be readable afterwards."""
+    """Checks that the new content is readable."""
     try:
         parse_object(path, text)
         size_bytes = len(text.encode())
@@ -192,7 +192,7 @@ def _locked(path: Path, real: Path) -> Generator[None]:
     finally:
         try:
             lock.release()
-        except OSError:  # the file itself is done; the lock ends with its descriptor
+        except OSError:  # the file itself is complete; the lock ends with its descriptor
             pass
 
 
@@ -209,7 +209,7 @@ _HINTS: Final = {
 
 @contextmanager
 def _translated(path: Path, what_failed: str = "the file cannot be written") -> Generator[None]:
-    """The border to the operating system."""
+    """Converts errors of the operating system."""
     try:
         yield
     except OSError as error:

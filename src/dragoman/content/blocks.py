@@ -2,7 +2,7 @@
 
 Optional fields that are null or of a wrong type count as missing. A block of an unknown type, or with other
 invalid fields, is kept as an `UnknownBlock`; it does not affect the rest of the result. A large block stays
-undecoded, as a `LargeBlock`, until it is known how it is used.
+undecoded, as a `LargeBlock`, until its use is known.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class TextBlock(Struct, frozen=True, tag_field="type", tag="text"):
 
 class _BinaryBlock(Struct, frozen=True, rename="camel"):
     data: str
-    """Base64, as it came."""
+    """The data in base64, as received."""
     mime_type: str = "application/octet-stream"
 
     def decode(self) -> bytes:
-        """The bytes, or ValueError if they were not encoded properly."""
+        """The bytes; raises ValueError if the base64 is invalid."""
         try:
             return base64.b64decode(self.data, validate=True)
         except binascii.Error as error:
@@ -76,7 +76,7 @@ class ResourceLinkBlock(Struct, frozen=True, rename="camel", tag_field="type", t
 
 
 class ResourceData(Struct, frozen=True, rename={"mime_type": "mimeType", "meta": "_meta"}):
-    """What a resource holds: text, or data in base64."""
+    """The contents of a resource: text, or data in base64."""
 
     uri: str
     mime_type: str | None = None
@@ -97,7 +97,7 @@ class ResourceBlock(Struct, frozen=True, tag_field="type", tag="resource"):
 
 
 class UnknownBlock(Struct, frozen=True):
-    """A block this version cannot read, as it came."""
+    """A block that this version cannot read, as received."""
 
     value: Any
 
@@ -108,7 +108,7 @@ class UnknownBlock(Struct, frozen=True):
 
 
 class LargeBlock(Struct, frozen=True):
-    """A block of a large result, as it came: a view on the message, which it keeps in memory."""
+    """A block of a large result, as received: a view on the message, which it keeps in memory."""
 
     raw: Raw
 
@@ -117,7 +117,7 @@ class LargeBlock(Struct, frozen=True):
         return memoryview(self.raw).nbytes
 
     def as_text(self) -> str:
-        """All of it, decoded now: slow, and as large as the block."""
+        """The whole text, decoded on demand: slow, and as large as the block."""
         return read_block(self.raw).as_text()
 
 
@@ -171,7 +171,7 @@ def _without_misfits(value: Any) -> Any:
 
 
 def fitting_to(shape: type[Struct], value: Any) -> Any:
-    """An object without those optional fields that do not fit the shape; anything else as it is."""
+    """An object without the optional fields that do not fit the type; any other value unchanged."""
     if not isinstance(value, dict):
         return value
     found = dict(cast("dict[str, Any]", value))
@@ -185,12 +185,13 @@ def fitting_to(shape: type[Struct], value: Any) -> Any:
 
 
 def _read_odd(raw: Raw, problem: Unreadable) -> Block:
-    """What is JSON, but has numbers beyond all bounds (they become null), or is a well without a bottom."""
+    """Reads JSON that the fast decoder refuses: with numbers out of range, which become null, or nested too
+    deeply."""
     value: Any = None
     try:
-        text = bytes(raw).decode()  # the library itself would let surrogates pass
+        text = bytes(raw).decode()  # the library itself accepts surrogates
         value = json.loads(text, parse_float=_finite, parse_int=_finite, parse_constant=_refused)
-        msgspec.json.encode(value)  # which halves of surrogate pairs do not survive
+        msgspec.json.encode(value)  # fails for lone surrogates
         return read_value(value)
     except RecursionError:
         return UnknownBlock(value)

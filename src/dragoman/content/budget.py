@@ -13,11 +13,12 @@ from dragoman.cleaning import cut
 from dragoman.content.tokens import MOST_PER_CHARACTER, estimate
 
 WORDS_TOKENS: Final = 400
-"""What our own words about a cut may take."""
+"""The space that is reserved for the note about a cut."""
 
 
 class ResultLimits(Struct, frozen=True):
-    """The largest result that a model is given whole, and what it is given of a larger one."""
+    """The maximum size of a result that a model is given whole, and the sizes of the parts it is given of a
+    larger one."""
 
     characters: int = 100_000
     tokens: int = 25_000
@@ -32,27 +33,28 @@ def fits(text: str, limits: ResultLimits) -> bool:
 
 
 def head_of(text: str, limits: ResultLimits) -> str:
-    """The beginning; it ends with a line where that costs little."""
+    """The beginning of the text; it ends at the end of a line if that loses little."""
     text = _within(text[: limits.head_characters], limits.tokens // 2)
     end = text.rfind("\n", len(text) * 3 // 4)
     return text if end < 0 else text[:end]
 
 
 def tail_of(text: str, limits: ResultLimits) -> str:
-    """The end; it begins with a line where that costs little."""
+    """The end of the text; it begins at the start of a line if that loses little."""
     text = _within(text[-limits.tail_characters :], limits.tokens // 8, from_end=True)
     start = text.find("\n", 0, len(text) // 4)
     return text if start < 0 else text[start + 1 :]
 
 
 def cut_to_fit(text: str, limits: ResultLimits, beyond: int = 0) -> str:
-    """As much of the beginning as fits, and how much is missing. `beyond`: characters besides those given."""
+    """As much of the beginning as fits, with a note of how much is missing. `beyond`: further characters that
+    are not in the text given."""
     kept = _within(text[: limits.characters], max(1, limits.tokens - WORDS_TOKENS))
     return cut(text, len(kept), beyond)
 
 
 def _within(text: str, tokens: int, *, from_end: bool = False) -> str:
-    """The most of it that is estimated at so many tokens, found in a few steps."""
+    """The longest beginning that is estimated at this many tokens, found in a few steps."""
     while text and len(text) * MOST_PER_CHARACTER > tokens and (taken := estimate(text)) > tokens:
         size = min(len(text) - 1, len(text) * tokens // taken)
         text = text[len(text) - size :] if from_end else text[:size]

@@ -1,7 +1,7 @@
 """Decides whether a result's text already contains its structured content. Pure.
 
 Recognises JSON in one text block, the bare value of an object with one member such as `{"result": …}`, and
-one block per element. Large values are compared as received, without blanks and without decoding.
+one block per element. Large values are compared as received, ignoring white space and without decoding.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dragoman.content.sources import Source
 from dragoman.wire.codec import DECODE_ERRORS
 
 COMPARED_LIMIT: Final = 256 * 1024
-"""The most characters of text that are decoded to be compared."""
+"""The maximum length of text that is decoded for the comparison, in characters."""
 _BLANKS: Final = b" \t\r\n"
 _WRAPPER = re.compile(rb'\{"[^"\\]{0,200}":')
 
@@ -35,7 +35,7 @@ def is_in_texts(structured: Any, texts: Sequence[str]) -> bool:
 
 
 def is_in_large_texts(structured: Source, texts: Sequence[Source]) -> bool:
-    """The same for what is too large to be decoded."""
+    """Like `is_in_texts`, for values that are too large to be decoded."""
     near = [text for text in texts if text.most_bytes >= structured.most_bytes // 2]
     if not near:
         return False
@@ -55,7 +55,7 @@ def _is_equal(text: str, value: Any) -> bool:
 
 
 def _may_be_json(text: str, value: Any) -> bool:
-    """Rules out most texts by a look at their first letter."""
+    """Whether the text may be JSON: the first character excludes most texts."""
     first = text.lstrip()[:1]
     if isinstance(value, dict):
         return first == "{"
@@ -78,7 +78,7 @@ def _digest(pieces: Iterable[bytes]) -> bytes:
 
 
 def _digests(pieces: Iterable[bytes]) -> set[bytes]:
-    """Of all of it, and of what is wrapped, if something is."""
+    """The digest of the whole value, and of the wrapped value if it is a wrapper."""
     whole, inner = hashlib.sha256(), hashlib.sha256()
     held, opening, is_first = b"", None, True
     for piece in pieces:

@@ -17,9 +17,10 @@ if TYPE_CHECKING:  # loaded when the first image comes
 
 PIXEL_LIMIT: Final = 50_000_000
 LONGEST_SIDE: Final = 1568
-"""Beyond it, model APIs scale down by themselves, after the bytes have been paid for."""
+"""The longest edge in pixels. Model APIs scale larger images down after they were uploaded, so more bytes are
+useless."""
 IMAGE_LIMIT_BYTES: Final = 5 * 1024 * 1024 * 3 // 4
-"""Five megabytes once in base64: the strictest of the model APIs."""
+"""Five megabytes in base64: the limit of the strictest model API."""
 
 PNG: Final = b"\x89PNG\r\n\x1a\n"
 NO_IMAGE: Final = "it is no PNG, JPEG, GIF or WebP image"
@@ -28,7 +29,7 @@ _QUALITIES: Final = (85, 70, 50)
 
 
 class NotAnImage(Exception):
-    """Why no image was made of it, in words."""
+    """The data cannot be used as an image; the text says why."""
 
 
 class Picture(NamedTuple):
@@ -48,7 +49,7 @@ def kind_of(data: bytes) -> str | None:
 
 
 def fit(data: bytes) -> Picture:
-    """The image within the limits: as it came if it already is, or smaller. `NotAnImage` if it is broken."""
+    """The image within the limits: unchanged if it fits, otherwise smaller. `NotAnImage` if it is broken."""
     kind = kind_of(data)
     if kind is None:
         raise NotAnImage(NO_IMAGE)
@@ -58,18 +59,18 @@ def fit(data: bytes) -> Picture:
         image = _opened(kind, data)
         fits = _fits(image, kind, len(data))
         if kind == "jpeg":
-            image.draft(None, (LONGEST_SIDE, LONGEST_SIDE))  # a large one is unpacked smaller at once
+            image.draft(None, (LONGEST_SIDE, LONGEST_SIDE))  # a large one is decoded at a reduced size
         image.load()
         return Picture(data, f"image/{kind}") if fits else _smaller(image, kind)
     except NotAnImage:
         raise
-    except Exception as error:  # border: a decoder's, on bytes that a server chose
+    except Exception as error:  # border: a decoder's errors on bytes from a server
         raise NotAnImage(f"the image cannot be read ({type(error).__name__})") from None
 
 
 def _without_broken_extras(data: bytes) -> bytes:
-    """A PNG without what it says besides the picture, if some of that is broken; decoders are stricter than
-    browsers, so such images are about."""
+    """The PNG without its optional chunks, if one of them is broken. Decoders are stricter than browsers, so
+    such images exist."""
     chunks: list[bytes] = []
     is_broken, place = False, len(PNG)
     while place < len(data):
@@ -88,14 +89,14 @@ def _without_broken_extras(data: bytes) -> bytes:
 
 def _opened(kind: str, data: bytes) -> Image:
     if kind == "webp":
-        _check_size(_webp_size(data))  # its decoder makes room for the whole picture at once
+        _check_size(_webp_size(data))  # its decoder allocates the whole picture at once
     image = _decoder(kind)(io.BytesIO(data))
     _check_size(image.size)
     return image
 
 
 def _fits(image: Image, kind: str, size_bytes: int) -> bool:
-    """Whether model APIs take it as it is: of an animation its first picture, and no print colours."""
+    """Whether model APIs accept the image unchanged: they take no animations and no CMYK colours."""
     is_plain = kind != "gif" and image.mode != "CMYK" and not getattr(image, "is_animated", False)
     return is_plain and max(image.size) <= LONGEST_SIDE and size_bytes <= IMAGE_LIMIT_BYTES
 
@@ -117,7 +118,7 @@ def _check_size(size: tuple[int, int]) -> None:
 
 
 def _webp_size(data: bytes) -> tuple[int, int]:
-    """From the header, without unpacking anything."""
+    """The size from the header, without decoding the image."""
     kind, body = data[12:16], data[20:30]
     if len(body) < 10:
         raise NotAnImage("the image is cut off")
@@ -137,7 +138,7 @@ def _smaller(image: Image, kind: str) -> Picture:
     if image.mode not in ("RGB", "RGBA", "L"):
         image = image.convert("RGBA" if image.has_transparency_data else "RGB")
     image.thumbnail((LONGEST_SIDE, LONGEST_SIDE), pillow.Resampling.LANCZOS)
-    while True:  # a picture of one pixel fits for certain
+    while True:  # an image of one pixel always fits
         for picture in _spellings(image, kind):
             if len(picture.data) <= IMAGE_LIMIT_BYTES:
                 return picture
@@ -145,7 +146,7 @@ def _smaller(image: Image, kind: str) -> Picture:
 
 
 def _spellings(image: Image, kind: str) -> Iterator[Picture]:
-    """The image in bytes, in the order of preference."""
+    """The encoded forms of the image, in the order of preference."""
     from PIL import Image as pillow
 
     if kind != "jpeg" or image.mode == "RGBA":

@@ -20,7 +20,7 @@ SHORT_BYTES: Final = 4096
 FIRST_PIECE_BYTES: Final = 128
 """The first piece that is read of a string with escapes; each further piece is twice as large."""
 STEP_LIMIT: Final = 500_000
-"""Brackets, strings and parts looked at in one walk: less than a second."""
+"""The limit of brackets, strings and parts that one walk reads: less than a second."""
 KEY_LIMIT_BYTES: Final = 1000
 
 _SHORT_STRING = re.compile(rb'[^"\\]*"')
@@ -37,44 +37,44 @@ Member = tuple[str, int, int]
 
 
 class TooIntricate(Exception):
-    """There are more parts than a host looks at."""
+    """The value has more parts than the limit."""
 
 
 class Broken(Exception):
-    """It is not the JSON that it was taken for."""
+    """The value is not the JSON that was expected."""
 
 
 class Walk:
-    """One walk over a text, with a bound on its steps."""
+    """A walk over a text with a limited number of steps."""
 
     def __init__(self, view: memoryview, step_limit: int = STEP_LIMIT) -> None:
         self.view = view
         self._steps_left = step_limit
         self._found = (-1, -1)
-        """The last value whose end was looked for, and its end: it is often asked for twice."""
+        """The last value whose end was searched, and its end: it is often requested twice."""
 
     def start(self) -> int:
         return self._blank(0)
 
     def elements(self, at: int) -> Iterator[tuple[int, int]]:
-        """Where each element of the array at this place begins and ends."""
+        """The start and end of each element of the array at this position."""
         for begin in self.beginnings(at):
             yield begin, self.end_of(begin)
 
     def members(self, at: int) -> Iterator[Member]:
-        """Each member of the object at this place."""
+        """Each member of the object at this position."""
         for key, begin in self.keys(at):
             yield key, begin, self.end_of(begin)
 
     def beginnings(self, at: int) -> Iterator[int]:
-        """Where each element begins; also that of the last one, where the text is cut off in it."""
+        """The start of each element, including the last one if the text is cut off inside it."""
         at = self._blank(at + 1)
         while self._byte(at) not in _ENDS:
             yield at
             at = self._next(self.end_of(at))
 
     def keys(self, at: int) -> Iterator[tuple[str, int]]:
-        """Each key, and where its value begins; likewise."""
+        """Each key and the start of its value, including the last one if the text is cut off inside it."""
         at = self._blank(at + 1)
         while self._byte(at) not in _ENDS:
             if self._byte(at) != _QUOTE:
@@ -102,7 +102,7 @@ class Walk:
         return found.end() if found else at
 
     def string_end(self, at: int) -> int:
-        """Where the closing quote of the string is whose inside begins here."""
+        """The position of the closing quote of the string whose content begins here."""
         found = _SHORT_STRING.match(self.view, at, at + SHORT_BYTES)
         if found:
             return found.end() - 1
@@ -137,14 +137,14 @@ class Walk:
 
     def _key(self, begin: int, end: int) -> str:
         if end - begin > KEY_LIMIT_BYTES:
-            return f"({end - begin - 2} bytes)"  # no key that is ever looked for
+            return f"({end - begin - 2} bytes)"  # no key that is ever searched for
         try:
             return msgspec.json.decode(self.view[begin:end], type=str)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return "(unreadable)"
 
     def _next(self, at: int) -> int:
-        """The place of the next part, or of the end of them all."""
+        """The position of the next part, or of the closing bracket."""
         at = self._blank(at)
         return self._blank(at + 1) if self._byte(at) == _COMMA else at
 
@@ -166,13 +166,15 @@ class Walk:
 
 
 class Members(Struct):
-    """What to look for in an object: a subclass has a `Raw` field for each key, `Raw()` if it is absent."""
+    """The members to read from an object: a subclass has a `Raw` field for each key, `Raw()` if it is
+    absent."""
 
 
 def members_of(view: memoryview, wanted: type[Members]) -> dict[str, memoryview]:
-    """The wanted members of an object, undecoded; `Broken` if it is none.
+    """The requested members of an object, undecoded; `Broken` if it is not an object.
 
-    An intricate object is left to the decoder: that holds the lock until it is through, but is quick.
+    An object with too many parts is left to the decoder, which is quick, but holds the interpreter lock
+    meanwhile.
     """
     names = {field.encode_name: field.name for field in fields(wanted)}
     walk = Walk(view)
@@ -195,12 +197,12 @@ def _decoded(view: memoryview, shape: type[Members]) -> Members:
 
 
 def first_byte(view: memoryview, at: int = 0) -> bytes:
-    """The byte there, or nothing at the end."""
+    """The byte at this position; empty at the end."""
     return bytes(view[at : at + 1])
 
 
 def whole_escapes(piece: bytes) -> bytes:
-    """The piece without a backslash at its end whose other half is missing."""
+    """The piece without an incomplete escape (a lone backslash) at its end."""
     trailing = len(piece) - len(piece.rstrip(b"\\"))
     return piece[:-1] if trailing % 2 and len(piece) > 1 else piece
 

@@ -18,7 +18,7 @@ from dragoman.wire.codec import Unreadable, decode_as
 from dragoman.wire.messages import ABSENT
 
 SMALL_BYTES: Final = 64 * 1024
-"""What is not larger is decoded at once."""
+"""Values up to this size are decoded as a whole."""
 
 
 class ResourceParts(Members, rename={"meta": "_meta"}):
@@ -51,7 +51,7 @@ def read_any_block(raw: Raw) -> Block:
 
 
 def read_any_resource(raw: Raw) -> ResourceData:
-    """What a resource holds, or `Unreadable`."""
+    """The contents of a resource, or `Unreadable`."""
     try:
         return msgspec.convert(fitting_to(ResourceData, _resource(memoryview(raw))), ResourceData)
     except msgspec.ValidationError as error:

@@ -22,20 +22,21 @@ from dragoman.content.saving import NotSaved, Saver, ending
 from dragoman.content.sources import Plain, Source
 
 TEXT_LIMIT: Final = 100_000
-"""The most characters of text of one resource, all its parts together."""
+"""The maximum length of the text of one resource, all its parts together, in characters."""
 IMAGE_LIMIT: Final = 20
-"""Images of one resource; the others are saved."""
+"""The maximum number of images shown of one resource; the others are saved."""
 PART_LIMIT: Final = 200
 AT_ONCE: Final = 2
-"""Images that are unpacked at the same time: each may take 200 MB while it is."""
+"""The maximum number of images that are decoded at the same time: each may take 200 MB meanwhile."""
 HELD_LIMIT_BYTES: Final = 16 * 1024 * 1024
-"""Data up to this size, still encoded, is looked at as a whole; what is larger goes straight to its file."""
+"""Data up to this size, in base64, is decoded as a whole; larger data is written to its file piece by
+piece."""
 
 
 class PreparedMedia(NamedTuple):
     block: Block
     path: Path | None = None
-    """The file that was made of it."""
+    """The file in which it was saved."""
     size_bytes: int = 0
 
 
@@ -139,7 +140,7 @@ class Media:
 
 
 def named(what: str, mime_type: str | None) -> str:
-    """For a sentence: what it is, and what its server says it is."""
+    """A description of data for a sentence: the detected type, and the type that its server declares."""
     kind = f", said to be {one_line(mime_type, 100)}" if mime_type else ""
     return f"{one_line(what, 500)}{kind}"
 
@@ -157,7 +158,7 @@ class NotBase64(ValueError):
 
 
 def from_base64(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The data of base64 text in pieces; `NotBase64` as soon as it is clear that it is none. Strict, except
+    """Decodes base64 text in pieces; raises `NotBase64` as soon as the text is found invalid. Strict, except
     for line breaks, which many encoders insert."""
     rest, has_ended = b"", False
     for piece in pieces:

@@ -38,11 +38,11 @@ from dragoman.content.spill import Kind, Saved
 
 _LINK_WORDS: Final = 300
 DECODED_BYTES: Final = 4096
-"""Undecoded blocks up to this size are decoded; of larger ones the text stays as it came."""
+"""Undecoded blocks up to this size are decoded; the text of larger ones stays encoded."""
 
 
 class Data(Struct, frozen=True):
-    """Something in base64, to be shown as an image or saved."""
+    """Data in base64, to be shown as an image or saved."""
 
     kind: Kind
     name: str
@@ -51,7 +51,7 @@ class Data(Struct, frozen=True):
 
 
 class Dump(Struct, frozen=True):
-    """Something that can only be saved as it came."""
+    """A block that can only be saved, as received."""
 
     about: str
     json: memoryview
@@ -61,11 +61,12 @@ Part = Source | Data | Dump
 
 
 class Parts(Struct):
-    """What the model may be given, in the order in which it came."""
+    """The parts that the model may be given, in the order of the result."""
 
     shown: list[Source | ImageBlock] = []
     notes: list[str] = []
-    """Our own sentences, about data that is not shown: they are given whatever becomes of the text."""
+    """The host's own sentences about data that is not shown; the model is given them even if the text is cut
+    or saved."""
     saved: list[Saved] = []
 
     @property
@@ -74,16 +75,16 @@ class Parts(Struct):
 
 
 def opened(blocks: Iterable[Block]) -> list[Part]:
-    """What is in the blocks. Slow where a block is large, so it runs in a worker thread then."""
+    """The parts of the blocks. Slow for a large block, so it then runs in a worker thread."""
     return [part for block in blocks for part in _opened(block)]
 
 
 async def gathered(
     parts: Iterable[Part], media: Media, redact: Redactor | None = None, *, owner: str = ""
 ) -> Parts:
-    """The same with all data looked at, and saved where it cannot be shown. Secrets are taken out of what
-    is saved as it came; of texts later, when they are put together. `owner`: the server in whose share files
-    are saved."""
+    """The parts with all data converted to images or saved. Secrets are removed here from blocks that are
+    saved as received, and later from texts, when they are put together. `owner`: the server in whose share
+    files are saved."""
     found = Parts()
     data_count = image_count = 0
     for part in parts:
@@ -193,7 +194,7 @@ def _large_resource(fields: dict[str, memoryview], whole: memoryview) -> Iterabl
 
 
 def link_line(link: ResourceLinkBlock) -> str:
-    """A link in one line: what it is called, where it is, of which type and size."""
+    """A resource link in one line: its name, URI, type and size."""
     title = one_line(link.title or link.name or "", _LINK_WORDS)
     about = [one_line(link.uri, 2000)]
     if link.mime_type:

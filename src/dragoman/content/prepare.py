@@ -1,6 +1,6 @@
-"""What a model is given of a tool's result: its blocks taken apart, its structured content said once, text
-cleaned, secrets taken out, and what is too large written to a file of which the model gets the ends and the
-way to read on.
+"""Prepares a tool's result for a model: splits blocks, includes structured content only once, cleans text,
+removes secrets, and writes text that is too large to a file, of which the model gets both ends and a handle
+to read more.
 
 Small results take a short way that awaits nothing. Everything slow happens in worker threads, in steps that
 let the event loop run. Nothing of a result is kept once it is prepared.
@@ -42,34 +42,34 @@ from dragoman.wire.codec import Unreadable
 __all__ = ["OutputCheck", "Prepared", "Preparer", "Redactor", "ResultLimits", "Saved"]
 
 OutputCheck = Callable[[Any], Sequence[str]]
-"""What is wrong with structured content, in words; nothing if it is as the tool promised."""
+"""Describes what is wrong with structured content; empty if it matches the tool's output schema."""
 
 BLOCK_COUNT_LIMIT: Final = 100
-"""Texts that a model is given one by one; more of them are joined."""
+"""The maximum number of separate texts for a model; more are joined."""
 NOTE_LIMIT: Final = 50
 CHECKED_LIMIT_BYTES: Final = 1024 * 1024
 """Larger structured content is not checked: decoding it would block the event loop."""
 PROBLEM_LIMIT: Final = 20
 LONGEST_ESCAPE: Final = 12
-"""The most bytes that one character of text takes in JSON."""
+"""The maximum number of bytes of one character in JSON."""
 
 
 class Prepared(Struct, frozen=True):
     content: tuple[Block, ...]
-    """What the model is given."""
+    """The blocks for the model."""
     saved: tuple[Saved, ...] = ()
     """The files that were written for this result."""
     problems: tuple[str, ...] = ()
-    """What is wrong with it, for instance that it is not what the tool promised."""
+    """Problems of the result, for instance that it does not match the tool's output schema."""
 
 
 class _Group(Struct):
-    """Text that stays together: either the blocks' or the structured content."""
+    """Text that is handled as one unit: the text of the blocks, or the structured content."""
 
     sources: tuple[Source, ...]
     kind: Kind
     text: str | None
-    """All of it, or None if it is certainly too large."""
+    """The whole text; None if it is certainly too large."""
 
 
 class Preparer:
@@ -85,14 +85,14 @@ class Preparer:
     def limits(self, limits: ResultLimits) -> None:
         self._limits = limits
         self._room = min(limits.characters, limits.tokens // MOST_PER_CHARACTER)
-        """How many characters certainly fit."""
+        """The number of characters that certainly fit."""
 
     @property
     def saver(self) -> Saver:
         return self._media.saver
 
     def is_ready(self, result: ToolResult, content: tuple[Block, ...]) -> bool:
-        """Whether a model can be given the result as it is: one short text, and nothing besides."""
+        """Whether a model can be given the result unchanged: one short text and nothing else."""
         if len(content) != 1 or result.structured is not UNSET or result.meta is not None:
             return False
         block = content[0]
@@ -105,7 +105,7 @@ class Preparer:
         redact: Redactor | None = None,
         output_check: OutputCheck | None = None,
     ) -> Prepared | None:
-        """For small results made of text alone; None if `prepare` is needed."""
+        """Prepares a small result that consists of text only; None if `prepare` is needed."""
         room = self._room
         for block in content:
             if type(block) is not TextBlock:
@@ -135,7 +135,7 @@ class Preparer:
         output_check: OutputCheck | None = None,
         owner: str = "",
     ) -> Prepared:
-        """What the model is given, whatever the result is like. Raises nothing a server could cause.
+        """Prepares any result for the model. No content of a result makes it raise.
 
         `owner`: the server in whose share files are saved.
         """
@@ -153,8 +153,7 @@ class Preparer:
         redact: Redactor | None = None,
         output_check: OutputCheck | None = None,
     ) -> Prepared:
-        """The result as it came, whatever its size: for a person, or a program. Only secrets are taken
-        out."""
+        """The result as received, whatever its size, for a person or a program. Only secrets are removed."""
         return await asyncio.to_thread(_as_it_came, result, content, redact, output_check)
 
     def _fitted(
@@ -194,7 +193,7 @@ class Preparer:
         return b"".join(joined.pieces()).decode("utf-8", "replace")
 
     def _too_large(self, groups: list[_Group], notes: list[str]) -> list[_Group]:
-        """The groups that have to go to files, the largest first, until what is left fits."""
+        """The groups that must be written to files, the largest first, until the rest fits."""
         left = sorted(groups, key=lambda group: -len(group.text) if group.text is not None else -(2**62))
         gone: list[_Group] = []
         while left:
@@ -206,7 +205,8 @@ class Preparer:
         return gone
 
     def _ends(self, group: _Group, redact: Redactor | None, saved: list[Saved], owner: str) -> list[Block]:
-        """The ends of what is written to a file, and the words about it; a cut if it cannot be written."""
+        """The ends of a text that is written to a file, with the note about it; a cut text if it cannot be
+        written."""
         joined = Joined(group.sources, redact)
         try:
             spilled = spill(
@@ -231,8 +231,8 @@ class Preparer:
 
 
 def _for_model(blocks: tuple[Block, ...], redact: Redactor | None) -> tuple[Block, ...]:
-    """The blocks with clean texts. Secrets are looked for last: what is taken out may have been between
-    their letters."""
+    """The blocks with cleaned texts. Secrets are removed last, because removed characters may have been
+    inside them."""
     texts = [for_model(block.text) if isinstance(block, TextBlock) else None for block in blocks]
     return _with_texts(blocks, texts, redact)
 
@@ -240,8 +240,8 @@ def _for_model(blocks: tuple[Block, ...], redact: Redactor | None) -> tuple[Bloc
 def _with_texts(
     blocks: tuple[Block, ...], texts: list[str | None], redact: Redactor | None
 ) -> tuple[Block, ...]:
-    """The blocks with other texts (None for one that has none), without secrets, wherever those begin and
-    end."""
+    """The blocks with these texts (None for a block without text), without secrets, even those that span
+    several texts."""
     if redact:
         covered = iter(redact.texts([text for text in texts if text is not None]))
         texts = [None if text is None else next(covered) for text in texts]
@@ -279,7 +279,7 @@ def _whole_block(block: Block, redact: Redactor | None) -> Block:
 
 
 def _in_order(parts: Parts, text: str, redact: Redactor | None) -> list[Block]:
-    """Texts and images as they came; very many texts as one."""
+    """Texts and images in their order; very many texts are joined to one."""
     if len(parts.shown) > BLOCK_COUNT_LIMIT:
         images = [part for part in parts.shown if isinstance(part, ImageBlock)]
         if redact:
@@ -301,7 +301,7 @@ def _notes(notes: list[str]) -> list[str]:
 
 
 def _structured(value: Any, texts: tuple[Source, ...]) -> Source | None:
-    """The structured content as text, unless the blocks say it already."""
+    """The structured content as text, unless the blocks already contain it."""
     if value is UNSET or value is None:
         return None
     if isinstance(value, Undecoded):
@@ -315,7 +315,8 @@ def _structured(value: Any, texts: tuple[Source, ...]) -> Source | None:
 
 
 def _as_json(value: Any) -> str:
-    """Cleaned before it is encoded: behind JSON's escapes, control characters are not found."""
+    """The value as JSON. It is cleaned before it is encoded, because control characters are not found in JSON
+    escapes."""
     with contextlib.suppress(RecursionError):
         value = value_for_model(value)
     return msgspec.json.encode(value).decode()

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 PIECE_BYTES = 256 * 1024
 LINE_LIMIT = 300
-"""How many characters are shown of a line in which something was found."""
+"""The maximum length of a line that is shown for a match, in characters."""
 MATCH_LIMIT = 200
 SECONDS = 10
 MEMORY_BYTES = 4 * 1024**3
@@ -22,11 +22,11 @@ LINE_BYTES = 1024 * 1024
 
 
 class BadQuestion(ValueError):
-    """Why there is no answer, in words."""
+    """The question cannot be answered; the text says why."""
 
 
 def asked(file: BinaryIO, question: dict[str, Any], limit: int) -> str:
-    """The answer, hardly longer than `limit` characters."""
+    """Answers a question, in about `limit` characters at most."""
     if "lines" in question:
         return lines(file, question["lines"], limit)
     if "grep" in question:
@@ -35,13 +35,13 @@ def asked(file: BinaryIO, question: dict[str, Any], limit: int) -> str:
 
 
 def piece(file: BinaryIO, offset: int, limit: int) -> str:
-    """Text from an offset on, in bytes."""
+    """The text from an offset, in bytes."""
     size = file.seek(0, 2)
     if not 0 <= offset < max(size, 1):
         raise BadQuestion(f"the offset has to be from 0 to {max(0, size - 1)}")
     file.seek(offset)
     data = file.read(4 * limit)
-    # From one character's beginning to another's.
+    # From the start of one character to the start of another.
     begun = len(data) - len(data.lstrip(bytes(range(0x80, 0xC0)))) if offset else 0
     text = data[begun:].decode("utf-8", "replace")[:limit]
     end = offset + begun + len(text.encode("utf-8", "replace"))
@@ -116,14 +116,16 @@ def _line_count(file: BinaryIO) -> int:
 
 
 def matches(file: BinaryIO, wanted: str, limit: int) -> str:
-    """Lines with the words, large and small letters alike; between slashes, with the expression."""
+    """Lines that contain the words, ignoring case; or, for text between slashes, lines that match the regular
+    expression."""
     if not wanted:
         raise BadQuestion("there is nothing to look for")
     hits = _expression_hits(file, wanted[1:-1]) if is_expression(wanted) else _word_hits(file, wanted)
     shown: list[str] = []
     room = limit
     for number, offset, text, is_whole in hits:
-        # In a long line, such as JSON without line ends, the number alone does not say where to read on.
+        # In a long line, such as JSON without line ends, the number alone does not tell where to continue
+        # reading.
         line = f"{number}: {text}" if is_whole else f"{number}, offset={offset}: {text}"
         if len(shown) == MATCH_LIMIT or len(line) > room:
             shown.append(f"[more matches follow; the next is in line {number}, at offset={offset}]")
@@ -138,7 +140,7 @@ def is_expression(wanted: str) -> bool:
 
 
 Hit = tuple[int, int, str, bool]
-"""The number of a line, where in the file the match is, the line around it, and whether that is all of it."""
+"""A match: line number, offset in the file, the text around it, and whether that is the whole line."""
 
 
 def _word_hits(file: BinaryIO, wanted: str) -> Iterator[Hit]:
@@ -164,7 +166,7 @@ def _expression_hits(file: BinaryIO, wanted: str) -> Iterator[Hit]:
 
 
 def _long_lines(file: BinaryIO, overlap: int) -> Iterator[tuple[int, int, bytes]]:
-    """Every line with its number and place; a very long one in parts, of which each repeats a little."""
+    """Every line with its number and offset; a very long line in overlapping parts."""
     file.seek(0)
     number, at, before = 1, 0, b""
     while line := file.readline(LINE_BYTES):

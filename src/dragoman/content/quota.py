@@ -1,8 +1,8 @@
-"""Which saved files make room for a new one. Pure.
+"""Decides which saved files are removed for a new one. Pure.
 
 Each server has a share of its own, so that none uses up what others need; all shares together are bounded as
-well. The oldest files go first. A file whose handle was handed out in this process is kept for an hour at
-least, and longer while anything else can make room.
+well. The oldest files are removed first. A file whose handle was given out in this process is kept for at
+least an hour, and longer while other files can be removed instead.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ class SavedFile(Struct, frozen=True):
     saved_at: float
     size: int
     owner: str
-    """Whose share it counts for."""
+    """The server in whose share the file counts."""
     is_handed_out: bool = False
 
 
 class Room(Struct, frozen=True):
-    """A limit on files and bytes, and what of the bytes is spoken for besides the files that are there."""
+    """A limit on files and bytes, and the bytes that are reserved in addition to the existing files."""
 
     files: int
     size_bytes: int
@@ -39,7 +39,7 @@ class Full(Exception):
         self.files = files
         self.size_bytes = size_bytes
         self.is_share = is_share
-        """Whether it is the owner's share that is full, not all of it."""
+        """Whether the owner's share is full, not the whole space."""
 
 
 def to_remove(
@@ -53,7 +53,7 @@ def to_remove(
     removed |= _removed(own, _may_go(own, now), share, is_share=True)
     left = [file for file in left if file.name not in removed]
     used = Counter(file.owner for file in left)
-    if _is_over(total, len(left) - 1, sum(file.size for file in left)):  # it is bytes that are short
+    if _is_over(total, len(left) - 1, sum(file.size for file in left)):  # the limit on bytes is reached
         used = Counter[str]()
         for file in left:
             used[file.owner] += file.size
@@ -72,7 +72,7 @@ def _is_over(room: Room, files: int, size_bytes: int) -> bool:
 def _removed(
     files: Sequence[SavedFile], candidates: Sequence[SavedFile], room: Room, *, is_share: bool
 ) -> set[str]:
-    """The first of the candidates, as many as it takes."""
+    """The first candidates, as many as needed."""
     count, size = len(files), sum(file.size for file in files)
     removed: set[str] = set()
     for file in candidates:

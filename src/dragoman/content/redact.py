@@ -1,9 +1,10 @@
-"""Takes the secrets of a server's entry out of what that server says.
+"""Removes the secrets of a server's entry from the messages of that server.
 
-Known values are found as they are and as JSON, URLs, HTML, hexadecimal and base64 spell them, also where text
-comes in pieces or several blocks, and in values decoded from JSON. A value that is short or a common word is
-not looked for: hiding every `true` would hide the answer. Data in base64 (images, files) is not looked into.
-A server that wants to smuggle a secret out can do so; this is for those that say one back.
+Known values are found as they are and as JSON, URLs, HTML, hexadecimal and base64 encode them, also in text
+that comes in pieces or several blocks, and in values decoded from JSON. A value that is short or a common
+word is not searched for: hiding every `true` would hide the answer. Data in base64 (images, files) is not
+searched. This protects against servers that repeat a secret, not against a server that leaks one
+deliberately.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from dragoman.names import ServerName
 
 HIDDEN: Final = "[secret]"
 LONGEST: Final = 64 * 1024
-"""Longer secrets are looked for as they are, not in other encodings."""
+"""Longer secrets are searched for only as they are, not in other encodings."""
 SHORTEST: Final = 8
 """The shortest value that is covered: the replacement must not be longer than the value."""
 SPELLING_LIMIT: Final = 1000
@@ -40,7 +41,7 @@ HIDING: Final = re.compile(rb"\\[u/\\]")
 _JSON_SIGN = re.compile(r"\\+(?:u00((?!22|5[cC]|7[fF])[2-7][0-9a-fA-F])|/)")
 """A sign in JSON, or in JSON inside JSON, that means the same without the escape."""
 _TEXT: Final = b'"text"'
-"""Twice in each block of text: its type, and the name of the member."""
+"""Occurs twice in each text block: as its type, and as the name of a member."""
 NOT_LOOKED_INTO: Final = frozenset({"data", "blob"})
 """Fields with data in base64."""
 
@@ -68,13 +69,13 @@ _JSON_WRITERS: Final = (
 
 class Redactor:
     def __init__(self, secrets: Iterable[str]) -> None:
-        """`secrets`: those of the entry, which are covered whatever becomes known later."""
+        """`secrets`: the secrets of the entry; they stay covered whatever is learned later."""
         self._of_entry = tuple(dict.fromkeys(secrets))[-SECRET_LIMIT:]
         self._learned: dict[str, None] = {}
         self.learn(())
 
     def learn(self, secrets: Iterable[str]) -> None:
-        """Covers these, too; of those that come and go, such as tokens, the newest."""
+        """Covers these secrets as well; of changing ones, such as tokens, only the newest are kept."""
         for secret in secrets:
             self._learned.pop(secret, None)
             self._learned[secret] = None
@@ -109,7 +110,7 @@ class Redactor:
         return text
 
     def _without_halves(self, text: str) -> str:
-        """Without secrets of which one end is missing, because the text was cut there."""
+        """The text without parts of secrets at places where it was cut."""
         for spelling in self._texts:
             if len(spelling) > SHORTEST and (spelling[:SHORTEST] in text or spelling[-SHORTEST:] in text):
                 spans = [*_beginnings(spelling, text), *_ends(spelling, text)]
@@ -117,8 +118,7 @@ class Redactor:
         return text
 
     def texts(self, texts: Sequence[str]) -> list[str]:
-        """The same for texts that are read one after the other: also secrets that begin in one of them and
-        end in a later one."""
+        """The texts without secrets, including secrets that begin in one text and end in a later one."""
         found = [self.text(text) for text in texts]
         if len(found) > 1:
             for between in ("", "\n"):
@@ -129,11 +129,11 @@ class Redactor:
 
     @property
     def spellings(self) -> tuple[bytes, ...]:
-        """What is looked for, in UTF-8; also in JSON."""
+        """The encoded forms that are searched for, in UTF-8; also as JSON."""
         return self._bytes
 
     def is_in(self, data: bytes) -> bool:
-        """Whether a text in UTF-8, perhaps JSON, says a secret."""
+        """Whether a text in UTF-8, perhaps JSON, contains a secret."""
         return any(spelling in data for spelling in self._bytes)
 
     def may_be_in_json(self, data: bytes) -> bool:
@@ -145,15 +145,15 @@ class Redactor:
         return data.count(_TEXT) > 2 or self.may_be_in_json(data)
 
     def value(self, value: Any) -> Any:
-        """The same for a value decoded from JSON, the names in it and all. What is nested too deeply to be
-        looked into is hidden whole."""
+        """A value decoded from JSON without secrets, also in its keys. A part that is nested too deeply to be
+        searched is hidden as a whole."""
         try:
             return self._in_value(value) if self._may_be_in(value) else value
         except RecursionError:
             return HIDDEN
 
     def struct(self, value: S, keep: frozenset[str] = frozenset()) -> S:
-        """The same for all texts, values and structs in the fields of a struct, but those to be kept."""
+        """A struct whose texts, values and structs have no secrets, except in the fields to be kept."""
         fields = {name: getattr(value, name) for name in value.__struct_fields__ if name not in keep}
         changed = {name: self._in_field(field, keep) for name, field in fields.items()}
         changed = {name: field for name, field in changed.items() if field is not fields[name]}
@@ -187,7 +187,7 @@ class Redactor:
         return value
 
     def pieces(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """The same for a text in pieces, of which any may end amid a secret."""
+        """The pieces of a text without secrets, also those that span several pieces."""
         if not self._bytes:
             yield from pieces
             return
@@ -207,7 +207,8 @@ class Redactor:
         return data
 
     def _border(self, held: bytes) -> int:
-        """Up to where nothing can change any more: what begins after it may go on in the next piece."""
+        """The position up to which the text is final: a secret that begins after it may continue in the next
+        piece."""
         border = len(held) - self._longest + 1
         start = max(0, border - self._longest)
         for spelling in self._bytes:
@@ -219,15 +220,15 @@ class Redactor:
 
 
 RedactorOf = Callable[[ServerName], Redactor | None]
-"""What covers the secrets of a server's entry; None if it has none."""
+"""The redactor of a server's entry; None if the entry has no secrets."""
 
 
-# How a secret is spelled.
+# The encoded forms of a secret.
 
 
 def _parts(secret: str) -> Iterator[str]:
-    """The secret, without HTTP's scheme before it, and the login that it encodes; what is too short or a
-    common word is left out."""
+    """The secret without the HTTP scheme before it, and the login that it encodes. Parts that are too short
+    or common words are left out."""
     secret = secret.strip()
     scheme, _, rest = secret.partition(" ")
     bare = rest.strip() if scheme.lower() in ("bearer", "basic", "token", "apikey") and rest else secret
@@ -239,7 +240,7 @@ def _parts(secret: str) -> Iterator[str]:
 
 
 def _login(secret: str) -> str:
-    """The `user:password` of which the secret is base64, as in HTTP's Basic; empty if it is none."""
+    """The `user:password` that the secret encodes in base64, as in HTTP Basic; empty if it does not."""
     try:
         found = base64.b64decode(secret, validate=True).decode()
     except (binascii.Error, ValueError):
@@ -262,7 +263,8 @@ def _encoded(secret: str) -> Iterator[str]:
         yield from (written, _PERCENT.sub(lambda found: found.group().lower(), written))
     data = secret.encode("utf-8", "replace")
     yield from (data.hex(), data.hex().upper())
-    # In base64, what precedes it shifts the letters: its first and last few depend on the neighbours.
+    # In base64, preceding bytes shift the encoding: the first and last few characters depend on the
+    # neighbours.
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         yield encode(data).decode().rstrip("=")
         for shift in range(3):
@@ -283,7 +285,7 @@ def _places(spelling: str, text: str) -> Iterator[Span]:
 
 
 def _beginnings(spelling: str, text: str) -> Iterator[Span]:
-    """Where it begins, and the text is cut before its end."""
+    """The positions where the secret begins and the text is cut before its end."""
     for at, _ in _places(spelling[:SHORTEST], text):
         end = text.find(CUT, at, at + len(spelling))
         if end >= 0 and spelling.startswith(text[at:end]):
@@ -291,7 +293,7 @@ def _beginnings(spelling: str, text: str) -> Iterator[Span]:
 
 
 def _ends(spelling: str, text: str) -> Iterator[Span]:
-    """Where it ends, and the text before is cut off."""
+    """The positions where the secret ends and the text before is cut off."""
     for _, end in _places(spelling[-SHORTEST:], text):
         begin = text.rfind(CUT, max(0, end - len(spelling)), end) + 1
         if begin and spelling.endswith(text[begin:end]):
@@ -309,7 +311,8 @@ def _merged(spans: list[Span]) -> list[Span]:
 
 
 def _without(texts: list[str], between: int, spans: list[Span]) -> list[str]:
-    """The texts without the spans of them joined; the word for a secret is put where it begins."""
+    """The texts without these spans (positions in the joined text); the replacement is put where a span
+    begins."""
     found: list[str] = []
     start = 0
     for text in texts:

@@ -3,7 +3,7 @@
 Most results are small, contain known blocks, and are decoded at once; only where that fails, each block and
 each field is decoded separately, so that an invalid one affects only itself. A large result is divided in a
 worker thread and mostly stays undecoded: `Undecoded` values and `LargeBlock`s are views on its message. Where
-there are more than `BLOCK_LIMIT` blocks, one more block contains all of them, as the JSON array that came.
+there are more than `BLOCK_LIMIT` blocks, one more block contains all of them, as the received JSON array.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from dragoman.wire.messages import ABSENT
 
 BLOCK_LIMIT: Final = 10_000
 LARGE_BYTES: Final = 128 * 1024
-"""What is larger is read by `read_large`: decoding it would block the event loop."""
+"""Larger results are read by `read_large`, because decoding them would block the event loop."""
 SMALL_PART_BYTES: Final = 64 * 1024
 """Parts of a large result up to this size are decoded at once."""
 DECODED_LIMIT_BYTES: Final = 1024 * 1024
-"""All of those together; what comes after stays as it came."""
+"""The limit of all these parts together; further parts stay undecoded."""
 
 _WIRE_NAMES = {
     "structured": "structuredContent",
@@ -39,11 +39,11 @@ _WIRE_NAMES = {
 
 
 class Undecoded(Struct, frozen=True):
-    """A part of a result that is large, or that cannot be decoded, as it came."""
+    """A part of a result that is large or cannot be decoded, as received."""
 
     raw: Raw
     redact: Redactor | None = None
-    """What is taken out of its value."""
+    """Removes secrets from its value."""
     for_model: bool = False
     """Whether its texts are cleaned."""
 
@@ -52,7 +52,7 @@ class Undecoded(Struct, frozen=True):
         return memoryview(self.raw).nbytes
 
     def decode(self) -> Any:
-        """Its value, or `Unreadable`. Slow, and many times as large as the bytes."""
+        """Its value, or `Unreadable`. Slow, and takes many times the memory of the bytes."""
         value = decode_as(object, self.raw)
         if self.for_model:
             value = value_for_model(value)
@@ -60,10 +60,10 @@ class Undecoded(Struct, frozen=True):
 
 
 class ToolResult(Struct, kw_only=True, gc=False, rename=_WIRE_NAMES):
-    """All of a result but its content."""
+    """A result without its content."""
 
     structured: Any = UNSET
-    """The value, or `Undecoded` if it is large or odd; see `decoded`."""
+    """The value, or `Undecoded` if it is large or cannot be decoded; see `decoded`."""
     is_error: bool = False
     meta: Any = None
     """An object, None, or `Undecoded`."""
@@ -71,13 +71,13 @@ class ToolResult(Struct, kw_only=True, gc=False, rename=_WIRE_NAMES):
 
 
 class ForwardedResult(ToolResult, kw_only=True, gc=False):
-    """A result that is passed on as it came; only its kind and whether it is an error were read."""
+    """A result that is passed on as received; only its kind and whether it is an error were read."""
 
     raw: Raw = ABSENT
 
 
 class _Head(Struct, gc=False, rename=_WIRE_NAMES):
-    """What is read of a result that is passed on."""
+    """The members that are read of a result that is passed on."""
 
     content: Raw = ABSENT
     is_error: bool = False
@@ -110,7 +110,7 @@ def is_large(raw: Raw) -> bool:
 
 
 def read_result(raw: Raw) -> tuple[ToolResult, tuple[Block, ...]]:
-    """The result and its content, or `Unreadable` if it is not even the shape of one."""
+    """The result and its content; `Unreadable` if it does not have the structure of a result."""
     if len(raw) >= SHORTEST_SLOW_BYTES and is_slow(raw):
         return read_large_now(raw)
     try:
@@ -119,7 +119,7 @@ def read_result(raw: Raw) -> tuple[ToolResult, tuple[Block, ...]]:
         try:
             odd = decode_as(_Odd, raw)
         except Unreadable:
-            return read_large_now(raw)  # which distinguishes what is odd from what is wrong
+            return read_large_now(raw)  # which distinguishes unusual values from invalid ones
         if len(odd.content) > BLOCK_LIMIT:
             return read_large_now(raw)
         return odd, tuple([read_block(block) for block in odd.content])
@@ -127,7 +127,7 @@ def read_result(raw: Raw) -> tuple[ToolResult, tuple[Block, ...]]:
 
 
 def read_forwarded(raw: Raw) -> tuple[ToolResult, tuple[Block, ...]]:
-    """A result to pass on. One that is not the usual shape is read whole, as by `read_result`."""
+    """A result to pass on. A result with an unusual structure is read completely, as by `read_result`."""
     try:
         head = _decode_head(raw)
     except DECODE_ERRORS:
@@ -142,7 +142,7 @@ def read_forwarded(raw: Raw) -> tuple[ToolResult, tuple[Block, ...]]:
 
 
 async def read_large(raw: Raw) -> tuple[ToolResult, tuple[Block, ...]]:
-    """The same for a large result, off the loop."""
+    """`read_result` for a large result; runs in a worker thread."""
     return await asyncio.to_thread(read_large_now, raw)
 
 
@@ -200,13 +200,13 @@ class _LargeReader:
             return default
         raw = Raw(part)
         if self._has_room(part):
-            with contextlib.suppress(Unreadable):  # a number beyond all bounds, or too deep
+            with contextlib.suppress(Unreadable):  # a number out of range, or nested too deeply
                 return decode_as(object, raw)
-        # A copy lets go of the message, where that is much larger.
+        # A copy releases the message, if that is much larger.
         return Undecoded(raw.copy() if part.nbytes < self._view.nbytes // 2 else raw)
 
     def _meta(self, part: memoryview | None) -> Any:
-        """What is no object counts as missing."""
+        """`_meta` of a result; a value that is not an object counts as missing."""
         return None if part is None or first_byte(part) != b"{" else self._value(part, None)
 
     def _has_room(self, part: memoryview) -> bool:
@@ -218,7 +218,8 @@ class _LargeReader:
 
 
 def _is_error(part: memoryview | None) -> bool:
-    """What is no boolean still says something: an error that is badly marked is not taken for a success."""
+    """Whether the result is an error. A value that is not a boolean is interpreted too, so that a badly
+    marked error is not treated as a success."""
     return part is not None and bytes(part[:8]) not in (b"null", b"false", b'"false"', b"0")
 
 

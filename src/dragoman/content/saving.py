@@ -1,9 +1,9 @@
 """Saves results and data that a model is not given whole, in one private folder where a person can find them.
 
-Names are made here: nothing a server says becomes part of one. The ending follows from the first bytes, or
-from the claimed type where a wrong claim does no harm. Files are never run or given to other programs.
+File names are made here and contain nothing from a server. The extension follows from the first bytes, or
+from the declared type where a wrong declaration does no harm. Files are never run or given to other programs.
 Nothing is written outside the folder, an existing file is never written to, and each server's files stay in
-its share (`quota.py`): what is old makes room, and where that is not enough, the new file is refused.
+its share (`quota.py`): old files are removed, and where that is not enough, the new file is refused.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dragoman.content.quota import Full, Room, SavedFile, to_remove
 from dragoman.private_files import NO_WAIT, Folder, is_own
 
 QUOTA_BYTES: Final = 512 * 1024 * 1024
-"""What the files of one server may take."""
+"""The maximum size of all files of one server."""
 FILE_COUNT_LIMIT: Final = 500
 TOTAL_QUOTA_BYTES: Final = 2 * QUOTA_BYTES
 TOTAL_FILE_COUNT_LIMIT: Final = 4000
@@ -66,7 +66,7 @@ _BY_CLAIM: Final = {
     "text/markdown": ".md",
     "application/json": ".json",
     "application/octet-stream": ".bin",
-    # What a browser would run when opened is named so that an editor opens it.
+    # Content that a browser would run gets an extension that opens in an editor.
     "text/html": ".txt",
     "image/svg+xml": ".txt",
     "text/xml": ".txt",
@@ -77,11 +77,12 @@ _BY_CLAIM: Final = {
 
 
 class NotSaved(Exception):
-    """Why nothing was saved, in words."""
+    """The file was not saved, or not found; the text says why."""
 
 
 def ending(data: bytes, mime_type: str | None = None) -> str:
-    """How the file's name ends. A claim counts only if no bytes could give it the lie."""
+    """The extension of the file name. The declared type is used only for types that cannot be recognised by
+    their bytes."""
     for beginning, found in _BEGINNINGS:
         if data.startswith(beginning):
             return found
@@ -94,12 +95,12 @@ def ending(data: bytes, mime_type: str | None = None) -> str:
 
 
 def mark_of(owner: str) -> str:
-    """How the files of a server are marked in their names."""
+    """The mark of a server in the names of its files."""
     return hashlib.sha256(owner.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 def handle_of(name: str) -> str:
-    """The handle of a saved file: the part of its name that cannot be guessed."""
+    """The handle of a saved file: the unguessable part of its name."""
     return name.partition(".")[0][-16:]
 
 
@@ -126,23 +127,23 @@ class Saver:
         self._turn = asyncio.Lock()
         self._making_room = threading.Lock()
         self._being_written: Counter[str] = Counter()
-        """How many bytes are being written, by owner."""
+        """The number of bytes that are being written, by owner."""
 
     @property
     def file_limit_bytes(self) -> int:
-        """The most that is saved of data; text may be as large as the quota."""
+        """The maximum size of saved data; text may be as large as the quota."""
         return self._file_limit_bytes
 
     @property
     def folder(self) -> Path:
-        # Asked for each time: the variables that move it may be set after this module is loaded.
+        # Computed each time: the variables that move it may be set after this module is loaded.
         return self._folder or paths.state_dir() / "saved"
 
     async def save(
         self, data: bytes, mime_type: str | None = None, *, owner: str = "", is_copy: bool = False
     ) -> Path:
         """The new file, or `NotSaved`. `owner`: the server in whose share it counts. `is_copy`: the model has
-        the same data, so that this file is the first to make room."""
+        the same data, so that this file is the first to be removed."""
         async with self._turn:
             path = await asyncio.to_thread(self.save_now, data, mime_type, owner=owner)
             if is_copy:
@@ -157,7 +158,8 @@ class Saver:
     def save_pieces_now(
         self, pieces: Iterable[bytes], most_bytes: int, end: str, *, owner: str = ""
     ) -> tuple[Path, int]:
-        """The new file and its size, of pieces that come one by one; `most_bytes`: all of them at most."""
+        """Saves pieces one by one; returns the file and its size. `most_bytes`: the limit of all pieces
+        together."""
         if most_bytes > self._quota_bytes:
             raise NotSaved(f"it is larger than the limit of {self._quota_bytes} bytes")
         folder = self._open_folder()
@@ -244,7 +246,7 @@ class Saver:
         except Full as full:
             raise NotSaved(self._why_full(full, owner)) from None
         for name in removed:
-            with contextlib.suppress(FileNotFoundError):  # another host makes room here, too
+            with contextlib.suppress(FileNotFoundError):  # another host removes files here, too
                 folder.unlink(name)
             _handed_out.discard(name)
 
@@ -256,7 +258,7 @@ class Saver:
         return f"{what} is full ({used}); remove what is no longer needed"
 
     def _ours(self, folder: Folder) -> list[SavedFile]:
-        """Each file that was saved here; nothing else is ever touched."""
+        """Each file that was saved here; other files are never touched."""
         found: list[SavedFile] = []
         for name in folder.names():
             if ours := _NAME.fullmatch(name):

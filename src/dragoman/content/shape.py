@@ -24,7 +24,7 @@ _SCALARS: Final = {b"t"[0]: "boolean", b"f"[0]: "boolean", b"n"[0]: "null"}
 
 
 def shape_of(view: memoryview) -> str:
-    """The shape; empty if it is not JSON after all."""
+    """The structure in one line; empty if the text is not JSON."""
     looker = _ShapeReader(view)
     try:
         text = looker.value(looker.walk.start(), 0)

@@ -1,7 +1,7 @@
 """Reads the text of a result piece by piece.
 
-A text is decoded, or the inside of a large JSON string, or JSON itself. Each can be read several times, in
-pieces of bounded size, without being in memory as a whole.
+A source is decoded text, the inside of a large JSON string, or JSON itself. Each can be read several times,
+in pieces of bounded size, without being in memory as a whole.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ Source = Plain | Escaped | RawJson
 
 
 class Joined(Struct, frozen=True):
-    """Several, a line break between each two."""
+    """Several sources, separated by line breaks."""
 
     sources: tuple[Source, ...]
     redact: Redactor | None = None
@@ -95,7 +95,7 @@ class Joined(Struct, frozen=True):
 
 
 def encoded(text: str) -> bytes:
-    """In UTF-8; half a surrogate pair becomes U+FFFD."""
+    """The text in UTF-8; a lone surrogate becomes U+FFFD."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -103,7 +103,7 @@ def encoded(text: str) -> bytes:
 
 
 def whole(sources: Sequence[Source]) -> str:
-    """All of it as one text."""
+    """The whole source as one text."""
     return b"".join(Joined(tuple(sources)).pieces()).decode("utf-8", "replace")
 
 
@@ -111,7 +111,7 @@ PIECE_BYTES: Final = 256 * 1024
 
 _decode = msgspec.json.Decoder(str).decode
 
-# The beginnings of an escape, a surrogate pair or a character, at the very end of a piece whose trailing
+# The beginning of an escape, a surrogate pair or a character, at the end of a piece whose trailing
 # backslashes are paired.
 _HIGH = rb"\\u[dD][89abAB][0-9a-fA-F]{2}"
 _UNFINISHED = re.compile(
@@ -139,7 +139,7 @@ def unescaped(inside: memoryview, piece_bytes: int = PIECE_BYTES) -> Iterator[by
 
 
 def unescape(piece: bytes) -> bytes:
-    """The text of a piece that cuts nothing in two."""
+    """The text of a piece whose ends divide no escape or character."""
     if b"\\" not in piece:
         return piece
     try:
@@ -153,7 +153,7 @@ def unescape(piece: bytes) -> bytes:
 
 
 def _up_to_boundary(piece: bytes) -> bytes:
-    """The piece without what goes on after its end; never empty."""
+    """The piece without an escape or character that continues after its end; never empty."""
     whole = whole_escapes(piece)
     for start in range(max(0, len(whole) - _LONGEST_UNFINISHED), len(whole)):
         if _UNFINISHED.match(whole, start) and not _is_escaped(whole, start):

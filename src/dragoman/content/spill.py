@@ -21,7 +21,7 @@ from dragoman.content.saving import Saver, handle_of
 from dragoman.content.shape import shape_of
 
 SAMPLE_BYTES: Final = 8 * 1024 * 1024
-"""How much of JSON is looked at to describe its shape."""
+"""How many characters of JSON are read to describe its structure."""
 LINES_AT_ONCE: Final = 200
 FIRST_DEPTH: Final = 20
 _BYTES_PER_CHARACTER: Final = 4
@@ -48,7 +48,7 @@ class Spilled(Struct, frozen=True):
     characters: int
     line_count: int
     shape: str
-    """The shape of JSON in one line; empty if it is other text."""
+    """The structure of JSON in one line; empty for other text."""
 
 
 class PieceStatistics:
@@ -82,7 +82,7 @@ class PieceStatistics:
 
     @property
     def tail(self) -> str:
-        """Nothing where the head shows it already."""
+        """The end of the text; empty if the head already shows it."""
         shown = len(self.head)
         left = max(0, self.characters - shown)
         tail = self._tail.decode("utf-8", "ignore")
@@ -105,7 +105,8 @@ def spill(
 ) -> Spilled:
     """Saves the text; `NotSaved` if that is not possible. `owner`: the server in whose share it counts."""
     statistics = PieceStatistics(limits)
-    # JSON or not shows at its end only; the name is needed before. Both endings open in an editor.
+    # Whether it is JSON is known only at its end, and the name is needed before. Both extensions open in an
+    # editor.
     first, rest = _first(pieces)
     may_be_json = kind == "json" or bool(_JSON_BEGINS.match(first))
     watched = statistics.watched(_again(first, rest))
@@ -155,7 +156,7 @@ def _shape_of_file(saver: Saver, handle: str, size: int) -> str:
 
 
 def _is_json(sample: bytes, *, is_whole: bool) -> bool:
-    """Of a text that goes on beyond the sample, the first value in it has to do."""
+    """Whether the sample is JSON. If the text continues after the sample, only its first value is checked."""
     try:
         if is_whole:
             msgspec.json.decode(sample, type=Raw)
@@ -168,7 +169,7 @@ def _is_json(sample: bytes, *, is_whole: bool) -> bool:
 
 
 def _first_value(walk: Walk) -> tuple[int, int]:
-    """The place of the first value that holds no others."""
+    """The position of the first value that contains no others."""
     at = walk.start()
     for _ in range(FIRST_DEPTH):
         inner: int | None = None

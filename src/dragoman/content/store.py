@@ -21,7 +21,7 @@ from dragoman.content.querying import SECONDS, BadQuestion, asked, is_expression
 from dragoman.content.saving import NotSaved, Saver
 
 ANSWER_LIMIT: Final = 20_000
-"""The most characters of one answer."""
+"""The maximum length of one answer, in characters."""
 AT_ONCE: Final = 2
 READABLE: Final = (".txt", ".json", ".csv", ".md")
 _ROOT: Final = str(Path(__file__).parents[2])
@@ -37,7 +37,8 @@ class ResultStore:
         self._turns = asyncio.Semaphore(AT_ONCE)
 
     async def ask(self, handle: str, question: Mapping[str, Any], limit: int = ANSWER_LIMIT) -> str:
-        """What the question finds in the result; `BadQuestion` or `NotSaved` if there is no answer."""
+        """Answers a question about a saved result; raises `BadQuestion` or `NotSaved` if there is no
+        answer."""
         file, name = await asyncio.to_thread(self._saver.open_saved, handle)
         try:
             if not name.endswith(READABLE):
@@ -81,7 +82,7 @@ def _answer(output: bytes) -> str:
     try:
         answer = msgspec.json.decode(output, type=dict[str, str])
     except msgspec.DecodeError:
-        # It ended itself, or was ended: it used more time or memory than it may.
+        # It ended itself or was killed, because it exceeded its time or memory.
         raise BadQuestion("it takes too long; ask for something simpler") from None
     if "error" in answer:
         raise BadQuestion(answer["error"])

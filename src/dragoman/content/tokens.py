@@ -26,19 +26,19 @@ _SHARES: Final = tuple(
         (_LARGE, 0.5),
         (_DIGITS, 1.0),
         (_SPACE, 0.33),
-        (_JOINTS, 0.9),  # after one, the next word of a name begins
+        (_JOINTS, 0.9),  # the next word of a name begins after it
         (_MARKS, 0.55),  # quotes, braces and colons of JSON come in pairs
-        (_BEYOND_ASCII, 0.45),  # a Chinese sign is three such bytes and rather more than one token
+        (_BEYOND_ASCII, 0.45),  # a Chinese character is three such bytes and slightly more than one token
     )
 )
 LEAST_SHARE: Final = 1 / 4.5
-"""No text takes less per byte than English prose: gibberish is not cheap."""
+"""The minimum per byte, that of English prose. Random text never takes less."""
 MOST_PER_CHARACTER: Final = 2
-"""No character is estimated at more: what is short enough need not be counted at all."""
+"""The maximum estimate per character: a short enough text need not be counted."""
 
 
 def estimate(text: str | bytes) -> int:
-    """About how many tokens a text takes, rather too many than too few."""
+    """The estimated number of tokens of a text, rounded up."""
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     counted = sum(share * len(data.translate(None, others)) for others, share in _SHARES)
     return math.ceil(max(counted, LEAST_SHARE * len(data)))

@@ -1,4 +1,5 @@
-"""Who may use the gateway over HTTP: which hosts and origins a request may name, and who its caller is.
+"""Access control of the gateway over HTTP: checks the host and origin that a request names, and identifies
+its caller.
 
 Everything fails closed: a request without a valid token is refused before it is read.
 """
@@ -39,7 +40,7 @@ class KnownCaller(Struct, frozen=True):
 
     caller: Caller
     selections: tuple[Rights, ...] = (EVERYTHING,)
-    """What it may use is in one of these."""
+    """The rights of the caller: it may use what any one of them contains."""
     calls_per_minute: int | None = None
 
     @property
@@ -49,7 +50,7 @@ class KnownCaller(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """The same for the same caller with the same rights, in every replica."""
+        """A key that is the same for the same caller with the same rights, in every replica."""
         return f"{hashlib.sha256(msgspec.json.encode(self.selections)).hexdigest()[:16]} {self.caller.id}"
 
     def at(self, view: str) -> KnownCaller:
@@ -70,7 +71,7 @@ class Addresses(Struct, frozen=True):
     """The names by which the gateway is reached."""
 
     hosts: frozenset[str] = frozenset()
-    """Values of the header `Host`, in small letters, with the port."""
+    """Values of the header `Host`, in lower case, with the port."""
     origins: frozenset[str] = frozenset()
     """Values of the header `Origin` of pages that may use it."""
 
@@ -102,7 +103,7 @@ def is_loopback(host: str) -> bool:
 Identify = Callable[[Sequence[str]], Awaitable[KnownCaller]]
 """The caller of a request, from its headers `Authorization`; raises `RequestRefused` if there is none."""
 Verify = Callable[[str], Awaitable[KnownCaller | None]]
-"""The caller that a token stands for; None if it stands for none."""
+"""Returns the caller of a token; None if the token is not valid."""
 
 
 def fixed_tokens(callers: Mapping[str, CallerEntry]) -> Verify:
@@ -134,7 +135,7 @@ def with_token(*verifiers: Verify, challenge: str = "Bearer") -> Identify:
                     found = await verify(token.strip())
                     if found is not None:
                         return found
-            except Exception:  # border: whatever the check of a token raises admits no request
+            except Exception:  # border: if the check of a token raises, the request is refused
                 raise RequestRefused(503, "tokens cannot be checked now") from None
         raise RequestRefused(401, "the bearer token is not valid", headers)
 

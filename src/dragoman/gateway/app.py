@@ -1,8 +1,8 @@
 """The HTTP server of the gateway: its paths, and the checks before each request.
 
 The order is the security model: the addresses that a request names, then its caller, then the handler. Only
-`/healthz`, `/readyz` and the pages for the sign-ins of callers need no token; they say nothing about servers,
-except its name to a browser with the link of a sign-in.
+`/healthz`, `/readyz` and the pages for the sign-ins of callers need no token; they reveal nothing about
+servers, except that a browser with the link of a sign-in is shown the server's name.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from dragoman.interaction import Caller
 
 CLEANING_SECONDS: Final = 60.0
 REQUEST_LIMIT: Final = 2000
-"""Requests and streams of one caller that are open at the same time."""
+"""The maximum number of open requests and streams of one caller."""
 PAGES_LIMIT: Final = 200
-"""Pages for browsers, all together, that are open at the same time."""
+"""The maximum number of open pages for browsers, all together."""
 BROWSERS: Final = Caller("browsers that sign in")
 FORM_LIMIT_BYTES: Final = 4096
 """The largest form of a page."""
 DRAIN_SECONDS: Final = 10.0
-"""How long requests that are being answered may take when the gateway ends."""
+"""How long requests that are being answered may continue when the gateway ends."""
 END_SECONDS: Final = 0.5
-"""How long those that have taken longer may take to end."""
+"""How long requests that exceed this time may take to be cancelled."""
 REPORT_SECONDS: Final = 60.0
 LINE_LIMIT: Final = 16 * 1024
 """The longest line of a request: browsers return from a sign-in with a long URL."""
@@ -65,7 +65,7 @@ Answer = Callable[[web.BaseRequest, KnownCaller], Awaitable[web.StreamResponse]]
 class HttpOptions(Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: int = 0
-    """0: one that is free."""
+    """The port; 0: any free port."""
     identify: Identify
     more_hosts: tuple[str, ...] = ()
     """Public names of the gateway, as they are in the header `Host`."""
@@ -75,7 +75,7 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
 
 @contextlib.asynccontextmanager
 async def serve_http(gateway: Gateway, options: HttpOptions) -> AsyncGenerator[int]:
-    """Serves clients over HTTP for as long as the block lasts; gives the port."""
+    """Serves clients over HTTP for as long as the block lasts; yields the port."""
     server = _HttpServer(gateway, options)
     low_level = web.Server(
         server.handle,
@@ -164,7 +164,7 @@ class _HttpServer:
         self._pages = self._all_pages()
 
     def _all_pages(self) -> dict[str, Page]:
-        """What is at which path."""
+        """The handler of each path."""
         sse, sockets = HttpWithSse(self._gateway), WebSockets(self._gateway, BODY_LIMIT_BYTES)
         if self._gateway.replicas is not None:
             self._gateway.replicas.on_message.append(sse.take)
@@ -227,8 +227,8 @@ class _HttpServer:
                 self._gateway.report(f"sessions that are not used were not ended: unexpected error {kind}")
 
     async def _check_streams(self) -> None:
-        """Disconnects the streams of callers whose token is not valid any more, or gives other rights now.
-        Single calls that are being answered may end."""
+        """Disconnects the streams of callers whose token is no longer valid, or has other rights. Single
+        calls that are being answered may finish."""
         for request, caller, view in list(self._requests.values()):
             if request.method != "GET":
                 continue
@@ -270,7 +270,7 @@ class _HttpServer:
         return handle
 
     def _begin(self, caller: Caller, limit: int) -> None:
-        """A request is open from now until `_end`; `RequestRefused` if there are too many."""
+        """Registers an open request, until `_end`; raises `RequestRefused` if there are too many."""
         if self._is_draining:
             raise RequestRefused(503, "the gateway is about to end", {"Retry-After": "1"})
         count = self._open.get(caller, 0)
@@ -285,7 +285,7 @@ class _HttpServer:
             self._is_idle.set()
 
     async def _sign_in_page(self, request: web.BaseRequest) -> web.Response:
-        """A page for a browser, which has no token. It says nothing about servers but their names."""
+        """A page for a browser, which has no token. It reveals only the names of servers."""
         assert self._gateway.callers is not None
         methods = ["GET", "POST"] if _sign_in_of(request) else ["GET"]
         if request.method not in methods:
@@ -321,7 +321,8 @@ class _HttpServer:
         return web.Response(text="ok\n")
 
     async def _ready(self, request: web.BaseRequest) -> web.Response:
-        """Ready when every server is connected or has failed, and until the gateway ends."""
+        """Answers that the gateway is ready once every server is connected or has failed, until the gateway
+        ends."""
         if self._is_draining:
             return web.Response(status=503, text="ending\n")
         if any(view.status == "pending" for view in self._gateway.host.servers.values()):
@@ -330,7 +331,7 @@ class _HttpServer:
 
 
 def _readable(answer: Page) -> Page:
-    """A page that can be read, and nothing else."""
+    """A page that can only be read."""
 
     async def read(request: web.BaseRequest) -> web.StreamResponse:
         if request.method not in ("GET", "HEAD"):
@@ -345,7 +346,8 @@ async def _document(document: Mapping[str, object], request: web.BaseRequest) ->
 
 
 async def _continue(request: web.BaseRequest) -> None:
-    """The client sends the body once it is told that the request is not refused for its headers."""
+    """Sends `100 Continue`: the client sends the body once it knows that the request is not refused because
+    of its headers."""
     if request.version == HttpVersion11:
         if request.headers["Expect"].lower() != "100-continue":
             raise web.HTTPExpectationFailed
@@ -354,7 +356,7 @@ async def _continue(request: web.BaseRequest) -> None:
 
 
 def _sign_in_of(request: web.BaseRequest) -> str:
-    """The sign-in whose page is asked for; empty if it is no such page."""
+    """The sign-in whose page is requested; empty for other pages."""
     folder, _, sign_in = request.path.rpartition("/")
     return sign_in if folder == PAGE else ""
 

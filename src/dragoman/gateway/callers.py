@@ -1,4 +1,4 @@
-"""Callers with sign-ins of their own: a host for each of them, with the servers that it signs in to itself.
+"""Callers with their own sign-ins: a host for each caller, with the servers to which it signs in itself.
 
 The host of a caller is opened with its first request, is shared by all its clients, and is closed when it was
 not used for a while. It has the entries, rules, hooks, policy and audit log of the gateway's own host, and
@@ -59,9 +59,9 @@ REPORTED: Final = (
 )
 """What clients, other replicas or the operator are notified of; see `Gateway`."""
 IDLE_SECONDS: Final = 900.0
-"""The host of a caller that makes no request for so long is closed."""
+"""The idle time after which the host of a caller is closed."""
 HOSTS_LIMIT: Final = 500
-"""Hosts of callers that are open; one more closes the one that was not used for the longest time."""
+"""The maximum number of open hosts of callers; one more closes the least recently used."""
 HOSTS_LIMIT_REACHED: Final = "too many callers use servers with accounts of their own"
 FIRST_LIST_SECONDS: Final = 1.0
 """How long the first list of a caller waits for its servers; later changes are notified."""
@@ -70,7 +70,7 @@ CALL_SECONDS: Final = 30.0
 
 
 def identity_of(caller: Caller) -> str:
-    """The identity under which the caller's tokens are stored: another one for each caller."""
+    """The identity under which the caller's tokens are stored: different for each caller."""
     digest = hashlib.sha256(caller.id.encode("utf-8", "surrogatepass")).hexdigest()
     return f"gateway-caller-{digest}"
 
@@ -89,7 +89,7 @@ def check_names(configuration: Configuration, names: Collection[str]) -> None:
 
 
 def accounts_in(store: GatewayStore | None) -> SharedAccounts | None:
-    """Where accounts are, if not in the secret store of this machine: where replicas share them."""
+    """The store of accounts that replicas share; None: the secret store of this machine."""
     if not isinstance(store, RedisStore):
         return None
     from dragoman.auth.stores.base import Vault
@@ -133,7 +133,8 @@ class CallerServers:
         self._settled.set()
 
     async def first_settled(self) -> None:
-        """Waits until the servers are connected or have failed, for a short time after the opening."""
+        """Waits until the servers are connected or have failed, for a short time after the host was
+        opened."""
         if not self._settled.is_set():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(self._opened_at + FIRST_LIST_SECONDS):
@@ -145,7 +146,7 @@ class CallerServers:
 
     @contextlib.contextmanager
     def used(self) -> Generator[None]:
-        """The host stays open for as long as the block lasts."""
+        """Keeps the host open for as long as the block lasts."""
         self.use_count += 1
         try:
             yield
@@ -193,7 +194,7 @@ class CallerHosts:
         self.on_open: Callable[[CallerServers], asyncio.Task[None]] | None = None
         """Called before the servers are connected; the task ends before they are closed."""
         self.report: Callable[[str], None] = lambda text: None
-        """Called with what the operator of the gateway should know."""
+        """Called with messages for the operator of the gateway."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -202,7 +203,7 @@ class CallerHosts:
         return [own.host for own in self._open.values()]
 
     def share_with(self, replicas: Replicas) -> None:
-        """Sign-ins may go on at another replica."""
+        """Sets the other replicas, at which sign-ins may continue."""
         self.pages.replica = replicas.name
         self.pages.pass_on = replicas.ask_page
 
@@ -282,7 +283,7 @@ class CallerHosts:
     async def _closed(self, own: CallerServers) -> None:
         try:
             await own.close()
-        except Exception as error:  # border: the servers of one caller concern no other
+        except Exception as error:  # border: a failure of one caller's servers does not affect others
             caller, kind = one_line(own.caller.id, 200), type(error).__name__
             self.report(f"the servers of {caller} could not be closed: unexpected error {kind}")
 

@@ -1,6 +1,6 @@
-"""The callers of a gateway, read again when its file changes: a token that is taken out is refused at once.
+"""The callers of a gateway, read again when its file changes: a token that is removed is refused immediately.
 
-A file that cannot be used changes nothing, and is reported. Views and the store hold from the start on.
+A file that cannot be used changes nothing, and is reported. Views and the store are read only at the start.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ class CallersFile:
         identify_of: Callable[[GatewaySettings], Identify],
         report: Callable[[str], None],
     ) -> None:
-        """`settings`: what the file said at the start; `identify_of`: who may use the gateway by them."""
+        """`settings`: the content of the file at the start; `identify_of`: makes the check of callers from
+        settings."""
         self._path = path
         self._fixed = _fixed_part(settings)
-        """What is read at the start only."""
+        """The settings that are read only at the start."""
         self._identify_of = identify_of
         self._identify = identify_of(settings)
         self._report = report
@@ -59,7 +60,7 @@ class CallersFile:
         try:
             settings = read_settings(self._path)
         except ConfigError as error:
-            # Its version is not remembered: the cause may end without a change of the file.
+            # Its version is not stored: the cause may end without a change of the file.
             if self._problem != str(error):
                 self._problem = str(error)
                 self._report(f"{error}; the callers before the change stay in effect")

@@ -79,8 +79,9 @@ def exposed(
 
 
 def exposed_uris(things: Iterable[L], uri_of: Callable[[L], str]) -> dict[str, L]:
-    """Resources or templates by the URI that clients use: their own, or one that names the server as well.
-    One that a server has given the form of the latter is named so again: it could be another server's."""
+    """Resources or templates by the URI that clients use: their own, or one that names the server as well. A
+    URI that already has this second form gets the server's name once more: it could otherwise mean another
+    server's resource."""
     things = list(things)
     counts = Counter(map(uri_of, things))
     return {_uri(thing.server, uri_of(thing), counts): thing for thing in things}

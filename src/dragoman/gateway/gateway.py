@@ -1,4 +1,4 @@
-"""The clients of the gateway: their connections, and what servers report that they are notified of."""
+"""The clients of the gateway: their connections, and the notifications about changes at servers."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _KINDS: Final[Mapping[type[Event], tuple[ListKind, ...]]] = {
     PromptsChanged: ("prompts",),
     ServerStateChanged: ("tools", "resources", "prompts"),
 }
-"""The lists that may be others after an event."""
+"""The lists that may have changed after an event."""
 
 
 class Gateway:
@@ -105,7 +105,7 @@ class Gateway:
         self._audit = SharedAudit(store, log) if isinstance(store, RedisStore) and log is not None else None
         self.metrics = Metrics()
         self.report: Callable[[str], None] = lambda text: None
-        """Called with what the operator of the gateway should know."""
+        """Called with messages for the operator of the gateway."""
         self.callers = callers
         if callers is not None:
             callers.on_open = self._own_opened
@@ -113,7 +113,7 @@ class Gateway:
             if self.replicas is not None:
                 callers.share_with(self.replicas)
         self._reported_until = 0.0
-        """Until when a refused host of a caller is not reported again."""
+        """The time until which a refused host of a caller is not reported again."""
         self._connections: dict[ClientConnection, KnownCaller] = {}
         self._running: dict[tuple[Host, str], list[RunningRequest]] = {}
         """By server, the requests of clients that it is answering."""
@@ -128,12 +128,12 @@ class Gateway:
         return self.views[name]
 
     def name_of(self, tool: ServerTool) -> str:
-        """The name by which patterns in the gateway's settings know a tool."""
+        """The name of a tool with which patterns in the gateway's settings are compared."""
         return tool.name.removeprefix(PREFIX)
 
     def tools(self, view: str = "", own: CallerServers | None = None) -> Mapping[str, ServerTool]:
-        """By the name that clients of the view use, every tool of which no rule denies every call. `own`: the
-        caller's own servers."""
+        """The tools by the name that clients of the view use, without those for which a rule denies every
+        call. `own`: the caller's own servers."""
         chosen = self.views[view]
         taken = SEARCH_NAMES if chosen.tool_search else ()
         every = self.host.tools()
@@ -200,7 +200,7 @@ class Gateway:
             self._cache.clear()
 
     def instructions(self, handlers: ClientHandlers) -> str | None:
-        """Those of the servers of which the client may use something."""
+        """The instructions of the servers of which the client may use something."""
         self._update()
         own, key = handlers.own, (handlers.rights, handlers.view)
         known = self._cache_for(own).instructions
@@ -344,7 +344,7 @@ class Gateway:
                 timer.cancel()
 
     def _noted(self, host: Host, event: Event, own: CallerServers | None) -> Collection[ListKind]:
-        """Passes on an event of a host; the lists that may be others after it."""
+        """Passes on an event of a host; returns the lists that may have changed."""
         if isinstance(event, ServerLost):
             self.metrics.lost[event.server] += 1
         if isinstance(event, ResourceUpdated | ResourcesChanged) and self.replicas is not None:
@@ -372,19 +372,19 @@ class Gateway:
             self.replicas.server_lost(event.server)
 
     def _logged(self, host: Host, event: ServerLogged) -> None:
-        """A log message goes to the client for which the server works; if these are several, to none: it may
-        contain what concerns another one."""
+        """Passes a log message to the client whose request the server is answering; if there are several, to
+        none, because it may contain data of another client."""
         requests = self._running.get((host, event.server), ())
         if event.is_message and len(requests) == 1:
             requests[0].request.log(event.level, event.text, event.logger or event.server)
 
     def disconnected(self, caller: Caller, reason: str) -> None:
-        """A client was disconnected for a reason of its own."""
+        """Reports that a client was disconnected, with the reason."""
         self.metrics.disconnected[reason] += 1
         self.report(f"a client of {one_line(caller.id, 200)} was disconnected: {reason}")
 
     def caller_host_refused(self, caller: Caller, servers: list[str]) -> None:
-        """A request is answered without the caller's own servers. It is reported once a minute."""
+        """Reports, at most once a minute, that a request is answered without the caller's own servers."""
         self.metrics.caller_hosts_refused += 1
         if monotonic() >= self._reported_until:
             self._reported_until = monotonic() + REPORT_SECONDS

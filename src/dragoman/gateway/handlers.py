@@ -1,7 +1,7 @@
 """Answers the requests of one client of the gateway, with the host, on behalf of its caller.
 
-Every request goes through the host's pipeline, so rules, hooks, policy and the audit log apply. What a rule
-denies is not listed, and is answered like what does not exist.
+Every request goes through the host's pipeline, so rules, hooks, policy and the audit log apply. Items that a
+rule denies are not listed, and requests for them are answered as if they did not exist.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class ClientHandlers:
             listed_tool(name, tool, self._gateway.fixed_arguments(tool, self.view))
             for name, tool in found.items()
         )
-        if self.view in self._gateway.limits:  # a result that was cut is not what its schema promises
+        if self.view in self._gateway.limits:  # a result that was cut does not match its schema
             listed = ({k: v for k, v in each.items() if k != "outputSchema"} for each in listed)
         return {"tools": [*searching, *listed]}
 
@@ -285,7 +285,8 @@ class ClientHandlers:
             self._gateway.metrics.count_call(tool.server, ended, monotonic() - began)
 
     async def _is_signed_in_by_page(self, server: str, running: RunningRequest) -> bool:
-        """Sends the page of a sign-in to a client that shows pages; whether the person is done with it."""
+        """Sends the page of a sign-in to a client that shows pages; returns whether the person has finished
+        with it."""
         callers = self._gateway.callers
         pending = None if callers is None else callers.pages.find(self._caller.id, server)
         if pending is None or not running.offers("elicitation/create", {"mode": "url"}):
@@ -441,7 +442,7 @@ class ClientHandlers:
         server: str,
         make: Callable[[RunningRequest, str], Coroutine[Any, Any, Result]],
     ) -> Result:
-        """The result of a request in the course of which the server may ask the client something."""
+        """The result of a request during which the server may ask the client questions."""
         if self._known.calls_per_minute is not None:
             await self._count(self._known.calls_per_minute)
         questions = self._gateway.questions
@@ -449,7 +450,7 @@ class ClientHandlers:
             return await questions.continue_(request, self._known, self.view)
         call_id, running = new_call_id(), RunningRequest(request, self._known, self.view)
 
-        async def work() -> Result:  # goes on after `input_required`, as the server's work does
+        async def work() -> Result:  # continues after `input_required`, as the server's work does
             host, own = self._host_choice.host_of(server), self.own
             self._gateway.request_began(host, server, running)
             try:
@@ -463,7 +464,7 @@ class ClientHandlers:
         return await questions.run(call_id, running, work())
 
     async def _count(self, limit: int) -> None:
-        """`RequestError` if the caller makes too many calls, or if they cannot be counted now."""
+        """Counts a call; raises `RequestError` if the caller makes too many, or if they cannot be counted."""
         try:
             wait = await self._gateway.store.count_call(self._caller.id, limit)
         except StoreUnavailable as error:
@@ -478,7 +479,8 @@ class ClientHandlers:
 
 
 def _passed_on(meta: Json, client: Client) -> Json:
-    """What the server is given of a request's `_meta`: the trace context, and what the client wants."""
+    """The part of a request's `_meta` that is passed to the server: the trace context, and the log level
+    and capabilities of the client."""
     passed_on: Json = {}
     if meta:
         passed_on = {key: meta[key] for key in tracing.KEYS if isinstance(meta.get(key), str)}

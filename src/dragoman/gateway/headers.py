@@ -1,6 +1,7 @@
 """Compares the headers of a request over HTTP with its body. Pure.
 
-A proxy in front of the gateway may route or judge by headers: what they say must be what is carried out.
+A proxy in front of the gateway may route or filter by headers, so they must match the request that is
+executed.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class _Params(Struct, rename={"meta": "_meta"}):
 
 
 class Headers(Struct, frozen=True):
-    """Those that repeat something of the body; each may be there several times."""
+    """The headers that repeat parts of the body; each may occur several times."""
 
     version: tuple[str, ...] = ()
     standard: dict[str, tuple[str, ...]] = {}
@@ -49,7 +50,7 @@ class Headers(Struct, frozen=True):
 
     @property
     def repeat_nothing(self) -> bool:
-        """Whether there is none that repeats something of a call."""
+        """Whether no header repeats a part of a call."""
         return not self.arguments and not self.standard
 
     @classmethod
@@ -69,7 +70,7 @@ class Headers(Struct, frozen=True):
 
 
 def is_modern(headers: Headers, params: Raw) -> bool:
-    """Whether the request is of the modern era: its header or its body says so."""
+    """Whether the request is of the modern era, by its header or its body."""
     if any(each in MODERN_REVISIONS for each in headers.version):
         return True
     # Decoded only if the key can be in it; with a backslash it may be spelled differently.
@@ -87,7 +88,7 @@ def check(headers: Headers, method: str, params: Raw) -> None:
 
 
 def check_given(headers: Headers, method: str, params: Raw) -> None:
-    """`RequestError` unless headers are right of a message of the legacy era, which needs none."""
+    """Raises `RequestError` if headers of a legacy message are wrong; it needs none."""
     _check_standard(headers, method, params, are_needed=False)
 
 

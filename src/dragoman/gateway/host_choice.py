@@ -1,4 +1,4 @@
-"""Which host has what a request of a client is about."""
+"""Finds the host for a request of a client."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OWN_LIST_SECONDS: Final = 5.0
 
 
 class HostChoice:
-    """Which host has what a request is about: the shared one, or that of the caller's own sign-ins."""
+    """Finds the host for a request: the shared one, or the one with the caller's own sign-ins."""
 
     def __init__(self, shared: Host, own: Host | None, caller: Caller) -> None:
         self._shared = shared
@@ -64,7 +64,7 @@ class HostChoice:
 
 
 async def _within(listing: Awaitable[Iterable[T]]) -> Iterable[T]:
-    """Nothing if it takes too long: the lists of other servers are not delayed."""
+    """The items; empty if it takes too long, so that the lists of other servers are not delayed."""
     try:
         async with asyncio.timeout(OWN_LIST_SECONDS):
             return await listing

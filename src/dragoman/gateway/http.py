@@ -1,8 +1,8 @@
 """The streamable HTTP transport, from the server's side: `/mcp`.
 
-In the modern era each POST is by itself. In the legacy era `initialize` opens a session; a GET carries what
-is sent without a request, or continues the stream of a lost response. A reply is sent as JSON, or as an event
-stream if something precedes it, or if it takes long.
+In the modern era each POST is independent. In the legacy era `initialize` opens a session; a GET carries
+messages that belong to no request, or continues the stream of a lost response. A reply is sent as JSON, or as
+an event stream if something precedes it, or if it takes long.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Posted(Struct, frozen=True):
 
     @classmethod
     def of(cls, message: bytes) -> Posted:
-        """Without lone surrogates; `Unreadable` if it is no message."""
+        """Decodes a body, without lone surrogates; raises `Unreadable` if it is not a message."""
         members = batch_members(message)
         try:
             return cls(message, decode_envelope(members[0] if members else message), bool(members))
@@ -103,7 +103,7 @@ class StreamableHttp:
         self._sessions = sessions
         self._view = view
         self._waiting = Deadlines[Outbox](asyncio.get_running_loop(), Outbox.set_late)
-        """Until when a response is not begun."""
+        """The time until which a response is not started."""
 
     async def post(self, request: web.BaseRequest, caller: KnownCaller) -> web.StreamResponse:
         check_content(request)
@@ -173,7 +173,7 @@ class StreamableHttp:
             return await self._answered(request, outbox, has_status=True)
 
     def _holder(self, message: bytes) -> str:
-        """The other replica that holds the call which a request continues; empty if there is none."""
+        """The other replica that holds the call of a continued request; empty if there is none."""
         if self._gateway.replicas is None or b'"requestState"' not in message:
             return ""
         try:
@@ -259,8 +259,8 @@ class StreamableHttp:
         posted: Posted,
         headers: dict[str, str] | None = None,
     ) -> web.StreamResponse:
-        """The response to a message in a session. The request goes on if the connection is lost, unless its
-        messages are."""
+        """The response to a message in a session. The request continues if the connection is lost, unless its
+        messages are lost, too."""
         connection = session.connection
         assert connection is not None
         outbox = Outbox()
@@ -283,8 +283,8 @@ class StreamableHttp:
         has_status: bool = False,
         stream: str = "",
     ) -> web.StreamResponse:
-        """The response. `has_status`: errors have the status that the modern era wants. `stream`: its name,
-        if it can be continued."""
+        """The response. `has_status`: errors have the HTTP status that the modern era requires. `stream`: its
+        name, if it can be continued."""
         self._waiting.set(outbox, STREAM_AFTER_SECONDS)
         try:
             first = await outbox.get()
@@ -311,7 +311,7 @@ def _is_resumable(connection: ClientConnection) -> bool:
 async def read_message(request: web.BaseRequest) -> bytes:
     """The body; `Refused` if it is too large, takes too long, or cannot be decoded."""
     try:
-        if request.content.is_eof():  # it is there, as most bodies are
+        if request.content.is_eof():  # already received, as most bodies are
             body = request.content.read_nowait()
             if len(body) >= BODY_LIMIT_BYTES:
                 raise web.HTTPRequestEntityTooLarge(max_size=BODY_LIMIT_BYTES, actual_size=len(body))
@@ -394,4 +394,4 @@ def _error(
 
 
 def _nowhere(message: bytes) -> None:
-    """What belongs to no request has no channel in the modern era."""
+    """Drops a message that belongs to no request: there is no channel for it in the modern era."""

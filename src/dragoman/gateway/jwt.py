@@ -25,9 +25,9 @@ from dragoman.interaction import Caller
 from dragoman.urls import parse_url
 
 KEYS_SECONDS: Final = 600.0
-"""How long the keys of the issuer count before they are read again."""
+"""How long the keys of the issuer are used before they are read again."""
 RETRY_SECONDS: Final = 10.0
-"""Unknown keys have the issuer asked again, not more often than this."""
+"""The minimum interval between requests to the issuer because of unknown keys."""
 WAIT_SECONDS: Final = 2.0
 """How long a request waits for newer keys where some are known."""
 LEEWAY_SECONDS: Final = 30
@@ -55,9 +55,9 @@ class JwtVerifier:
         return None if claims is None else self._caller(claims)
 
     async def _update_keys(self, valid_seconds: float) -> None:
-        """Reads the keys if they are older than this, once for all requests that wait. Unknown tokens
-        do not make the issuer be asked more often than once in `RETRY_SECONDS`, whether it answers or not;
-        while it does not answer, the keys that are known count."""
+        """Reads the keys if they are older than this, once for all requests that wait. Unknown tokens do not
+        cause more than one request to the issuer in `RETRY_SECONDS`, whether it answers or not; while it does
+        not answer, the known keys are used."""
         now = self._monotonic()
         if self._keys is not None and now - self._read_at <= valid_seconds:
             return
@@ -115,14 +115,14 @@ class JwtVerifier:
 
 
 def _usable(published: list[Any]) -> Iterator[Key]:
-    """Without keys of unknown kinds and those that cannot be read (RFC 7517, section 5)."""
+    """The keys without those of unknown kinds and those that cannot be read (RFC 7517, section 5)."""
     for each in published:
         with contextlib.suppress(JoseError, ValueError, TypeError, KeyError), without_warnings():
             yield from KeySet.import_key_set({"keys": [each]}).keys
 
 
 def resource_metadata(entry: OAuthEntry) -> tuple[str, dict[str, Any]]:
-    """The path at which clients find who gives out tokens (RFC 9728), and the document."""
+    """The path of the protected resource metadata (RFC 9728), which names the issuer, and the document."""
     path = f"{PROTECTED_RESOURCE}{parse_url(entry.audience).path.rstrip('/')}"
     return path, {
         "resource": entry.audience,

@@ -1,6 +1,6 @@
-"""The log of a gateway: the steps of its start, its end, and what its operator should know, as JSON lines.
+"""The log of a gateway: the steps of its start, its end, and messages for its operator, as JSON lines.
 
-The audit log has the calls, and each server has a log of its own.
+The audit log has the calls, and each server has its own log.
 """
 
 from __future__ import annotations

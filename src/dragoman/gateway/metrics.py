@@ -1,4 +1,4 @@
-"""Counts what the gateway does, in the text format of Prometheus."""
+"""Metrics of the gateway, in the text format of Prometheus."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CacheCounts = Mapping[str, Mapping[str, int]]
 
 
 class Metrics:
-    """What happened since the start."""
+    """The counters since the start."""
 
     def __init__(self) -> None:
         self._calls: Counter[tuple[str, str]] = Counter()
@@ -44,8 +44,8 @@ class Metrics:
     def text(
         self, servers: Mapping[str, ServerStatus], caches: Mapping[str, CacheCounts], **gauges: int
     ) -> str:
-        """All metrics now. `caches`: by level and server, what became of reads; `gauges`: further values by
-        name."""
+        """The current values of all metrics. `caches`: the results of cached reads, by level and server;
+        `gauges`: further values by name."""
         return "\n".join([*self._lines(servers), *_cache_lines(caches), *_gauge_lines(gauges)]) + "\n"
 
     def _lines(self, servers: Mapping[str, ServerStatus]) -> Iterable[str]:

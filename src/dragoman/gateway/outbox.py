@@ -16,7 +16,7 @@ from typing import Final
 from dragoman.wire.codec import NOTIFICATION
 
 WAITING_BYTES: Final = 64 * 1024 * 1024
-"""What may wait before a further message; that one may be of any size."""
+"""The number of bytes that may wait before a further message, which may be of any size."""
 WAITING_LIMIT: Final = 10_000
 """Messages that may wait before a further one."""
 CROWDED_BYTES: Final = 1024 * 1024
@@ -36,7 +36,7 @@ class Outbox:
     read again; with `keeps_read` False they are dropped, so that a long connection does not hold them."""
 
     def __init__(self, *, keeps_read: bool = True, oldest_dropped_over: int | None = None) -> None:
-        """`oldest_dropped_over`: for notifications only, of which the newest so many are kept."""
+        """`oldest_dropped_over`: for an outbox of notifications only: how many of the newest are kept."""
         self._keeps_read = keeps_read
         self._oldest_dropped_over = oldest_dropped_over
         self._messages: deque[bytes] = deque()
@@ -53,7 +53,7 @@ class Outbox:
         self.reader: asyncio.Task[object] | None = None
         """The response that is given the messages."""
         self.on_overflow: Callable[[], None] = lambda: None
-        """Ends what the messages are about."""
+        """Cancels the call that the messages belong to."""
         self.disconnect: Callable[[], None] = lambda: None
         """Disconnects the client that is given the messages."""
 
@@ -95,7 +95,8 @@ class Outbox:
         self._forget_read(-1)
 
     def overflow(self) -> None:
-        """Drops all messages: there is no more room for them, and the client cannot go on without them."""
+        """Drops all messages, because the limit is exceeded and the client cannot continue without the lost
+        ones."""
         self.has_overflowed = self.is_ended = True
         self._messages.clear()
         self._waiting_bytes = self._read_bytes = 0
@@ -104,7 +105,7 @@ class Outbox:
         self.on_overflow()
 
     def end(self) -> None:
-        """Nothing more will be put."""
+        """Marks the end: nothing more will be put."""
         self.is_ended = True
         self._wake()
 
@@ -130,7 +131,7 @@ class Outbox:
         return message
 
     def set_late(self) -> None:
-        """No message has come in time."""
+        """Reports that no message has come in time."""
         self._is_late = True
         self._wake()
 
@@ -148,7 +149,8 @@ class Outbox:
             read -= 1
 
     def rewind(self, number: int) -> bool:
-        """Has what follows the message with this number read again; False if that is not kept any more."""
+        """Continues reading after the message with this number; returns False if those messages are no longer
+        kept."""
         if self.has_overflowed or number < self._count - len(self._messages):
             return False
         if number < self.read_count:

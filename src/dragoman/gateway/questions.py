@@ -1,8 +1,8 @@
 """Questions of servers, and of the host itself, passed to the client that makes the call.
 
 A client of the legacy era is sent a request. One of the modern era gets the question as the result of its own
-request (`input_required`) and sends that again with the answer: meanwhile the call goes on here, waiting, and
-`requestState` is the key to it, and names the replica of the gateway that holds the call.
+request (`input_required`) and sends that again with the answer. Meanwhile the call waits here; `requestState`
+identifies it, and names the replica of the gateway that holds it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _ONCE, _SESSION, _NO = "allow this call", "allow while the gateway runs", "refus
 
 
 class _Continued(Struct, rename="camel"):
-    """What a request carries that is sent again with answers."""
+    """The members of a request that is sent again with answers."""
 
     input_responses: dict[str, Json] = {}
     request_state: str | None = None
@@ -73,7 +73,7 @@ class RunningRequest:
         self.fixed: Mapping[str, Any] = {}
         """Arguments that the view fixes: the client is not shown them."""
         self.missing: Json = {}
-        """What the client would have had to declare to be asked something."""
+        """The capability that the client would have to declare for a question."""
         self._given: dict[str, Json] = {}
         """Answers that came with the request itself, to questions that were not asked yet."""
         if request.client.era == "modern":
@@ -120,7 +120,7 @@ class RunningRequest:
                 question[1].set_result(answer)
 
     async def settled(self, task: asyncio.Task[Result]) -> Mapping[str, Json]:
-        """Waits until the task has ended or asks something: the open questions by their keys."""
+        """Waits until the task has ended or asks questions; returns the open questions by key."""
         task.add_done_callback(self._wake)
         try:
             while not task.done() and not self._asked:
@@ -154,7 +154,7 @@ class ClientQuestions:
     # Requests of clients.
 
     async def run(self, call_id: str, running: RunningRequest, work: Coroutine[Any, Any, Result]) -> Result:
-        """The result of the work; meanwhile questions of this call go to the client."""
+        """Runs the work and returns its result; questions of this call are sent to the client meanwhile."""
         self._running[call_id] = running
         if running.request.client.era == "legacy":
             try:
@@ -249,14 +249,14 @@ class ClientQuestions:
         return _action(await self._ask(question.calls, "elicitation/create", params))
 
     async def wait_for_url(self, question: UrlElicitation) -> bool:
-        """Ends when the server says that the person is done with the page, or after a while: the call is made
-        again then."""
+        """Ends when the server reports that the person has finished with the page, or after a time limit:
+        then the call is repeated."""
         if question.elicitation_id:
             await asyncio.sleep(PAGE_SECONDS)
         return True
 
     async def review_sampling(self, review: SamplingReview) -> SamplingReview | None:
-        """The client's own review counts: the specification wants one there."""
+        """Accepts the request: the client reviews it itself, as the specification requires."""
         self._client_of(review.request.calls)
         return review
 
@@ -286,12 +286,14 @@ class ClientQuestions:
         return running
 
     def _find(self, calls: tuple[RelatedCall, ...]) -> RunningRequest | None:
-        """None for a question that may belong to one of several calls: it may be another client's."""
+        """The request that a question belongs to; None if it may belong to one of several calls, which may be
+        another client's."""
         return self._running.get(calls[0].call_id) if len(calls) == 1 else None
 
 
 def _ignore_error(task: asyncio.Task[Result]) -> None:
-    """Without this the event loop reports an error for which the client does not come back."""
+    """Retrieves the error of a call whose client does not continue it; the event loop would report it
+    otherwise."""
     if not task.cancelled():
         task.exception()
 
@@ -348,7 +350,7 @@ def replica_in(request_state: str) -> str:
 
 
 def _about(request: ClientRequest) -> tuple[str, bytes]:
-    """What a request is about, without what differs when it is sent again."""
+    """The content of a request, without the parts that differ when it is sent again."""
     params = {
         key: value
         for key, value in request.params.items()
@@ -363,7 +365,7 @@ def _named(question: FormElicitation | UrlElicitation) -> str:
 
 
 def _shown(arguments: Mapping[str, Any]) -> str:
-    """As JSON, each name and value cut for itself: a long one hides no other."""
+    """The arguments as JSON, each name and value cut separately, so that a long one hides no other."""
     shown = list(arguments.items())[:ARGUMENTS_SHOWN]
     room = VALUES_SHOWN // max(1, len(shown))
     parts = [f"{_cut(name, NAME_SHOWN)}:{_cut(value, room)}" for name, value in shown]

@@ -1,4 +1,4 @@
-"""What the replicas of a gateway tell one another, through Redis.
+"""Messages between the replicas of a gateway, through Redis.
 
 A change of a list makes the others read it again. A session that was changed or ended is read again from the
 store. A client's answer, or its cancellation, is passed to the replica that waits for it. A call that waits
@@ -42,7 +42,7 @@ PAUSE_SECONDS: Final = 0.05
 RETRY_SECONDS: Final = 1.0
 """The pause after a failure of the store, before grants are saved or read again."""
 PRESENCE_SECONDS: Final = 5.0
-"""How often a replica that answers for this one is checked to be there."""
+"""The interval at which a replica that answers for this one is checked to be running."""
 PAGE_SECONDS: Final = 60.0
 """How long a browser waits for a page of another replica: a sign-in may have to be ended first."""
 GONE: Final = "requestState: the replica of the gateway that held the call is gone; make the call again"
@@ -89,7 +89,7 @@ class ForwardedOutput(Struct, tag=True):
 
 
 class Cancel(Struct, tag=True):
-    """The client of a request that was passed on is gone."""
+    """The client of a request that was passed on has disconnected."""
 
     number: int
 
@@ -114,7 +114,7 @@ class Page(Struct, tag=True):
 
 
 class Present(Struct, tag=True):
-    """Whether it is received says whether the replica runs. `number`: of a request that it should be
+    """A check whether a replica runs: only then is it received. `number`: of a request that it should be
     answering; `NotAnswering` is sent back if it is not."""
 
     number: int = 0
@@ -161,11 +161,12 @@ class Replicas:
         """Called with each message of a client that came to another replica."""
         self._numbers = itertools.count(1)
         self._forwarded: dict[int, tuple[Outbox, MessageId]] = {}
-        """Where the messages about requests go that another replica answers, and the ids of these."""
+        """The receivers of messages about requests that another replica answers, and the ids of these
+        requests."""
         self._tasks: dict[object, asyncio.Task[None]] = {}
         """Requests that are answered for other replicas, by sender and number, and what is sent to them."""
         self._echoes: dict[tuple[str, ListKind], float] = {}
-        """Until when a change of a list is another replica's."""
+        """The time until which a change of a list is attributed to another replica."""
         self._known_lists: set[tuple[str, ListKind]] = {
             (server, kind)
             for server, status in gateway.host.servers.items()
@@ -247,7 +248,7 @@ class Replicas:
         return task
 
     async def send(self, content: Content, replica: str = "") -> int:
-        """How many replicas get it: with a name, 0 if that one is gone."""
+        """Sends a message; returns how many replicas receive it: with a name, 0 if that replica has ended."""
         return await self._store.publish(_encoder.encode(ReplicaMessage(self.name, content)), replica)
 
     def _send_soon(self, content: Content, replica: str = "") -> None:
@@ -283,7 +284,7 @@ class Replicas:
             host.forget_reads(server)
 
     def server_lost(self, server: str) -> None:
-        """The server is not connected: the lists that are read next are no changes."""
+        """Reports that a server is disconnected: its next lists are not changes."""
         self._known_lists = {each for each in self._known_lists if each[0] != server}
 
     # Grants. While the store does not answer, each replica uses what it knows, and keeps changes for later.
@@ -348,7 +349,7 @@ class Replicas:
     async def forward(
         self, replica: str, caller: KnownCaller, view: str, message: bytes, request_id: MessageId
     ) -> Outbox:
-        """Has another replica answer a request; the messages about it."""
+        """Has another replica answer a request; yields the messages about it."""
         number, outbox = next(self._numbers), Outbox()
         self._forwarded[number] = (outbox, request_id)
         known = KnownCaller(Caller(caller.caller.id), caller.rights, caller.calls_per_minute)
@@ -364,7 +365,7 @@ class Replicas:
         return outbox
 
     async def forget(self, replica: str, outbox: Outbox) -> None:
-        """The client is gone, or has the result."""
+        """Ends a forwarded request whose client has disconnected or has the result."""
         for number in [number for number, each in self._forwarded.items() if each[0] is outbox]:
             del self._forwarded[number]
             with contextlib.suppress(StoreUnavailable):
@@ -403,7 +404,7 @@ class Replicas:
     # Pages of sign-ins that another replica knows.
 
     async def ask_page(self, replica: str, asked: PageRequest) -> PageAnswer | None:
-        """The answer of another replica to a browser; None if that one is gone."""
+        """The answer of another replica to a browser; None if that replica has ended."""
         number, outbox = next(self._numbers), Outbox()
         self._forwarded[number] = (outbox, None)
         try:

@@ -1,7 +1,7 @@
 """Cuts results that are too large for the models of clients (`resultTokens` in the gateway's file).
 
 A client of another machine cannot read files of this one, so nothing is saved: texts are cut with a mark, and
-data that is no image becomes a sentence. What is small enough is passed on undecoded.
+data that is not an image becomes a sentence. A result within the limit is passed on undecoded.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ResultLimit:
         self._preparer = Preparer(Media(_NoSaver(self._reason)), limits=limits)
 
     async def applied(self, result: Result) -> Result:
-        """The result, or what fits of it."""
+        """The result, cut to the limit."""
         raw = result if isinstance(result, Raw) else Raw(msgspec.json.encode(result))
         if self._fits(raw):
             return result

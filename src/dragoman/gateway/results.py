@@ -1,4 +1,4 @@
-"""What the gateway sends to clients: results of calls, definitions of tools, resources and prompts. Pure."""
+"""Converts results, definitions of tools, resources and prompts for clients of the gateway. Pure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def _is_plain(part: Any) -> bool:
 
 
 def _forwarded(raw: Raw, is_modern: bool) -> Raw:
-    """The result as it came. In the modern era it names its kind, which servers of the legacy era do not."""
+    """The result as received. In the modern era its kind is added, which servers of the legacy era do not
+    send."""
     if not is_modern or _names_its_kind(raw):
         return raw
     body = bytes(raw).lstrip()[1:].lstrip()
@@ -101,8 +102,9 @@ _DATA: Final = frozenset({"default", "enum", "const", "examples"})
 
 
 def _with_clean_labels(part: Any) -> Any:
-    """Without what is invisible in texts that only describe. Names and values are sent back as they are, so
-    they stay; the same object if it is clean. What is nested too deeply for that describes any object."""
+    """The definition without invisible characters in descriptive texts. Names and values are sent back as
+    they are, so they stay; the same object if it is clean. What is nested too deeply for that describes any
+    object."""
     try:
         return part if value_for_model(part) is part else _cleaned("title", part)
     except RecursionError:

@@ -2,7 +2,7 @@
 
 What a session is (its caller, what its client declared, log level, subscriptions) is in the store, from which
 any replica can serve it, and the same gateway after a new start. Requests that are being answered, and their
-streams, stay where they are. Where two replicas change a session at the same time, the later change counts.
+streams, stay at their replica. If two replicas change a session at the same time, the later change is kept.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dragoman.wire.server.connection import ClientConnection
 from dragoman.wire.server.service import Client
 
 IDLE_SECONDS: Final = 3600.0
-"""A session without requests for so long ends."""
+"""The idle time after which a session ends."""
 CHECK_SECONDS: Final = 60.0
 """How often a session that is in use is looked up in the store, which keeps it there."""
 SESSION_LIMIT: Final = 1000
@@ -40,7 +40,7 @@ STREAM_LIMIT: Final = 100
 
 
 class StoredSession(Struct, frozen=True):
-    """What a replica has to know to serve a session."""
+    """The data that a replica needs to serve a session."""
 
     caller: str
     view: str
@@ -58,16 +58,16 @@ class LegacySession:
         may have fewer."""
         self.owner = (caller.caller, view)
         self.outbox = Outbox(keeps_read=False, oldest_dropped_over=SENT_LIMIT)
-        """What is sent without a request."""
+        """The messages that belong to no request."""
         self.connection: ClientConnection | None = None
         self.stream: asyncio.Task[object] | None = None
         """The request that is given what is sent without a request."""
         self.open_requests = 0
         self.last_used = 0.0
         self.check_at = 0.0
-        """When it is looked up in the store again."""
+        """The time at which it is looked up in the store again."""
         self.saved = b""
-        """What the store has of it."""
+        """The session as it is in the store."""
         self._encoded_state: tuple[object, ...] = ()
         """What can change of it, as it was when it was encoded last."""
         self._encoded = b""
@@ -202,7 +202,8 @@ class Sessions:
             task.exception()  # the client may be gone; asyncio would log it otherwise
 
     async def _look_up(self, session_id: str, caller: KnownCaller, view: str) -> LegacySession:
-        """While the store does not answer, a session that is known here is served as it is known."""
+        """Looks a session up. While the store does not answer, a session that is known here is served with
+        its known state."""
         session = self._sessions.get(session_id)
         try:
             found = await self._store.get(_key(session_id), IDLE_SECONDS)
@@ -290,7 +291,7 @@ class Sessions:
     # The end.
 
     async def end(self, session: LegacySession) -> None:
-        """Ends the session everywhere. Where the store does not answer, it ends there by itself, unused."""
+        """Ends the session everywhere. If the store does not answer, the session expires there."""
         await self._forget(session)
         with contextlib.suppress(StoreUnavailable):
             await self._store.delete(_key(session.id))
@@ -306,7 +307,7 @@ class Sessions:
             await asyncio.wait([session.task])
 
     async def end_idle(self) -> None:
-        """Ends, here, the sessions that have not been used for long; in the store they end by themselves."""
+        """Ends idle sessions at this replica; in the store they expire."""
         limit = self._monotonic() - IDLE_SECONDS
         for session in list(self._sessions.values()):
             if session.last_used < limit and session.is_idle:

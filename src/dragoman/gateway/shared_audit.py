@@ -1,7 +1,8 @@
 """The audit log that the replicas of a gateway share: a stream in Redis, besides the file of each.
 
-Entries are sent in batches by a task, so that no call waits for Redis. While Redis is away, a bounded number
-of bytes waits; what does not fit is counted, reported, and noted in the stream. The file has every entry.
+Entries are sent in batches by a task, so that no call waits for Redis. While Redis is not reachable, a
+bounded number of bytes waits; entries that do not fit are counted, reported, and noted in the stream. The
+file has every entry.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ BATCH_LINES: Final = 32
 GATHER_SECONDS: Final = 0.2
 """Calls that end within this time are sent together."""
 WAITING_BYTES: Final = 4 * 1024 * 1024
-"""What waits for a Redis that is away."""
+"""The maximum number of bytes that wait while Redis is not reachable."""
 RETRY_SECONDS: Final = 1.0
 LAST_SECONDS: Final = 2.0
 """How long the last entries may take when the gateway ends."""
@@ -82,7 +83,7 @@ class SharedAudit:
                     await self._send_all()
 
     async def _send_all(self) -> bool:
-        """False if the store does not answer."""
+        """Sends all waiting entries; returns False if the store does not answer."""
         with contextlib.suppress(StoreUnavailable):
             while batch := self._next():
                 await self._store.append(_encoder.encode(batch))
@@ -116,8 +117,7 @@ class SharedEntries:
         """The number of the last batch of each replica."""
 
     async def next(self, *, wait: bool = False) -> list[dict[str, Any]]:
-        """Those that are there and were not read yet, in the order of their times. `wait`: if there are
-        none, for up to a second."""
+        """The unread entries, in the order of their times. `wait`: waits up to a second if there are none."""
         found: list[dict[str, Any]] = []
         while batches := await self._store.appended(self._position, wait_seconds=1.0 if wait else 0.0):
             wait = False

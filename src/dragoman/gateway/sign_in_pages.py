@@ -1,9 +1,9 @@
 """The pages of the gateway by which the person behind a caller signs in to a server in a browser.
 
-The link that a caller gets is a page of the gateway. It says for which caller the sign-in is, and goes on to
-the authorization server only when the person presses its button. From then on the sign-in belongs to that
-browser, by a cookie: an answer that another browser brings is not taken. The pages need no token of a caller,
-since a browser has none.
+The link that a caller gets is a page of the gateway. It names the caller of the sign-in, and continues to the
+authorization server only when the person presses its button. After that a cookie binds the sign-in to that
+browser: an answer from another browser is refused. The pages need no token of a caller, since a browser has
+none.
 
 A sign-in is known to the replica that began it and to no other; its name is part of the link and of the
 cookie, so that another replica can pass a request on.
@@ -33,7 +33,7 @@ TOKEN: Final = "token"
 """The field of the form that only the page itself can send."""
 COOKIE_SECONDS: Final = 600
 COOKIES_LIMIT: Final = 20
-"""Sign-ins of one browser that are looked at when it returns."""
+"""The maximum number of sign-ins of one browser that are checked when it returns."""
 _COOKIE: Final = "dragoman-sign-in-"
 _REPLICA: Final = re.compile(r"[0-9a-f]{12}")
 _COOKIE_VALUE: Final = re.compile(r"(?:[0-9a-f]{12})?\.[A-Za-z0-9_-]{32}")
@@ -95,7 +95,7 @@ class SignInPages:
         self.replica = ""
         """The name of this replica, if there can be several."""
         self.pass_on: Callable[[str, PageRequest], Awaitable[PageAnswer | None]] | None = None
-        """Has another replica answer; None if it is gone."""
+        """Has another replica answer; None if that replica has ended."""
         self._pending: dict[str, CallerReturn] = {}
 
     def begin(self, caller: str, server: str, using: AbstractContextManager[object]) -> CallerReturn:
@@ -217,5 +217,6 @@ class CallerReturn(BrowserReturn):
         return f"{prefix}{_COOKIE}{hashlib.sha256(self.id.encode()).hexdigest()[:12]}"
 
     def _token_for(self, cookie: str) -> str:
-        """A page of another site knows neither the cookie of this browser nor the key."""
+        """The token of the form for this browser: a page of another site knows neither the cookie nor the
+        key."""
         return hmac.new(self._key, cookie.encode("utf-8", "surrogatepass"), "sha256").hexdigest()

@@ -1,7 +1,7 @@
 """The stdio transport, from the server's side: the program that started the gateway is its one client.
 
-Standard output stays in blocking mode, because other programs may share it. What it does not take at once is
-written in a thread, so that a client that does not read delays nothing but its own messages.
+Standard output stays in blocking mode, because other programs may share it. Data that it does not accept at
+once is written in a thread, so that a client that does not read delays nothing but its own messages.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ END_SECONDS: Final = 2.0
 
 
 async def serve_stdio(gateway: Gateway, stream: ServerEnd, output: int = 1) -> None:
-    """Serves the client until it is gone. `output`: the descriptor that messages are written to."""
+    """Serves the client until it disconnects. `output`: the descriptor that messages are written to."""
     writer = _Writer(output, stream.shut)
     writing = asyncio.create_task(writer.write_waiting())
     try:

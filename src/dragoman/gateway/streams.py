@@ -76,7 +76,7 @@ class EventWriter:
         self._stream = stream
 
     async def begin(self, number: int) -> None:
-        """Tells the client the id of the stream before anything is sent, and when to come back."""
+        """Sends the client the id of the stream before anything else, and the reconnection time."""
         if self._stream:
             await self.response.write(f"id: {self._stream}.{number}\nretry: {RETRY_MS}\ndata: \n\n".encode())
 

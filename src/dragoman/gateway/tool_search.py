@@ -27,7 +27,7 @@ from dragoman.wire.server.service import Json
 CALL: Final = "call_tool"
 Fixed = Callable[[ServerTool], Mapping[str, Any]]
 OVERVIEW_TOKENS: Final = 400
-"""What the description of `tool_search` says about what can be found."""
+"""The size limit of the overview of tools in the description of `tool_search`."""
 _DESCRIPTION: Final = (
     "Find tools. Say what you want to do (open a pull request), or give exact names as select:name,name. "
     f"Returns the name, description and input schema of each; call them with {CALL}."
@@ -89,7 +89,7 @@ class FoundTools:
         return [search, _CALL_DEFINITION]
 
     async def search(self, question: SearchArguments, concerned: Iterable[ServerStatus]) -> str:
-        """What a client is answered. `concerned`: the servers that the caller may know of."""
+        """The answer to a search. `concerned`: the servers that the caller may know of."""
         chosen = select(question.query, self._tools)
         if chosen is None:
             # In a thread: reading ten thousand definitions would block the event loop.

@@ -1,4 +1,5 @@
-"""What is kept about the tools of views until a list changes: of the shared servers, or of one caller's."""
+"""Caches values about the tools of views until a list changes: of the shared servers, or of one caller's
+servers."""
 
 from __future__ import annotations
 

@@ -34,7 +34,8 @@ class WebSockets:
         self._gateway = gateway
         self._limit_bytes = limit_bytes
         self._pacers: WeakValueDictionary[str, Pacer] = WeakValueDictionary()
-        """By caller: all connections of one share a budget, so that none keeps others from their turn."""
+        """The budgets by caller: all connections of one caller share a budget, so that it cannot block
+        others."""
 
     async def get(self, request: web.BaseRequest, caller: KnownCaller) -> web.StreamResponse:
         socket = web.WebSocketResponse(
@@ -65,7 +66,7 @@ class WebSockets:
 
 
 class ReadingWatch:
-    """Whether a client reads, judged by the bytes that the network has not taken."""
+    """Detects whether a client reads, by the bytes that the network has not accepted."""
 
     def __init__(self) -> None:
         self._unsent = 0
@@ -153,7 +154,7 @@ class _Client:
             self._ending = asyncio.create_task(self._end())
 
     async def _end(self) -> None:
-        """Says why, for a client that reads it after all."""
+        """Closes the connection with the reason, for a client that still reads."""
         self._request[DISCONNECTED] = NOT_READING
         with contextlib.suppress(TimeoutError, ConnectionError):
             async with asyncio.timeout(CLOSE_SECONDS):
@@ -165,6 +166,6 @@ class _Client:
             self._request.transport.abort()
 
     def _unsent(self) -> int:
-        """How many bytes the network has not taken."""
+        """How many bytes the network has not accepted."""
         transport = self._request.transport
         return 0 if transport is None else transport.get_write_buffer_size()

@@ -1,8 +1,8 @@
-"""The hooks of a host: finds those an event concerns (once for each name), gives them the event's facts, and
+"""The hooks of a host: finds the hooks for an event (once for each name), passes them the event's data, and
 reports those that fail.
 
-A hook finds a tool by every name by which a deny rule finds it. Where its matcher does not mean the name that
-the tool has now, the hook can only restrict: its allow does not count.
+A hook finds a tool by every name by which a deny rule finds it. If its matcher does not match the tool's
+current name, the hook can only restrict: its allow is ignored.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from dragoman.interaction import FormAnswer
 
 NO_ARGUMENTS: Final[Mapping[str, Any]] = {}
 REMEMBERED_NAMES: Final = 20_000
-"""Names for which it is known which hooks they concern; servers choose them, so there is an end to it."""
+"""The maximum number of names whose hooks are cached; servers choose the names, so there is a limit."""
 
 NamesOf = Callable[[Tool, Mapping[str, Any]], Collection[str]]
-"""All names of a call, folded: those by which deny rules find it."""
+"""All names by which deny rules find a call, folded."""
 Key = tuple[str, ...]
 
 _NONE: Final[tuple[Hook, ...]] = ()
 
 DEPTH_LIMIT: Final = 16
-"""Hooks that call tools run hooks in turn; so deep at most."""
+"""The maximum nesting of hooks: a hook that calls tools runs further hooks."""
 _TOO_DEEP: Final = HookDecision("deny", "hooks that call tools that have hooks: too deep", "hooks")
 _depth: ContextVar[int] = ContextVar("dragoman hooks within hooks", default=0)
 
 
 class HookSession(NamedTuple):
-    """What every hook of a host is given."""
+    """The data that every hook of a host is given."""
 
     session_id: str
     cwd: str
@@ -54,8 +54,8 @@ class HookSession(NamedTuple):
 
 
 class ActiveHooks:
-    """Runs hooks. Made once for a host, on its loop. No method raises because of a hook: one that fails is
-    reported, and blocks where it is to."""
+    """Runs hooks. Made once for a host, on its loop. No method raises because of a hook: a hook that fails is
+    reported, and blocks if it is configured to."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class ActiveHooks:
         names_of: NamesOf,
         report: Callable[[HookReported], None],
     ) -> None:
-        """`report`: receives each failure, and the messages of hooks to the person."""
+        """`report`: is called with each failure, and with the messages of hooks to the person."""
         self._session = session
         self._report = report
         self._names_of = names_of
@@ -75,7 +75,7 @@ class ActiveHooks:
         self.replace(hooks)
 
     def replace(self, hooks: Sequence[Hook]) -> None:
-        """Other hooks from now on; those that run are not touched."""
+        """Replaces the hooks; running ones are not affected."""
         self._of_event = {}
         for hook in hooks:
             if not EVENTS[hook.event].matched:
@@ -84,22 +84,23 @@ class ActiveHooks:
         self._concerned.clear()
 
     def enter_conversation(self, session_id: str, transcript_path: str) -> None:
-        """From now on hooks are given this id and this file."""
+        """Sets the session id and the transcript file that hooks are given."""
         self._session = self._session._replace(session_id=session_id, transcript_path=transcript_path)
 
     def wants(self, event: str, subject: str | Tool, arguments: Mapping[str, Any] = NO_ARGUMENTS) -> bool:
-        """Whether any hook would run: cheap, and mostly no. The subject of events of calls is the tool (and
-        the arguments, which may name a server), of the others the text that `events.EVENTS` says."""
+        """Whether any hook would run; cheap, and usually false. The subject of call events is the tool (and
+        the arguments, which may name a server); for other events it is the field that `events.EVENTS`
+        names."""
         return event in self._of_event and bool(self._hooks_for(event, subject, arguments))
 
     def names(
         self, event: str, subject: str | Tool, arguments: Mapping[str, Any] = NO_ARGUMENTS
     ) -> tuple[str, ...]:
-        """What the hooks are called that the event concerns."""
+        """The names of the hooks for an event."""
         return tuple(hook.name for hook in self._hooks_for(event, subject, arguments))
 
     async def before_call(self, tool: Tool, arguments: Mapping[str, Any], *, call_id: str = "") -> Before:
-        """PreToolUse."""
+        """Runs the hooks of PreToolUse."""
         hooks = self._hooks_for("PreToolUse", tool, arguments)
         if not hooks:
             return Before(arguments)
@@ -132,7 +133,7 @@ class ActiveHooks:
         error_code: str | None = None,
         call_id: str = "",
     ) -> After:
-        """PostToolUse, or PostToolUseFailure for an error."""
+        """Runs the hooks of PostToolUse, or of PostToolUseFailure for an error."""
         event = "PostToolUseFailure" if is_error else "PostToolUse"
         hooks = self._hooks_for(event, tool, arguments)
         if not hooks:
@@ -149,7 +150,8 @@ class ActiveHooks:
     async def permission_requested(
         self, tool: Tool, arguments: Mapping[str, Any], *, call_id: str = ""
     ) -> HookDecision | None:
-        """PermissionRequest: allow or deny in the person's place; None: ask the person."""
+        """Runs the hooks of PermissionRequest. They allow or deny instead of the person; None: ask the
+        person."""
         hooks = self._hooks_for("PermissionRequest", tool, arguments)
         if not hooks:
             return None
@@ -167,7 +169,7 @@ class ActiveHooks:
         elicitation_id: str = "",
         call_id: str = "",
     ) -> FormAnswer | None:
-        """Elicitation: the answer in the person's place; None: ask the person."""
+        """Runs the hooks of Elicitation. Returns an answer instead of the person's; None: ask the person."""
         hooks = self._hooks_for("Elicitation", server)
         if not hooks:
             return None
@@ -187,7 +189,7 @@ class ActiveHooks:
         elicitation_id: str = "",
         call_id: str = "",
     ) -> FormAnswer:
-        """ElicitationResult: the answer to send."""
+        """Runs the hooks of ElicitationResult. Returns the answer to send."""
         hooks = self._hooks_for("ElicitationResult", server)
         if not hooks:
             return answer
@@ -199,16 +201,17 @@ class ActiveHooks:
         return changed
 
     async def prompt_submitted(self, prompt: str) -> Submitted:
-        """UserPromptSubmit: whether the model is given a prompt, and what along with it."""
+        """Runs the hooks of UserPromptSubmit. They decide whether the model is given a prompt, and may add
+        context."""
         return merging.submitted(await self._answers("UserPromptSubmit", {"prompt": prompt}))
 
     async def stopping(self, event: str, facts: Mapping[str, Any]) -> str | None:
-        """Stop or SubagentStop: why the model is to go on; None: it may stop."""
+        """Runs the hooks of Stop or SubagentStop. Returns why the model must continue; None: it may stop."""
         return merging.goes_on(await self._answers(event, facts))
 
     async def notify(self, event: str, facts: Mapping[str, Any]) -> tuple[str, ...]:
-        """Any other event; returns when every hook has ended. What is returned is context for the model,
-        and only `SessionStart` has any. The words of a no, which has no effect, are shown to the person."""
+        """Runs the hooks of any other event; returns when every hook has ended. Returns context for the
+        model, which only `SessionStart` has. A refusal has no effect; its reason is shown to the person."""
         answers = await self._answers(event, facts)
         for answer in answers:
             if answer.behaviour == "deny" and answer.reason and not answer.has_failed:
@@ -319,8 +322,8 @@ def _of_elicitation(server: str, mode: str, url: str, elicitation_id: str, call_
 
 
 def _identity(tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    """The tool's name, its server and its name there; for a built-in tool the server that it deals with, and
-    the name of the thing there."""
+    """The tool's name, its server and its wire name; for a built-in tool the server that it deals with, and
+    the name of the resource or prompt there."""
     if isinstance(tool, BuiltinTool):
         server, thing = tool.touched(arguments)
         return tool.name, server, "", thing
@@ -328,8 +331,8 @@ def _identity(tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, str, str, 
 
 
 def _distinct(hooks: Sequence[Hook]) -> tuple[Hook, ...]:
-    """Each hook once. Of two that do the same, the stricter settings hold; an administrator's keeps its place
-    behind all others, its name and its time limit."""
+    """Each hook once. Of two that do the same, the stricter settings apply; an administrator's hook keeps its
+    place after all others, its name and its time limit."""
     kept: list[Hook] = []
     for hook in hooks:
         place = next((number for number, each in enumerate(kept) if each.is_same(hook)), None)

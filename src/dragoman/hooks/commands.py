@@ -21,19 +21,20 @@ OUTPUT_LIMIT_BYTES: Final = 1024 * 1024
 REAP_SECONDS: Final = 2.0
 POLL_SECONDS: Final = 0.005
 DEPTH_LIMIT: Final = 4
-"""Hooks that call tools run hooks in turn; so deep at most."""
+"""The maximum nesting of hooks: a hook that calls tools runs further hooks."""
 DEPTH: Final = "DRAGOMAN_HOOK_DEPTH"
 
 
 def environment(environ: Mapping[str, str], facts: Mapping[str, str]) -> dict[str, str]:
-    """The person's own environment, for it is the person's own program, and the facts of this event."""
+    """The environment of a hook: the person's own, because it is the person's own program, and the data of
+    this event."""
     # A value that starts with "()" is an exported shell function: code, not a setting.
     kept = {key: value for key, value in environ.items() if not value.startswith("()")}
     depth = kept.get(DEPTH, "0")
     deeper = int(depth) + 1 if depth.isascii() and depth.isdigit() and len(depth) < 4 else DEPTH_LIMIT + 1
     if deeper > DEPTH_LIMIT:
         raise CommandFailure("hooks that call tools that have hooks: too deep")
-    # The folder may be a repository's: `python -m json.tool` is not to run its `json/tool.py`.
+    # The folder may be a repository's: `python -m json.tool` must not run its `json/tool.py`.
     return {**kept, **facts, DEPTH: str(deeper), "PYTHONSAFEPATH": "1"}
 
 
@@ -51,7 +52,7 @@ async def run(command: str, given: bytes, *, env: Mapping[str, str], cwd: str) -
 
 
 class _Group:
-    """The process group of one command, which ends with this program however that ends."""
+    """The process group of one command; it ends when this program ends, in whatever way."""
 
     number: int | None = None
 
@@ -64,7 +65,7 @@ class _Group:
 
 
 async def _group_gone(group: int | None) -> None:
-    """A signal is on its way for a moment; so are the children of a program that has ended."""
+    """Waits until the group has ended: signals, and children of a program that has ended, take a moment."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + REAP_SECONDS
     while True:
@@ -78,4 +79,4 @@ def _group_lives(group: int) -> bool:
         check_group_exists(group)
     except (ProcessLookupError, PermissionError):
         return False
-    return bool(group_members(group))  # zombies that are not waited for answer, too
+    return bool(group_members(group))  # zombies that are not waited for count as existing

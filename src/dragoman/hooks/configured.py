@@ -1,12 +1,12 @@
 """Hooks from configuration files.
 
 Reads the key `hooks` of the person's and the administrator's file, entry by entry; an entry that cannot be
-used is reported with its place. Files in a project have no such key: they may come from unknown authors, and
-a hook is a program that runs without a question.
+used is reported with its position. Files in a project have no such key: they may come from unknown authors,
+and a hook is a program that runs without permission.
 
-A person's hook that cannot be read is left out. An administrator's hook, or one that is to block on error, is
-kept: where its matcher cannot be read it applies to everything, and where it cannot be run it blocks. A hook
-with a condition that Dragoman cannot evaluate (`if`) never runs; where it decides on calls it blocks, in
+A person's hook that cannot be read is left out. An administrator's hook, or a hook that blocks on errors, is
+kept: if its matcher cannot be read it applies to everything, and if it cannot be run it blocks. A hook with a
+condition that Dragoman cannot evaluate (`if`) never runs; on an event that decides about calls it blocks, in
 every scope.
 """
 
@@ -41,7 +41,7 @@ _SCOPES: Final = ("user", "enterprise")
 _GROUP_KEYS: Final = frozenset({"matcher", "hooks", "if"})
 _ENTRY_KEYS: Final = frozenset({"type", "command", "url", "headers", "timeout", "onError", "if", "shell"})
 _DECIDING: Final = ("PreToolUse", "PermissionRequest")
-"""Events whose hooks decide whether a call is made: to leave one out would allow what it forbids."""
+"""Events whose hooks decide whether a call is made: leaving a hook out would allow what it forbids."""
 _CONDITION: Final = (
     'the condition "if" cannot be judged here; use the matcher, or let the hook itself look at the call'
 )
@@ -53,7 +53,7 @@ Place = tuple[str | int, ...]
 
 class Configured(Struct, frozen=True):
     hooks: tuple[Hook, ...]
-    """In declared order, the administrator's last: of several changes the last one wins."""
+    """The hooks in declared order, the administrator's last: of several changes the last one wins."""
     problems: tuple[str, ...]
 
 
@@ -195,7 +195,7 @@ class _Reader:
         if wanted in ("block", "ignore"):
             return wanted == "block"
         if wanted is not None:
-            # An entry with this key is meant to react to failures.
+            # An entry with this key is intended to react to failures.
             self._complain((*place, "onError"), 'hooks: "onError" must be block or ignore; taken as block')
             return True
         return self._is_managed
@@ -214,7 +214,8 @@ class _Reader:
         return TIMEOUT_SECONDS
 
     def _blocking_hooks(self, event: str, reason: str) -> Iterator[Hook]:
-        """What keeps a person from doing what the administrator may have forbidden."""
+        """For an administrator's entry: a hook that blocks, because the entry may have forbidden
+        something."""
         if self._is_managed:
             yield Hook(
                 event=event,
@@ -233,7 +234,7 @@ class _Reader:
 
 
 def _for_shell(shell: object, command: str) -> str:
-    """The command as /bin/sh is to run it."""
+    """The command in the form for /bin/sh."""
     if shell in (None, "sh"):
         return command
     if shell == "bash":

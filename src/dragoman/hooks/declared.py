@@ -26,11 +26,12 @@ LONGEST_TIMEOUT_SECONDS: Final = 24 * 3600.0
 HookInput = dict[str, Any]
 HookOutput = Mapping[str, Any] | None
 HookFunction = Callable[[HookInput], HookOutput | Awaitable[HookOutput]]
-"""A function or coroutine function: takes what a command gets as JSON, returns what a command prints."""
+"""A function or coroutine function. Its argument is the JSON that a command gets; it returns the JSON that a
+command prints."""
 
 
 class CommandHook(Struct, frozen=True):
-    """Run by the shell, as the person wrote it."""
+    """A command that the shell runs, as the person wrote it."""
 
     command: str
 
@@ -39,7 +40,7 @@ class CommandHook(Struct, frozen=True):
 
 
 class Post(Struct, frozen=True):
-    """Sent to an address. Never printed: both parts may hold secrets."""
+    """An HTTP request to a URL. Never printed: URL and headers may contain secrets."""
 
     url: str
     """The URL in canonical form."""
@@ -54,7 +55,7 @@ class Function(Struct, frozen=True):
 
 
 class UnusableHook(Struct, frozen=True):
-    """Takes the place of a hook that is to block and cannot be understood."""
+    """Replaces a blocking hook that cannot be understood."""
 
     reason: str
 
@@ -71,7 +72,8 @@ class Hook(Struct, frozen=True, kw_only=True):
     blocks_on_error: bool = False
     is_managed: bool = False
     only_restricts: bool = False
-    """Whether its matcher means the tool by another name than it has now: then its allow does not count."""
+    """Whether its matcher matches the tool only by another name than the current one: then its allow is
+    ignored."""
 
     def is_same(self, other: Hook) -> bool:
         """Whether both would do the same thing."""
@@ -87,10 +89,10 @@ def hook(
     blocks_on_error: bool = False,
     name: str | None = None,
 ) -> Hook:
-    """A function of this program as a hook.
+    """Declares a function of this program as a hook.
 
     A plain function runs on the event loop: keep it short. A coroutine function has `timeout_seconds`.
-    `blocks_on_error`: whether what it watches is refused when it fails.
+    `blocks_on_error`: whether the call or request is refused when the hook fails.
     """
     if event not in EVENTS:
         raise ConfigError(f"there is no hook event {event!r}", hint=f"One of {', '.join(EVENTS)}.")
@@ -124,12 +126,12 @@ _INTERPRETERS: Final = frozenset(
      "uv", "uvx", "zsh"}
 )  # fmt: skip
 _FLAGS: Final = frozenset({"-m", "-u", "-y", "--yes"})
-"""Options of interpreters behind which a script is named. Behind others there may be anything."""
+"""Options of interpreters after which the script follows. After others anything may follow."""
 
 
 def name_of_command(command: str) -> str:
-    """The program that a command runs, and the script if that is an interpreter. No other word of it, and no
-    value of a variable: each may be a secret."""
+    """The program that a command runs, and the script if the program is an interpreter. It contains no other
+    word and no value of a variable, because each may be a secret."""
     try:
         words = _words(command[:2000])
     except ValueError:  # a quote that is not closed

@@ -20,19 +20,19 @@ class EventSpec(NamedTuple):
     name: str
     when: str
     matched: str
-    """The field whose value the matcher looks at; empty: a matcher has no effect."""
+    """The field whose value is compared with the matcher; empty: a matcher has no effect."""
     given: tuple[Field, ...]
-    """What a hook is given, besides `COMMON`."""
+    """The fields that a hook is given, in addition to `COMMON`."""
     answers: tuple[Field, ...] = ()
-    """What of `hookSpecificOutput` counts."""
+    """The fields of `hookSpecificOutput` that are used."""
     blocking: str = ""
     """What exit code 2, `"decision": "block"` and `"continue": false` do; empty: nothing."""
     failing: str = ""
-    """What a hook that fails does where it is to block."""
+    """The effect of a hook that fails, if it blocks on errors."""
 
 
 STOP_LIMIT: Final = 8
-"""How often hooks may make a model go on after its answer to one prompt."""
+"""How often hooks may make a model continue after its answer to one prompt."""
 
 COMMON: Final = (
     Field(
@@ -55,7 +55,7 @@ ANSWERS: Final = (
     Field("systemMessage", "text", "shown to the person"),
     Field("hookSpecificOutput", "object", "the event's own fields, and perhaps `hookEventName`"),
 )
-"""What every event's answer may hold."""
+"""The fields that the answer to any event may have."""
 
 _TOOL: Final = (
     Field("tool_name", "text", "the tool's qualified name"),
@@ -288,4 +288,4 @@ _SPECS: Final = (
 EVENTS: Final = {spec.name: spec for spec in _SPECS}
 
 CONNECTION_EVENTS: Final = frozenset({"ServerConnected", "ServerFailed", "NeedsAuth", "ToolsChanged"})
-"""What happens to connections: nothing waits for the hooks of these events."""
+"""The events of connections: nothing waits for their hooks."""

@@ -20,7 +20,7 @@ REQUESTS_AT_ONCE: Final = 32
 
 
 class HttpHookFailure(Exception):
-    """Why there is no answer, in words."""
+    """The request failed; the text says why."""
 
 
 class HttpHooks:
@@ -33,7 +33,7 @@ class HttpHooks:
         return self._places.setdefault(post, asyncio.Semaphore(REQUESTS_AT_ONCE))
 
     async def send(self, post: Post, given: bytes) -> bytes:
-        """The body of a successful answer, perhaps empty."""
+        """Sends the event; returns the body of a successful response, which may be empty."""
         from dragoman.transports import web
 
         headers = {**dict(post.headers), "Content-Type": web.JSON, "Accept": web.JSON}

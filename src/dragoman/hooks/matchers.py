@@ -1,12 +1,12 @@
-"""Which names a hook's matcher means. Pure.
+"""Compares names with the matchers of hooks. Pure.
 
 A missing matcher, `*` and the empty text match every name. A text that consists of letters, digits,
 `_ - . * |` and characters beyond ASCII is a list of alternatives in which `*` (also written `.*`) matches
-any run of characters, and blanks around `|` do not count.
+any run of characters, and blanks around `|` are ignored.
 Everything else is a regular expression that must match the whole name.
 
-A matcher that is called compares one name exactly. `may_mean` compares like a deny rule: letter case does not
-count, nor do characters that tool names cannot have. It is given all names of a tool, folded.
+Calling a matcher compares one name exactly. `may_mean` compares like a deny rule: it ignores letter case and
+characters that tool names cannot have. It takes all names of a tool, folded.
 
 Servers choose the names, and a matcher such as `(a+)+b` would let a server block a host whose engine for
 regular expressions backtracks. They therefore run in linear time, in the engine that validates arguments; it
@@ -33,13 +33,13 @@ Test = Callable[[str], bool]
 class Matcher(NamedTuple):
     exact: Test
     loose: Test
-    """Matches folded names."""
+    """The matcher for folded names."""
 
     def __call__(self, name: str) -> bool:
         return self.exact(name)
 
     def may_mean(self, names: Iterable[str]) -> bool:
-        """Whether one of the names, all of them folded, is meant if letter case does not count."""
+        """Whether one of the names, all of them folded, matches if letter case is ignored."""
         return any(map(self.loose, names))
 
 
@@ -50,7 +50,7 @@ _STARS: Final = re.compile(r"\.?\*(?:\.?\*)*")
 
 
 class BadMatcher(ValueError):
-    """A matcher that cannot be read, in words."""
+    """A matcher that cannot be parsed; the text says why."""
 
 
 def _always(name: str) -> bool:
@@ -61,12 +61,12 @@ EVERYTHING: Final = Matcher(_always, _always)
 
 
 def parse(text: str) -> Matcher:
-    """Raises `BadMatcher`."""
+    """Parses a matcher. Raises `BadMatcher`."""
     if len(text) > LIMIT_CHARACTERS:
         raise BadMatcher(f"a matcher may have {LIMIT_CHARACTERS} characters, this one has {len(text)}")
     text = text.strip()
     if _PLAIN.fullmatch(unspaced := _SPACED_BAR.sub("|", text)):
-        text = unspaced  # names have no blanks: those around alternatives are for the eye
+        text = unspaced  # names have no blanks: those around alternatives are only for readability
     if text in ("", "*", ".*"):
         return EVERYTHING
     return _listed(text) if _PLAIN.fullmatch(text) else _expression(text)
@@ -93,7 +93,7 @@ def _expression(text: str) -> Matcher:
         ).is_valid
 
     try:
-        compiled(text)  # by itself first: `a)|(b` would break out of the group
+        compiled(text)  # alone first: `a)|(b` would break out of the group
         exact, loose = compiled(f"^(?:{text})$"), compiled(f"(?i)^(?:{text})$")
         if text.isascii():
             return Matcher(exact, loose)

@@ -1,9 +1,9 @@
 """Combines the answers of several hooks. Pure.
 
-Deny takes precedence over ask, and ask over allow; among equals an administrator's hook counts, then the
-first declared. Changes are applied in declared order, the last one counts, and a conflict is reported as a
-problem. An allow counts only for the arguments that its hook was given, or returned itself: where another
-hook's change was applied, it does not count.
+Deny takes precedence over ask, and ask over allow; among equals an administrator's hook is used, then the
+first declared. Changes are applied in declared order, the last one wins, and a conflict is reported as a
+problem. An allow is valid only for the arguments that its hook was given or returned itself: if another
+hook's change was applied, it is ignored.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ _ACTIONS: Final = {"decline": 2, "cancel": 1, "accept": 0}
 
 
 class Before(Struct, frozen=True):
-    """What the hooks before a call came to."""
+    """The combined result of the hooks before a call."""
 
     arguments: Mapping[str, Any]
-    """To go on with: the very ones that were given, if no hook changed them."""
+    """The arguments to use: the same object that was passed in, if no hook changed them."""
     hook_decision: HookDecision | None = None
-    """The strictest of all."""
+    """The strictest decision of all hooks."""
     context: tuple[str, ...] = ()
     """Text for the model, cleaned and bounded; it is added to the outcome."""
 
 
 class After(Struct, frozen=True):
-    """What the hooks after a call came to."""
+    """The combined result of the hooks after a call."""
 
     context: tuple[str, ...] = ()
     replacement: str | None = None
-    """The result's text as the model is to see it; None: as it is."""
+    """The text that replaces the result for the model; None: unchanged."""
 
 
 class Submitted(Struct, frozen=True):
-    """What the hooks before a prompt came to."""
+    """The combined result of the hooks before a prompt."""
 
     refusal: str | None = None
     """Why the model is not given the prompt; None: it is."""
@@ -49,7 +49,7 @@ class Submitted(Struct, frozen=True):
 
 
 class Conflict(NamedTuple):
-    """Two hooks that want different things; the second had its way."""
+    """Two hooks that made different changes; the second one was applied."""
 
     hook: str
     problem: str
@@ -64,7 +64,7 @@ def before(arguments: Mapping[str, Any], answers: Sequence[HookAnswer]) -> tuple
 
 
 def is_changed_by_person(arguments: Mapping[str, Any], answers: Sequence[HookAnswer]) -> bool:
-    """Whether the change that counts is not an administrator's."""
+    """Whether the change that was applied is not an administrator's."""
     final, is_managed = arguments, True
     for answer in answers:
         if answer.updated_input is not None:
@@ -73,8 +73,9 @@ def is_changed_by_person(arguments: Mapping[str, Any], answers: Sequence[HookAns
 
 
 def again(first: Before, answers: Sequence[HookAnswer]) -> tuple[Before, list[Conflict]]:
-    """What it comes to when hooks were asked about the changed arguments, too: all that was said of these
-    counts, and of what was said before, what forbids."""
+    """The combined result after hooks ran again for the changed arguments: all answers of the second run are
+    used; of the first run the context, and the decision if it restricts or if the second run changed
+    nothing."""
     second, conflicts = before(first.arguments, answers)
     words = [second.hook_decision]
     if second.arguments is first.arguments or _forbids(first.hook_decision):
@@ -107,12 +108,12 @@ def _applies_to(answer: HookAnswer, arguments: Mapping[str, Any], final: Mapping
 
 
 def _is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether both are the same JSON: to Python, true is 1, and to a tool it is not."""
+    """Whether both are the same JSON: in Python, true equals 1, and for a tool it does not."""
     if one is other:
         return True
     try:
         return msgspec.json.encode(one, order="sorted") == msgspec.json.encode(other, order="sorted")
-    except (TypeError, ValueError, RecursionError):  # what JSON has no words for
+    except (TypeError, ValueError, RecursionError):  # a value that JSON cannot represent
         return False
 
 
@@ -138,7 +139,7 @@ _REASONS: Final = {
 
 
 def after(answers: Sequence[HookAnswer]) -> tuple[After, list[Conflict]]:
-    """A refusal comes too late here: its reason is given along with the result."""
+    """Combines the answers after a call. A refusal comes too late: its reason is added to the result."""
     texts: list[str] = []
     replacement, winner, conflicts = None, None, list[Conflict]()
     for answer in answers:
@@ -156,7 +157,7 @@ def after(answers: Sequence[HookAnswer]) -> tuple[After, list[Conflict]]:
 
 
 def elicited(answers: Sequence[HookAnswer]) -> tuple[FormAnswer | None, list[Conflict]]:
-    """The answer in the person's place: the strictest, and of several that accept the last."""
+    """The answer instead of the person's: the strictest one; of several that accept, the last."""
     chosen: HookAnswer | None = None
     conflicts: list[Conflict] = []
     for answer in answers:
@@ -189,7 +190,7 @@ def _form(action: str | None, content: Mapping[str, Any]) -> FormAnswer:
 def elicitation_answered(
     answer: FormAnswer, answers: Sequence[HookAnswer]
 ) -> tuple[FormAnswer, list[Conflict]]:
-    """The answer to send. A no stays a no: hooks may change what a person sends, and hold it back."""
+    """The answer to send. Hooks may change or withhold what a person sends; a refusal stays a refusal."""
     conflicts: list[Conflict] = []
     content, winner = answer.content, None
     action = answer.action
@@ -216,7 +217,8 @@ def submitted(answers: Sequence[HookAnswer]) -> Submitted:
 
 
 def goes_on(answers: Sequence[HookAnswer]) -> str | None:
-    """Why the model goes on after its answer; None: it does not. A hook that failed does not make it."""
+    """Why the model continues after its answer; None: it stops. A hook that failed does not make it
+    continue."""
     said = [answer for answer in answers if not answer.has_failed]
     if any(answer.ends for answer in said):
         return None

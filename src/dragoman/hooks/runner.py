@@ -1,8 +1,8 @@
 """Runs the hooks of one event concurrently, each within its time limit.
 
-Whatever a hook does (it hangs, crashes, writes without end, answers nonsense) becomes a `HookAnswer`.
-None is left running when the caller is cancelled or the host closes. `active.py` finds the hooks that an
-event concerns; `merging.py` combines their answers.
+Every behaviour of a hook (it hangs, crashes, writes without end, returns invalid answers) becomes a
+`HookAnswer`. None is left running when the caller is cancelled or the host closes. `active.py` finds the
+hooks that an event triggers; `merging.py` combines their answers.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from dragoman.surrogates import replace_lone_surrogates
 from dragoman.wire.codec import Unreadable, decode_as
 
 COMMANDS_AT_ONCE: Final = 16
-"""Programs that run at the same time; waiting for a place is not part of a hook's time. Hooks of events that
-nothing waits for have as many places of their own: slow ones must not hold up calls."""
+"""The maximum number of programs that run at the same time; a hook's time limit begins when it starts. Hooks
+of events that nothing waits for have a separate limit of the same size, so that slow ones do not delay
+calls."""
 STDERR_CHARACTERS: Final = 300
 END_SECONDS: Final = 5.0
 
@@ -43,14 +44,15 @@ T = TypeVar("T")
 
 
 class EventInput:
-    """One event, as its hooks are given it."""
+    """One event, in the form that its hooks are given."""
 
     def __init__(self, event: str, facts: Mapping[str, Any]) -> None:
         self.event = event
         self.facts = facts
 
     def for_function(self) -> HookInput:
-        """Of its own for each function, so that one cannot change what the next, or the tool, is given."""
+        """A separate copy for each function, so that it cannot change what the next function or the tool is
+        given."""
         given = dict(self.facts)
         if (arguments := given.get("tool_input")) is not None:
             given["tool_input"] = copied(arguments)
@@ -61,21 +63,21 @@ class EventInput:
         given = self.for_function()
         try:
             return msgspec.json.encode(given)
-        except UnicodeEncodeError:  # half a character: JSON has an escape for it, UTF-8 has not
+        except UnicodeEncodeError:  # a lone surrogate: JSON has an escape for it, UTF-8 has not
             return json.dumps(given).encode()
 
 
 class _Work(NamedTuple):
-    """A hook that takes time, not begun yet."""
+    """A hook that takes time and has not started yet."""
 
     number: int
     hook: Hook
     begin: Callable[[], Coroutine[Any, Any, HookAnswer]]
     output: object = None
-    """What a function returned, if it must be awaited."""
+    """The return value of a function, if it must be awaited."""
 
     def drop(self) -> None:
-        """Without the warning about coroutines that were never awaited."""
+        """Drops the work, without the warning about coroutines that were never awaited."""
         if inspect.iscoroutine(self.output):
             self.output.close()
 
@@ -95,8 +97,8 @@ class Runner:
     def run(
         self, hooks: Sequence[Hook], event_input: EventInput
     ) -> list[HookAnswer] | Coroutine[Any, Any, list[HookAnswer]]:
-        """Their answers in declared order, without those that had nothing to say. Plain functions have
-        answered when it returns; others have to be awaited."""
+        """Runs the hooks. Returns their answers in declared order, without empty ones. Plain functions have
+        answered when it returns; other hooks have to be awaited."""
         answers: dict[int, HookAnswer] = {}
         works: list[_Work] = []
         try:
@@ -113,14 +115,14 @@ class Runner:
         return self._finished(answers, works) if works else list(answers.values())
 
     async def _finished(self, answers: dict[int, HookAnswer], works: Sequence[_Work]) -> list[HookAnswer]:
-        if len(works) == 1:  # no task: the loop's turns cost more than most functions
+        if len(works) == 1:  # no task: iterations of the loop cost more than most functions
             answers[works[0].number] = await self._contained(works[0])
         else:
             answers |= await self._together(works)
         return [answers[number] for number in sorted(answers)]
 
     async def close(self) -> None:
-        """Ends whatever runs: those that wait for a place, and those whose time has begun."""
+        """Ends all hooks: those that wait to be started, and those that are running."""
         self._closed = True
         now = asyncio.get_running_loop().time()
         for limit in self._limits:
@@ -133,7 +135,7 @@ class Runner:
         await self._postman.close()
 
     def _begin(self, number: int, hook: Hook, event_input: EventInput) -> HookAnswer | _Work | None:
-        """The answer of a plain function; the work that is left for whatever takes time."""
+        """Starts a hook: returns the answer of a plain function, or the remaining work of any other hook."""
         if self._closed:
             return _failure(hook, _CLOSING)
         what = hook.what
@@ -144,9 +146,7 @@ class Runner:
                 return _failure(hook, _raised(error))
             if output is None:
                 return None
-            if type(output) is dict or isinstance(
-                output, Mapping
-            ):  # the first is the common one, and quicker
+            if type(output) is dict or isinstance(output, Mapping):  # the first is more common, and quicker
                 return _read(hook, cast("Mapping[str, Any]", output))
             return _Work(number, hook, lambda: self._awaited(hook, output), output)
         match what:
@@ -178,7 +178,7 @@ class Runner:
         }
 
     async def _contained(self, work: _Work) -> HookAnswer:
-        """Whatever a hook raises is an answer; only our own being cancelled is not."""
+        """Converts every exception of a hook to an answer, except a cancellation of this task."""
         try:
             return await work.begin()
         except TimeoutError:
@@ -247,7 +247,7 @@ class Runner:
 
 
 class _Raised(Exception):
-    """What a function raised, in words."""
+    """Describes what a function raised."""
 
 
 async def _awaited(output: Awaitable[object]) -> object:
@@ -258,11 +258,11 @@ async def _awaited(output: Awaitable[object]) -> object:
 
 
 _NOT_JSON: Final = (TypeError, ValueError, OverflowError, RecursionError)
-"""What encoding raises for values that JSON has no words for."""
+"""The exceptions of encoding values that JSON cannot represent."""
 
 
 def _judged(hook: Hook, ended: commands.Ended) -> HookAnswer:
-    """What a program's end means."""
+    """The answer that follows from a program's exit code and output."""
     if ended.exit_code == 0:
         return _decided(hook, ended.stdout)
     words = ended.stderr.decode("utf-8", "replace").strip()
@@ -274,7 +274,8 @@ def _judged(hook: Hook, ended: commands.Ended) -> HookAnswer:
 
 
 def _decided(hook: Hook, output: bytes) -> HookAnswer:
-    """What a program printed, or a server answered: an object decides, other text is mere text."""
+    """The answer in a program's output or an HTTP response: a JSON object is a decision, any other text is
+    plain text."""
     try:
         output = _as_utf8(output).strip()
     except UnicodeDecodeError:
@@ -297,7 +298,7 @@ _TEXT_IS_CONTEXT: Final = ("SessionStart", "UserPromptSubmit")
 
 
 def _unreadable(hook: Hook, output: bytes, problem: str) -> HookAnswer:
-    """An answer that cannot be decoded; a deny or an ask in it counts."""
+    """The answer for output that cannot be decoded; a deny or an ask found in it is applied."""
     answer = _failure(hook, problem)
     words = {word.lower() for word in _RESTRICTS.findall(output)}
     if answer.behaviour is not None or not words:
@@ -313,7 +314,7 @@ _ANSWER_KEYS: Final = (b'"hookSpecificOutput"', b'"decision"', b'"permissionDeci
 
 
 def _as_utf8(output: bytes) -> bytes:
-    """Some shells print UTF-16, with or without a mark at its beginning."""
+    """The output as UTF-8: some shells print UTF-16, with or without a byte order mark."""
     return output.decode(json.detect_encoding(output)).encode()
 
 

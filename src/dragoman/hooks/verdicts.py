@@ -1,6 +1,6 @@
 """Reads the answer of one hook. Pure.
 
-Converts the JSON of a hook to an `HookAnswer`, by the rules of the event. Of an answer that cannot be read in
+Converts the JSON of a hook to a `HookAnswer`, by the rules of the event. Of an answer that cannot be read in
 full, the strict parts (a deny, an ask) are kept and the permissive parts (an allow, a change) are dropped: a
 hook that allowed other arguments than Dragoman understood has not allowed these. `merging.py` combines
 several answers.
@@ -16,13 +16,14 @@ from msgspec import Struct, structs
 from dragoman.cleaning import for_model, one_line
 
 CONTEXT_LIMIT: Final = 10_000
-"""The most characters of context that one hook may add."""
+"""The maximum length of the context that one hook may add, in characters."""
 REASON_LIMIT: Final = 2_000
 
 _SPECIFIC_KEYS: Final = frozenset(
     {"permissionDecision", "updatedInput", "updatedMCPToolOutput", "additionalContext", "action", "content"}
 )
-"""What counts in `hookSpecificOutput` only. An answer with one of them elsewhere was meant to decide."""
+"""Fields that are valid only in `hookSpecificOutput`. An answer that has one elsewhere was intended as a
+decision."""
 
 Behaviour = Literal["allow", "ask", "deny"]
 Action = Literal["accept", "decline", "cancel"]
@@ -36,12 +37,12 @@ class HookDecision(Struct, frozen=True):
     behaviour: Behaviour
     reason: str
     hook: str
-    """The hook that said so, as shown to people."""
+    """The name of the hook that decided, as shown to people."""
     is_managed: bool = False
 
 
 class HookAnswer(Struct, frozen=True, kw_only=True):
-    """What one hook said of one event."""
+    """The answer of one hook to one event."""
 
     hook: str
     is_managed: bool = False
@@ -55,20 +56,20 @@ class HookAnswer(Struct, frozen=True, kw_only=True):
     message: str = ""
     """Text for the person."""
     problems: tuple[str, ...] = ()
-    """Why the hook failed, or what of its answer could not be read."""
+    """Why the hook failed, or which part of its answer could not be read."""
     has_failed: bool = False
-    """Whether it failed and is to block when it does."""
+    """Whether the hook failed and blocks on errors."""
     ends: bool = False
-    """Whether it says `"continue": false`."""
+    """Whether the answer has `"continue": false`."""
 
 
 def blocked(hook: str, reason: str, *, is_managed: bool = False) -> HookAnswer:
-    """The answer of a hook that says no without JSON."""
+    """The answer of a hook that refuses without JSON."""
     return HookAnswer(hook=hook, is_managed=is_managed, behaviour="deny", reason=_reason(reason))
 
 
 def failed(hook: str, problem: str, *, blocks: bool, is_managed: bool = False) -> HookAnswer:
-    """The answer of a hook that gave none."""
+    """The answer for a hook that failed to give one."""
     answer = HookAnswer(hook=hook, is_managed=is_managed, problems=(one_line(problem, 400),))
     return _blocking(answer) if blocks else answer
 
@@ -76,7 +77,7 @@ def failed(hook: str, problem: str, *, blocks: bool, is_managed: bool = False) -
 def read(
     event: str, hook: str, document: Mapping[str, Any], *, blocks: bool = False, is_managed: bool = False
 ) -> HookAnswer:
-    """A hook's answer. `blocks`: whether one that cannot be read in full blocks."""
+    """Reads a hook's answer. `blocks`: whether an answer that cannot be read in full blocks."""
     reader = _Reader(event, document)
     found = reader.fields()
     answer = HookAnswer(hook=hook, is_managed=is_managed, problems=tuple(reader.problems), **found)
@@ -94,7 +95,7 @@ def read(
 
 
 def restricted(answer: HookAnswer) -> HookAnswer:
-    """The answer of a hook whose matcher does not mean the tool's exact name: without an allow."""
+    """The answer without an allow, for a hook whose matcher does not match the tool's exact name."""
     if answer.behaviour != "allow":
         return answer
     problem = "its allow does not count: the matcher does not mean the name that the tool has"
@@ -102,7 +103,8 @@ def restricted(answer: HookAnswer) -> HookAnswer:
 
 
 def _blocking(answer: HookAnswer) -> HookAnswer:
-    # Nothing of the problem itself: the reason reaches the model, and a program's words may hold secrets.
+    # The problem itself is left out: the reason reaches the model, and a program's output may contain
+    # secrets.
     reason = f"the hook {answer.hook} failed, and what it watches is refused until it works"
     has_own = answer.behaviour == "deny" and answer.reason
     return structs.replace(
@@ -143,7 +145,8 @@ class _Reader:
         return found
 
     def _top_level(self, found: dict[str, Any]) -> None:
-        """`decision` and `continue`, which every event knows. A no precedes nested fields."""
+        """Reads `decision` and `continue`, which every event has. A refusal takes precedence over nested
+        fields."""
         document = self._document
         for key in _SPECIFIC_KEYS & document.keys():
             self.problems.append(f'"{key}" belongs in "hookSpecificOutput"')
@@ -248,7 +251,7 @@ def _folded(value: object) -> str:
 
 
 def _decisions(answer: object, depth: int = 4) -> Iterator[str]:
-    """Every decision anywhere in an answer, in small letters, except in what the hook hands on."""
+    """Every decision anywhere in an answer, in lower case, except in values that the hook passes on."""
     if depth == 0:
         return
     if isinstance(answer, list):
@@ -268,7 +271,7 @@ _HANDED_ON: Final = frozenset({"updatedinput", "updatedmcptooloutput", "content"
 
 
 def _is_object(value: object) -> bool:
-    # Only a function of this process can give keys that are not text; JSON has no words for them.
+    # Only a function of this process can return keys that are not text; JSON cannot represent them.
     return isinstance(value, Mapping) and all(
         isinstance(key, str) for key in cast("Mapping[object, Any]", value)
     )

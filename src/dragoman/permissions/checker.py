@@ -42,7 +42,7 @@ from dragoman.questions import Questions
 
 Decider = Literal["rule", "grant", "hook", "mode", "classifier", "person", "host", "caller"]
 Keep = Callable[[str, str], Awaitable[None]]
-"""Writes an allow rule to a scope, and sees to it that it counts from now on."""
+"""Writes an allow rule to a scope, and applies it."""
 
 
 ADVICE_CHARACTERS: Final = 300
@@ -71,7 +71,7 @@ class PermissionChecker:
         bus: EventBus,
         keep: Keep | None,
     ) -> None:
-        """`keep`: None where a rule that is written would not be read."""
+        """`keep`: None if a rule that is written would not be read by this host."""
         self._questions = questions
         self._hooks = hooks
         self._classifier = classifier
@@ -79,13 +79,13 @@ class PermissionChecker:
         self._keep = keep
         self.grants = SessionGrants()
         self._replacements: dict[str, int] = {}
-        """How often the entry of each server was changed or removed."""
+        """A counter for each server of the changes and removals of its entry."""
         self.version = 0
-        """How often rules or mode have changed."""
+        """A counter of the changes of rules or mode."""
         self.adopt(book, mode)
 
     def adopt(self, book: Rulebook, mode: PermissionMode) -> None:
-        """Decides by these rules from now on."""
+        """Replaces the rules."""
         self.version += 1
         self._book = book
         self.mode: PermissionMode = mode
@@ -99,13 +99,14 @@ class PermissionChecker:
         return tuple(self._book.rules)
 
     def forget(self, server: str) -> None:
-        """A server's entry was changed or removed: all grants for it end, and so do answers under way."""
+        """Ends all grants for a server whose entry was changed or removed, and invalidates questions about it
+        that are still open."""
         self.grants.forget(server)
         self._replacements[server] = self._replacements.get(server, 0) + 1
 
     def decide_by_rules_alone(self, tool: Tool, hook_decision: HookDecision | None) -> Decision | None:
-        """The result of `decide`, where that is the same for every call of the tool; None if `decide` has to
-        be called. Quick: it looks at no arguments, and waits for nothing."""
+        """The result of `decide`, if it is the same for every call of the tool; None if `decide` has to be
+        called. Quick: it reads no arguments and does not wait."""
         if hook_decision is not None:
             return None
         if self._decides_nothing:
@@ -125,8 +126,8 @@ class PermissionChecker:
         call_id: str = "",
         caller: Caller = LOCAL_CALLER,
     ) -> Decision:
-        """`is_own_request`: a program or person makes it, not a model; see `decide.py`. `call_id`: for hooks
-        and events."""
+        """Decides about one call. `is_own_request`: a program or person makes the call, not a model; see
+        `decide.py`. `call_id`: for hooks and events."""
         decision = self.decide_by_rules_alone(tool, hook_decision)
         if decision is not None:
             return decision
@@ -139,16 +140,16 @@ class PermissionChecker:
         return self._decided(call, verdict, hook_decision)
 
     def preview(self, tool: BuiltinTool, arguments: Mapping[str, Any]) -> Verdict:
-        """What rules and mode decide about a program's own request; no person is asked."""
+        """The decision of rules and mode about a program's own request; no person is asked."""
         return self._judge(structs.replace(call_of(tool, arguments), is_own_request=True), None)
 
     def denies(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
-        """Whether a deny rule applies to the call now."""
+        """Whether a deny rule applies to the call."""
         rule = self._judge(call_of(tool, arguments), None).rule
         return rule is not None and rule.behaviour == "deny"
 
     def denied(self, tools: Iterable[Tool]) -> frozenset[str]:
-        """The names of the tools of which a rule denies every call: models need not be shown them."""
+        """The names of the tools for which a rule denies every call; models need not be shown them."""
         if not self._may_deny_tools:
             return frozenset()
         return frozenset(tool.name for tool in tools if self._is_denied(tool))
@@ -164,7 +165,7 @@ class PermissionChecker:
         return any(rule.ignores_arguments and rule.applies(call) for rule in self._book.about(call).deny)
 
     async def _judged(self, call: Call, hook_decision: HookDecision | None) -> Verdict:
-        """What rules and mode decide; in a thread where that would block the event loop."""
+        """The decision of rules and mode; computed in a thread if it would block the event loop."""
         served = _served(call) if call.touches else None
         if is_heavy(call, self._book.about(call)) or (
             served is not None and is_heavy(served, self._book.about(served))
@@ -185,7 +186,7 @@ class PermissionChecker:
         if hook_decision is not None and hook_decision.behaviour == verdict.behaviour:
             return Decision(allowed, reason, "hook")
         if not allowed:
-            # A refusal for want of a rule names the rule.
+            # A refusal because no rule allows the call names the rule that would.
             return Decision(False, f"{reason}; {_advice(call)}" if self.mode == "dontAsk" else reason)
         if call.is_own:
             return Decision(True, reason, "host")
@@ -207,7 +208,7 @@ class PermissionChecker:
             by_hook = await self._hooks.permission_requested(tool, copied(call.arguments), call_id=call_id)
             if by_hook is not None and by_hook.behaviour == "deny":
                 return Decision(False, by_hook.reason, "hook")
-            # Where an administrator wants a person to be asked, a hook cannot allow the call for the person.
+            # Where an administrator's rule requires a person, a hook cannot allow the call instead.
             is_wanted = _is_managed(verdict) or _is_managed_ask(hook_decision)
             if by_hook is not None and by_hook.behaviour == "allow" and not is_wanted:
                 return await self._confirmed(call, hook_decision, Decision(True, by_hook.reason, "hook"))
@@ -215,7 +216,7 @@ class PermissionChecker:
         if interaction is None:
             return Decision(False, self._without_person(call, verdict), "mode", verdict.rule)
         async with self._questions.turn(call.server):
-            # The answer to the question before may have been one to this, too.
+            # The answer to the previous question may apply to this call, too.
             verdict = await self._judged(call, hook_decision)
             if verdict.behaviour != "ask":
                 return self._decided(call, verdict, hook_decision)
@@ -250,7 +251,7 @@ class PermissionChecker:
         except Exception as error:  # border: a front end's code
             answer = PermissionAnswer(False, f"asking failed: {type(error).__name__}: {one_line(str(error))}")
         if self._replacements.get(call.server, 0) == replacements:
-            await self._remember(call, question, answer)  # otherwise the answer is about another server
+            await self._remember(call, question, answer)  # otherwise the answer would apply to another server
         verb = "allowed by the person" if answer.allowed else "denied by the person"
         decision = Decision(answer.allowed, f"{verb}: {answer.message}" if answer.message else verb, "person")
         self._bus.publish(
@@ -266,7 +267,7 @@ class PermissionChecker:
 
     async def _remember(self, call: Call, question: PermissionQuestion, answer: PermissionAnswer) -> None:
         lasts = answer.allowed and question.is_rememberable
-        # Beside a rule there is no grant: it would go on when the person removes the rule.
+        # No grant in addition to a rule: it would still apply after the person removes the rule.
         is_kept = lasts and await self._is_kept(call, question, answer)
         if lasts and not is_kept and (answer.for_session or answer.always):
             self.grants.remember(call)
@@ -274,7 +275,7 @@ class PermissionChecker:
             self.grants.revoke(call)
 
     async def _is_kept(self, call: Call, question: PermissionQuestion, answer: PermissionAnswer) -> bool:
-        """Writes the rule of a lasting yes; whether rules allow the call now."""
+        """Writes the rule of a permanent approval; returns whether rules allow the call then."""
         rule = question.server_rule if answer.whole_server else question.rule
         if answer.always is None or self._keep is None or not rule:
             return False
@@ -304,8 +305,8 @@ def judge(
     granted: Granted = "no",
     hook_decision: HookDecision | None = None,
 ) -> Verdict:
-    """What rules and mode say. Where a built-in tool deals with a server, a rule that denies or asks about
-    the server's things counts as well."""
+    """The decision of rules and mode. Where a built-in tool deals with a server, a rule that denies or asks
+    about that server applies as well."""
     verdict = decide(call, book.about(call), mode, granted=granted, hook_decision=hook_decision)
     if not call.touches or verdict.behaviour == "deny":
         return verdict
@@ -313,7 +314,7 @@ def judge(
     other = decide(served, book.about(served), mode)
     if other.rule is None or other.behaviour == "allow":
         return verdict
-    # Where two rules want a person asked, an administrator's counts first, as in `decide`.
+    # Of two rules that ask, an administrator's is used first, as in `decide`.
     is_asked = verdict.behaviour == other.behaviour == "ask" and verdict.rule is not None
     if is_asked and (_is_managed(verdict) or not _is_managed(other)):
         return verdict
@@ -321,8 +322,8 @@ def judge(
 
 
 def _served(call: Call) -> Call:
-    """What a call of a built-in tool requests of a server, as a call of that thing. A prompt's own arguments
-    count beside those of the request."""
+    """The request that a built-in tool makes to a server, as a call that rules can judge. The arguments of a
+    prompt are included with those of the request."""
     thing, given = _thing_of(call.touches, call.touched, call.hints), call.arguments.get("arguments")
     own: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
     return structs.replace(thing, arguments={**call.arguments, **own})
@@ -337,8 +338,8 @@ def _wire_name(tool: Tool) -> str:
 
 
 def names_of(tool: Tool, arguments: Mapping[str, Any]) -> frozenset[str]:
-    """Every name, folded, by which deny rules and hooks find a call: the tool's, and where it is a built-in
-    one that deals with a server, those of the server's thing."""
+    """Every name, folded, by which deny rules and hooks find a call: the names of the tool, and for a
+    built-in tool that deals with a server also the names of the resource or prompt there."""
     names = all_names(tool.name, tool.server, _wire_name(tool))
     if not isinstance(tool, BuiltinTool):
         return names
@@ -400,9 +401,12 @@ def _wrong_answer(answer: object) -> str:
 
 
 def _advice(call: Call) -> str:
-    """A command that changes nothing: models and scripts read the text, and a server chose the name."""
+    """A command for the hint. It changes nothing, because models and scripts read the text, and a server
+    chose the name in it."""
     words = shlex.join(["explain", call.tool] if call.command is None else ["test", call.tool, call.command])
-    if one_line(words, ADVICE_CHARACTERS) != words:  # what cannot be seen in full is nothing to type
+    if (
+        one_line(words, ADVICE_CHARACTERS) != words
+    ):  # a name with invisible characters is not suggested for typing
         return "write a rule that allows it"
     return f"`dragoman permissions {words}` shows which rule would allow it"
 

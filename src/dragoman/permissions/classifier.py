@@ -1,7 +1,7 @@
 """The interface of a classifier, which decides in mode `auto` before a person is asked, and a cautious one
 that needs no model.
 
-A classifier can allow or deny a call, or have a person asked. It is asked only about calls on which no rule
+A classifier can allow or deny a call, or have a person asked. It is called only for calls that no rule
 decides.
 """
 
@@ -35,7 +35,7 @@ def conversation_so_far() -> tuple[ConversationTurn, ...]:
 
 
 def bounded(turns: Sequence[ConversationTurn]) -> tuple[ConversationTurn, ...]:
-    """The first turn, which mostly says what is wanted, and the last ones."""
+    """The first turn, which usually states the task, and the last ones."""
     kept = turns if len(turns) <= TURN_LIMIT else (turns[0], *turns[1 - TURN_LIMIT :])
     return tuple(ConversationTurn(turn.role, for_model(turn.text, TURN_CHARACTERS)) for turn in kept)
 
@@ -44,13 +44,14 @@ class Classifier(Protocol):
     """Decides in permission mode `auto`. What a program passes as `classifier` to a host."""
 
     async def judge(self, call: Call, conversation: Sequence[ConversationTurn]) -> Classification:
-        """Decides about a call that no rule decides. If it fails, the person is asked. `conversation`: what
-        was said before the call, oldest first; empty for a call outside of a conversation."""
+        """Decides about a call that no rule decides. If it fails, the person is asked. `conversation`: the
+        turns before the call, oldest first; empty for a call outside of a conversation."""
         ...
 
 
 class ByAnnotations:
-    """Believes a tool that it only reads if its server's entry says `trusted`, and nothing else."""
+    """A classifier that allows a tool that is declared read-only if its server's entry has `trusted`, and
+    nothing else."""
 
     def __init__(self, is_trusted: Callable[[str], bool]) -> None:
         self._is_trusted = is_trusted

@@ -1,12 +1,11 @@
 """The conditions of a rule: the annotations of the tool, and arguments of the call. Pure.
 
 Parses conditions (`readOnly`, `!openWorld`, `repo=org/*`, `owner.name!="a, b"`) and decides whether they
-hold. In doubt the safe side of the rule counts: where an argument is unusual or inside a list, an allow does
-not hold and a deny or an ask does. For an argument that is absent no `=` holds; `!=` holds in a deny or an
-ask, and not in an allow.
+hold. In doubt a rule errs on the safe side: where an argument is unusual or inside a list, an allow does not
+match and a deny or an ask does. For an absent argument `=` never matches; `!=` matches in a deny or an ask,
+and not in an allow.
 
-Comparing is bounded: where an argument has more than is looked through, a deny or an ask holds and an
-allow does not.
+Comparing is bounded: where an argument exceeds the limits, a deny or an ask matches and an allow does not.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ HINTS: Final = {
     "idempotent": "idempotent",
     "openWorld": "open_world",
 }
-"""What a tool may say of itself, as rules name it → as `Hints` does."""
+"""The annotations of a tool: the name in rules → the name in `Hints`."""
 _HINT_OF: Final = {name.lower(): name for name in HINTS}
 
 PARTS_LIMIT: Final = 200_000
-"""How many values and names one condition looks through."""
+"""How many values and names one condition examines."""
 TEXT_LIMIT: Final = 1_000_000
 """How many characters one condition compares. Folding a text is one step that nothing interrupts, also in a
 thread."""
@@ -43,14 +42,14 @@ class BadRule(ValueError):
 
 
 class _TooLarge(Exception):
-    """More than a condition looks through."""
+    """The arguments exceed the limits of a condition."""
 
 
 _MARKS: Final = re.compile("[\x1c-\x1f]")
 
 
 class _Budget:
-    """What one condition may still look at."""
+    """What remains of the limits of one condition."""
 
     def __init__(self) -> None:
         self._parts = PARTS_LIMIT
@@ -69,7 +68,7 @@ class _Budget:
 
 
 def _without_marks(text: str) -> str:
-    """Without the control characters that `fold` keeps for shell patterns."""
+    """The text without the control characters that `fold` keeps for shell patterns."""
     return _MARKS.sub("", text)
 
 
@@ -90,14 +89,15 @@ class ArgumentCondition(Struct, frozen=True, tag=True):
     is_negated: bool
 
     def holds(self, arguments: Mapping[str, Any], hints: Hints, *, carefully: bool) -> bool:
-        """`carefully`: for an allow. A negation is careful by looking loosely, and the other way round."""
+        """Whether the condition matches. `carefully`: for an allow. A negated condition is compared loosely
+        for an allow, and carefully otherwise."""
         try:
             return self._holds(arguments, carefully)
         except _TooLarge:
             return not carefully
 
     def is_beyond(self, arguments: Mapping[str, Any], *, carefully: bool) -> bool:
-        """Whether there is more to compare than is compared."""
+        """Whether the arguments exceed the limits."""
         try:
             self._holds(arguments, carefully)
         except _TooLarge:
@@ -114,7 +114,7 @@ class ArgumentCondition(Struct, frozen=True, tag=True):
         return not self._all_fit(arguments, budget)
 
     def _all_fit(self, arguments: Mapping[str, Any], budget: _Budget) -> bool:
-        """Whether it is there, and all of it fits exactly as sent."""
+        """Whether the argument is present, and all its values match exactly as sent."""
         values = list(_leaves(_exactly(arguments, self.path, budget), budget))
         return bool(values) and all(
             (text := _text(value)) is not None and self.glob.fits_carefully(budget.text(text))
@@ -122,7 +122,7 @@ class ArgumentCondition(Struct, frozen=True, tag=True):
         )
 
     def _any_fits(self, arguments: Mapping[str, Any], budget: _Budget) -> bool:
-        """Whether anything in it fits, however it is written."""
+        """Whether any value in the argument matches, in any spelling."""
         path = tuple(map(fold, self.path))
         values = _leaves(_loosely(arguments, path, budget), budget, into_objects=True)
         return any(
@@ -138,12 +138,12 @@ class ArgumentCondition(Struct, frozen=True, tag=True):
 Condition = HintCondition | ArgumentCondition
 
 _ABSENT: Final = object()
-"""Marks a value that is not there, or that something beside it may replace."""
+"""Marks a value that is absent, or that another key may replace."""
 
 
 def _exactly(arguments: Mapping[str, Any], path: tuple[str, ...], budget: _Budget) -> Iterator[Any]:
-    """The value at the path, by exactly these names; in a list of objects, of each. A dot may be a
-    name's own."""
+    """The value at the path, by exactly these names; for a list of objects, the value of each. A name may
+    itself contain a dot."""
     todo: list[tuple[Any, tuple[str, ...]]] = [(arguments, path)]
     while todo:
         node, rest = todo.pop()
@@ -169,8 +169,7 @@ def _steps(node: Mapping[str, Any], rest: tuple[str, ...]) -> Iterator[tuple[Any
 
 
 def _has_double(node: Mapping[str, Any], rest: tuple[str, ...], budget: _Budget) -> bool:
-    """Whether another name here looks like the one that is meant: who knows which of them the server
-    reads."""
+    """Whether another key looks like this one: it is then unknown which of them the server reads."""
     names = {".".join(rest[:count]) for count in range(1, len(rest) + 1)}
     folded = {fold(name) for name in names}
     budget.parts(len(node))
@@ -197,7 +196,7 @@ def _loosely(arguments: Mapping[str, Any], path: tuple[str, ...], budget: _Budge
 
 
 def _leaves(values: Iterator[Any], budget: _Budget, *, into_objects: bool = False) -> Iterator[Any]:
-    """The items of lists one by one; an empty list is no value at all."""
+    """The items of lists one by one; an empty list has no value."""
     todo = list(values)
     while todo:
         value = todo.pop()
@@ -217,7 +216,7 @@ def _all_plain(values: Iterator[Any], budget: _Budget) -> bool:
 
 
 def is_larger(arguments: Mapping[str, Any], parts: int, characters: int) -> bool:
-    """Whether there are more values or more text in the arguments than this; looks no further than that."""
+    """Whether the arguments have more values or more text than this; stops counting there."""
     todo: list[Any] = [arguments]
     while todo:
         value = todo.pop()
@@ -239,7 +238,7 @@ def is_larger(arguments: Mapping[str, Any], parts: int, characters: int) -> bool
 
 
 def _text(value: Any) -> str | None:
-    """A string as it is; numbers, truth values and null as JSON writes them; None for all else."""
+    """A string unchanged; numbers, booleans and null as JSON writes them; None for any other value."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -247,7 +246,7 @@ def _text(value: Any) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
-        # Python writes no number of more than some thousand digits in decimals.
+        # Python does not convert integers of more than some thousand digits to decimal text.
         return str(value) if value.bit_length() < 10_000 else None
     if isinstance(value, float) and math.isfinite(value):
         return msgspec.json.encode(value).decode()
@@ -255,7 +254,7 @@ def _text(value: Any) -> str | None:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every text it may be compared by."""
+    """Every text by which the value may be compared."""
     if value is _ABSENT:
         return
     text = _text(value)
@@ -365,7 +364,7 @@ def read_escaped(text: str) -> tuple[str, ...]:
 
 
 def escaped(text: str) -> str:
-    """The text so that `read_escaped` finds it in one part."""
+    """The text escaped so that `read_escaped` reads it as one part."""
     return re.sub(r'[\\*"]', r"\\\g<0>", text)
 
 

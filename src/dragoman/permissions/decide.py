@@ -1,4 +1,4 @@
-"""Whether a call may be made, and why. Pure.
+"""Decides whether a call may be made, and why. Pure.
 
 The order in which rules, hooks, grants and the mode decide:
 
@@ -7,15 +7,15 @@ The order in which rules, hooks, grants and the mode decide:
 3. an administrator's ask rule                           → ask
 4. an administrator's allow rule                         → allow
 5. any other ask rule, or a hook's ask                   → ask, in every mode
-6. an allow rule, a hook's allow, a yes for the session  → allow
+6. an allow rule, a hook's allow, a session grant        → allow
 7. a built-in tool that needs no permission, or that
    reads the person's folder, or a program's own request
    for a resource or a prompt                            → allow
-8. the mode: bypassPermissions allows, dontAsk denies, auto has a classifier asked, the others a person
+8. the mode: bypassPermissions allows, dontAsk denies, auto asks a classifier, the others ask a person
 
-In dontAsk whatever would be asked is denied. So deny always wins, and no mode but bypassPermissions allows
-what no rule, hook or person allowed. One thing bypassPermissions asks about: a shell command of which it
-cannot be said whether a deny or an ask means it.
+In dontAsk, every call that would cause a question is denied. So deny always wins, and no mode but
+bypassPermissions allows a call that no rule, hook or person allowed. Even bypassPermissions asks about a
+shell command if it is unclear whether a deny or an ask rule applies to it.
 """
 
 from __future__ import annotations
@@ -40,11 +40,12 @@ Asks = Literal["person", "classifier"]
 HEAVY_PARTS: Final = 200
 HEAVY_TEXT: Final = 4000
 HEAVY_COMMAND: Final = 500
-"""From how many values, characters of arguments and characters of a command on a call is heavy to judge."""
+"""The numbers of values, characters of arguments and characters of a command from which a decision takes
+long."""
 
 
 class Considered(Struct, frozen=True):
-    """A rule about the tool, and what it had to say on this call."""
+    """A rule about the tool, and its result for this call."""
 
     rule: Rule
     matched: bool
@@ -57,17 +58,18 @@ class Verdict(Struct, frozen=True, kw_only=True):
     rule: Rule | None = None
     """The rule that decided, if one did."""
     has_changed: bool = False
-    """Whether a yes was given to the tool when its definition was another."""
+    """Whether the tool was approved with an earlier definition."""
     asks: Asks = "person"
     """Who is asked, if the behaviour is `ask`."""
     is_rememberable: bool = False
-    """Whether a yes for longer than this call would keep it from being asked again."""
+    """Whether an approval for longer than this call would prevent the next question."""
     call: Call
     rules: ToolRules
 
     @property
     def considered(self) -> tuple[Considered, ...]:
-        """Every rule about the tool, the strictest first. Made when looked at: few calls are explained."""
+        """Every rule about the tool, the strictest first. Computed on demand, because few decisions are
+        explained."""
         return tuple(_considered(rule, self.call) for rule in self.rules)
 
 
@@ -79,7 +81,8 @@ def decide(
     granted: Granted = "no",
     hook_decision: HookDecision | None = None,
 ) -> Verdict:
-    """`rules`: any; what `Rulebook.about` gives for the call is not searched again."""
+    """Decides about a call. `rules`: any rules; the result of `Rulebook.about` for the call is not searched
+    again."""
     tool_rules = _rules_of_tool(rules, call)
     rule = _hit(tool_rules.deny, call)
     if rule is not None:
@@ -116,9 +119,9 @@ def decide(
 
 
 def is_heavy(call: Call, rules: Sequence[Rule]) -> bool:
-    """Whether `decide` may take longer than an event loop should wait: it is to run in a thread then.
+    """Whether `decide` may take so long that it should run in a thread, not in the event loop.
 
-    Costs nothing where no rule looks at the arguments, and little for small calls.
+    Takes no time if no rule has conditions on arguments, and little for small calls.
     """
     tool_rules = _rules_of_tool(rules, call)
     if tool_rules.compares_commands and call.command is not None and len(call.command) > HEAVY_COMMAND:
@@ -133,7 +136,7 @@ def _rules_of_tool(rules: Sequence[Rule], call: Call) -> ToolRules:
 
 
 def _by_mode(call: Call, tool_rules: ToolRules, mode: PermissionMode, granted: Granted) -> Verdict:
-    """What becomes of a call that nothing decided."""
+    """The decision of the mode about a call that nothing else decided."""
     has_changed = granted == "lapsed" or any(rule.digest and rule.is_stale(call) for rule in tool_rules.allow)
     doubt = None if call.command is None else shell.doubt(call.command, tool_rules)
     if mode == "bypassPermissions" and doubt is None:
@@ -173,7 +176,7 @@ def _deny(
 def _ask(
     call: Call, tool_rules: ToolRules, mode: PermissionMode, reason: str, rule: Rule | None = None
 ) -> Verdict:
-    """An ask rule or a hook wants a person asked; it would want so again, whatever is answered now."""
+    """A decision to ask, by an ask rule or a hook. It applies to every call again, whatever the answer is."""
     if mode == "dontAsk":
         return _deny(call, tool_rules, f"permission mode dontAsk refuses what would be asked: {reason}", rule)
     return Verdict(behaviour="ask", reason=reason, rule=rule, call=call, rules=tool_rules)
@@ -192,7 +195,7 @@ def _hook_reason(hook_decision: HookDecision) -> str:
 
 
 def _hit(rules: tuple[Rule, ...], call: Call) -> Rule | None:
-    """The first deny or ask that holds for the call."""
+    """The first deny or ask that applies to the call."""
     for rule in rules:
         if rule.applies(call) and (rule.shell is None or shell.hits(rule.shell, call.command)):
             return rule
@@ -200,15 +203,15 @@ def _hit(rules: tuple[Rule, ...], call: Call) -> Rule | None:
 
 
 def _asking(rules: tuple[Rule, ...], call: Call) -> Rule | None:
-    """The first ask that holds for the call. One for everything does not mean tools that need no
-    permission: the search for tools, for example."""
+    """The first ask that applies to the call. An ask for everything does not apply to tools that need no
+    permission, such as the search for tools."""
     if call.is_own:
         rules = tuple(rule for rule in rules if rule.subject.text.strip("*"))
     return _hit(rules, call)
 
 
 def _allowing(rules: tuple[Rule, ...], call: Call, tool_rules: ToolRules) -> Rule | None:
-    """The first allow that covers the call, or the first of those that cover it together."""
+    """The first allow that covers the call, or the first of several that cover it together."""
     if call.command is not None:
         return _allowing_command(rules, call, call.command, tool_rules)
     for rule in rules:
@@ -226,13 +229,14 @@ def _allowing_command(
         return covering[0]
     for rule in rules:
         if rule.shell is None and _may_allow_commands(rule) and rule.applies(call):
-            # Also where everything is allowed, what may be meant by a deny is not.
+            # Even if everything is allowed, a command that a deny may mean is not.
             return rule if shell.doubt(command, tool_rules) is None else None
     return None
 
 
 def _may_allow_commands(rule: Rule) -> bool:
-    """A pattern for an argument does not take a command apart, so it allows none."""
+    """Whether the rule may allow shell commands. A condition on an argument does not parse the command, so it
+    allows none."""
     return all(isinstance(each, HintCondition) for each in rule.conditions)
 
 
@@ -246,10 +250,10 @@ def _considered(rule: Rule, call: Call) -> Considered:
 
 
 def rule_for(call: Call) -> str:
-    """The rule that would allow exactly this: the tool as it is now, or this very command of the shell.
+    """The rule that would allow exactly this: the tool with its current definition, or this shell command.
 
-    Empty if none can be written: no command at all, one that is too long, or one in another folder (a rule
-    holds in every folder). Never a wider one instead.
+    Empty if no such rule can be written: there is no command, it is too long, or it runs in another folder (a
+    rule applies in every folder). It is never a wider rule.
     """
     if call.folder:
         return ""
@@ -262,7 +266,7 @@ def rule_for(call: Call) -> str:
 
 
 def server_rule_for(call: Call) -> str:
-    """The rule that would allow every tool of the call's server and of no other; empty if none can be
+    """The rule that would allow every tool of the call's server, and no other tool; empty if none can be
     written."""
     if not call.server or "*" in call.server:
         return ""

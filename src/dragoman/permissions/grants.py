@@ -1,8 +1,9 @@
-"""What a person allowed for this session.
+"""The permissions that a person granted for this session.
 
 A grant is bound to its caller and to a tool of a server with its definition, or to one exact command of the
-shell in one folder. A tool whose definition changed is asked about again. An answer about any other built-in
-tool applies to its arguments only (it may read from any server) and is not kept.
+shell in one folder. After a change of the tool's definition the person is asked again. An answer about any
+other built-in tool applies only to the arguments of that call (it may read from any server) and is not
+stored.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ GrantKey = tuple[str, str, str | None, str]
 
 
 def is_rememberable(call: Call) -> bool:
-    """Whether a yes to it could hold for anything but this call."""
+    """Whether an approval could apply to more than this call."""
     if call.command is None:
         return bool(call.server)
     return bool(call.command.strip()) and len(call.command) <= COMMAND_LIMIT
@@ -29,16 +30,16 @@ def is_rememberable(call: Call) -> bool:
 class SessionGrants:
     def __init__(self) -> None:
         self._digests: dict[GrantKey, str] = {}
-        """What was allowed → the digest of its definition then."""
+        """Grant → the digest of the tool's definition when it was granted."""
         self.on_change: Callable[[GrantKey, str | None], None] = lambda key, digest: None
-        """Called with each grant that is given, or, without a digest, has ended."""
+        """Called for each grant that is given and, without a digest, for each that has ended."""
 
     def replace_all(self, grants: Mapping[GrantKey, str]) -> None:
         """Takes over the grants that replicas of a gateway share."""
         self._digests = dict(grants)
 
     def state(self, call: Call) -> Granted:
-        if not self._digests:  # on every call's way; most sessions hold none
+        if not self._digests:  # executed for every call; most sessions have no grants
             return "no"
         digest = self._digests.get(_key(call))
         if digest is None:
@@ -51,11 +52,11 @@ class SessionGrants:
             self.on_change(_key(call), call.digest)
 
     def revoke(self, call: Call) -> None:
-        """The person said no, or yes only once, where there was a yes for the session."""
+        """Ends a grant, because the person refused the call or allowed it only once."""
         self._end(_key(call))
 
     def forget(self, server: str) -> None:
-        """A server's entry was changed or removed: all grants for it end."""
+        """Ends all grants for a server whose entry was changed or removed."""
         for key in [key for key in self._digests if key[0] == server]:
             self._end(key)
 

@@ -1,7 +1,7 @@
 """Permission modes: what happens to a call that no rule decides. Pure.
 
-Defines the modes, and which one a host is in. Rules come before the mode: in every mode a deny rule denies
-and an ask rule asks.
+Defines the modes, and which one a host uses. Rules take precedence over the mode: in every mode a deny rule
+denies and an ask rule asks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MEANINGS: Final[dict[PermissionMode, str]] = {
     "dontAsk": "it is refused",
     "plan": "a read-only tool is asked about, others are refused",
 }
-"""What becomes of a call that no rule decides."""
+"""How a call is decided that no rule decides."""
 
 _STRICTNESS: Final[dict[PermissionMode, int]] = {
     "bypassPermissions": 0,
@@ -32,24 +32,24 @@ _STRICTNESS: Final[dict[PermissionMode, int]] = {
     "plan": 3,
 }
 _FOR_ANY_PROJECT: Final = ("default", "dontAsk", "plan")
-"""The modes that a file of a project may ask for: a repository does not talk anybody into less asking."""
+"""The modes that a project's file may set: a repository cannot reduce the number of questions."""
 _OWN_WORD: Final = ("user", "enterprise")
 _OF_A_PERSON: Final = (*_OWN_WORD, "dynamic")
-"""Files of the person or the administrator, and the program that they run."""
+"""The scopes of the person's and the administrator's files, and of the program."""
 _RANKS: Final = ("enterprise", "local", "project", "dynamic", "user", "plugin")
-"""Whose default mode counts first."""
+"""The scopes in the order of precedence of their default mode."""
 
 Part = tuple[str, str, PermissionRules]
-"""Scope, source (a file, or "code"), and what it says."""
+"""Scope, source (a file, or "code"), and the mode."""
 
 
 def effective(
     wanted: str | None, parts: Iterable[Part], *, asked_in_code: bool = False
 ) -> tuple[PermissionMode, str | None]:
-    """The mode to be in, and what is wrong with what was wanted, if anything.
+    """The effective mode, and the problem with the requested one, if there is any.
 
-    `asked_in_code`: `wanted` was said outright, by a program or a flag, and comes before every file's
-    `defaultMode`; otherwise it is what holds when no file says anything.
+    `asked_in_code`: a program or a flag explicitly set `wanted`, which then takes precedence over every
+    file's `defaultMode`; otherwise `wanted` applies only if no file sets a mode.
     """
     ranked = sorted(parts, key=lambda part: _rank(part[0]))
     problems: list[str] = []
@@ -109,7 +109,8 @@ def _persons(
 
 
 def _counts(scope: str, mode: PermissionMode, holding: PermissionMode, is_persons: bool) -> bool:
-    """A project's file may make the mode stricter. Of two that are equally strict, the person's stays."""
+    """Whether a project's mode is used. It may only be stricter; of two equally strict modes, the person's is
+    used."""
     if mode not in _FOR_ANY_PROJECT:
         return False
     if scope in _OF_A_PERSON:

@@ -1,13 +1,13 @@
-r"""Patterns with `*`, in the two ways permissions read them. Pure.
+r"""Patterns with `*`, and the two ways in which permission rules compare them. Pure.
 
 `Glob` is a pattern; an allow compares it *carefully*, a deny or an ask *loosely*. Carefully: exactly the text
-that is sent; a `*` climbs out of no folder and, unless it ends the pattern, does not cross `/ \ ? # @ :`. In
-the host of a URL a `*` matches letters, digits, dots, hyphens and underscores only, and one that ends the
-pattern there does not lengthen the host. Loosely: letter case, look-alike Unicode, invisible characters,
-how many blanks there are, and ways to spell a path or a URL make no difference.
+that is sent; a `*` does not match `..` steps out of a folder and, unless it ends the pattern, does not cross
+`/ \ ? # @ :`. In the host of a URL a `*` matches letters, digits, dots, hyphens and underscores only, and one
+that ends the pattern there does not lengthen the host. Loosely: letter case, look-alike Unicode, invisible
+characters, how many blanks there are, and ways to spell a path or a URL make no difference.
 
-Both run in a time that grows with pattern plus text: literal parts are looked for one after the other, the
-leftmost place always being as good as any later one. No regular expression is made of what people write.
+Both take time linear in pattern plus text: literal parts are searched one after the other, and the leftmost
+match is always as good as any later one. Patterns are never turned into regular expressions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dragoman.urls import parse_url
 from dragoman.wildcards import fits
 
 _DECODINGS: Final = 3
-"""How often percent encoding is undone; what is encoded still deeper is taken for a way to climb."""
+"""How many layers of percent encoding are decoded; text with more layers counts as containing `..`."""
 
 _OVERLONG = r"%(?:c[01]|e0%[89]|f0%8|u[0-9a-f]{4})"
 """Percent encoding that is not UTF-8: some programs read `%c0%ae` and `%u002e` as a dot."""
@@ -66,7 +66,7 @@ class Glob(Struct, frozen=True):
 
     @staticmethod
     def plainly(text: str) -> Glob:
-        """Every `*` of the text is a wildcard."""
+        """A pattern in which every `*` of the text is a wildcard."""
         return Glob.of(tuple(text.split("*")))
 
     @property
@@ -77,7 +77,7 @@ class Glob(Struct, frozen=True):
         return _fits_carefully(self.parts, text)
 
     def fits_loosely(self, text: str) -> bool:
-        """Whether any way to spell the text fits."""
+        """Whether any spelling of the text matches."""
         return any(
             fits(self.folded, spelling) or fits(self.with_single_blanks, spelling)
             for spelling in spellings(text)
@@ -93,7 +93,7 @@ def _fits_carefully(parts: tuple[str, ...], text: str) -> bool:
         return False
     in_host = _is_in_host(first, False)
     for part in middle:
-        # Leftmost is enough here, too: a gap without separators that reaches further holds this one.
+        # The leftmost match is enough here, too: a longer gap without separators contains the shorter one.
         found = text.find(part, at, end)
         if found < 0 or _crosses(text[at:found], in_host):
             return False
@@ -105,7 +105,7 @@ def _fits_carefully(parts: tuple[str, ...], text: str) -> bool:
         return False
     if not last and in_host and not text.endswith("://", 0, at) and not _AFTER_HOST.fullmatch(text, at):
         return False
-    # What the pattern itself says may climb; from its last whole folder on, nothing may.
+    # The pattern itself may contain `..`; after its last complete folder, the text may not.
     return not climbs(text[max(first.rfind("/"), first.rfind("\\"), 0) :])
 
 
@@ -114,12 +114,12 @@ def _is_path_like(parts: tuple[str, ...]) -> bool:
 
 
 def _hides_something(text: str) -> bool:
-    """Whether there are control or invisible characters in it, which a server may drop or cut at."""
+    """Whether the text has control or invisible characters, which a server may drop or cut at."""
     return _HIDDEN.search(text) is not None or without_invisible(text) != text
 
 
 def _is_in_host(part: str, was_in_host: bool) -> bool:
-    """Whether the host of a URL goes on behind this part of a pattern."""
+    """Whether the host of a URL continues after this part of a pattern."""
     return _ENDS_IN_HOST.search(part) is not None or (was_in_host and not _ENDS_HOST.search(part))
 
 
@@ -155,8 +155,8 @@ def _decoded(text: str) -> str:
 
 
 def spellings(text: str) -> Iterator[str]:
-    """The ways to write the same, folded: as it is, without blanks around, with single blanks, decoded, with
-    its path resolved."""
+    """The equivalent spellings of a text, folded: unchanged, without blanks around it, with single blanks,
+    decoded, and with its path resolved."""
     seen: set[str] = set()
     for _ in range(_DECODINGS):
         for spelling in _resolved(fold(text)):

@@ -1,7 +1,7 @@
 r"""Permission rules: how they are written, and which calls they are about. Pure.
 
-Contains the grammar, rules as values, whether one applies to a call, and the collection of all rules.
-`decide.py` combines several rules.
+Contains the grammar, rules as values, the check whether a rule applies to a call, and the collection of all
+rules. `decide.py` combines several rules.
 
     rule       = ( tools | shell ) ;
     tools      = subject , [ "@" , digest ] , [ "(" , condition , { "," , condition } , ")" ] ;
@@ -43,7 +43,7 @@ __all__ = ["BEHAVIOURS", "BadRule", "Behaviour", "Call", "Rule", "Rulebook", "To
 
 Behaviour = Literal["allow", "ask", "deny"]
 BEHAVIOURS: Final[tuple[Behaviour, ...]] = ("deny", "ask", "allow")
-"""The strictest first."""
+"""The behaviours of rules, the strictest first."""
 
 LENGTH_LIMIT: Final = 20_000
 DIGEST_SHORTEST: Final = 32
@@ -61,28 +61,28 @@ class Call(Struct, frozen=True, kw_only=True):
     tool: str
     """Its name in the pool: `mcp__server__tool`, or a built-in's."""
     server: str = ""
-    """As configured; empty for a built-in tool."""
+    """The server's configured name; empty for a built-in tool."""
     wire_name: str = ""
-    """What the server calls the tool."""
+    """The wire name of the tool."""
     arguments: Mapping[str, Any] = {}
     hints: Hints = Hints()
     digest: str = ""
     """The digest of the tool's definition, in hexadecimal digits."""
     command: str | None = None
-    """What the shell would run."""
+    """The shell command."""
     folder: str = ""
-    """Where it would run it, if that is not the folder that the person works in."""
+    """The folder in which the shell would run it, if it is not the person's working directory."""
     is_own: bool = False
-    """A built-in tool that needs no permission by itself: it looks at the host alone, or what it does is
-    checked call by call."""
+    """Whether it is a built-in tool that needs no permission of its own: it reads only the host, or its
+    actions are checked call by call."""
     touches: str = ""
-    """The server whose things a built-in tool deals with: what denies or asks about all of it, counts."""
+    """The server that a built-in tool deals with: rules that deny or ask about the whole server apply."""
     touched: str = ""
-    """The name of that thing on its server."""
+    """The name of the resource or prompt on that server."""
     is_own_request: bool = False
-    """A program's or person's own request for a resource, a prompt or a list, not a model's."""
+    """Whether a program or person, not a model, requests a resource, a prompt or a list."""
     reads_workspace: bool = False
-    """A built-in tool that only reads the folder that the person works in."""
+    """Whether it is a built-in tool that only reads the person's working directory."""
     caller: Caller = LOCAL_CALLER
 
 
@@ -125,7 +125,7 @@ class Rule(Struct, frozen=True):
         return self.subject.may_mean(call.tool, call.server, call.wire_name)
 
     def is_stale(self, call: Call) -> bool:
-        """Whether it allowed the tool as it was, before its definition became another."""
+        """Whether it allowed an earlier definition of the tool."""
         return self.behaviour == "allow" and bool(call.digest) and not call.digest.startswith(self.digest)
 
     def why_not(self, call: Call) -> str | None:
@@ -151,7 +151,7 @@ class Rule(Struct, frozen=True):
         return ""
 
     def applies(self, call: Call) -> bool:
-        """The same as a yes or no; on the way of every call."""
+        """Whether the rule applies to a call of its tool; executed for every call."""
         if self.is_bare:
             return True
         is_allow = self.behaviour == "allow"
@@ -160,7 +160,7 @@ class Rule(Struct, frozen=True):
         return all(each.holds(call.arguments, call.hints, carefully=is_allow) for each in self.conditions)
 
     def spelled(self) -> str:
-        """The rule in one spelling: two that mean the same by the letter are spelled the same."""
+        """The rule in a canonical spelling: rules that mean exactly the same have the same spelling."""
         digest = f"@{self.digest}" if self.digest else ""
         inside = ""
         if self.shell is not None:
@@ -171,7 +171,7 @@ class Rule(Struct, frozen=True):
 
 
 def parse(text: str, behaviour: Behaviour, *, scope: str, source: str) -> Rule:
-    """The rule that is written there, or `BadRule` with a sentence about it."""
+    """Parses a rule; raises `BadRule` with an explanation."""
     written, text = text, text.strip()
     if not text:
         raise BadRule("a rule is empty; write mcp__server, mcp__server__tool or Bash(command)")
@@ -229,8 +229,8 @@ class ToolRules(tuple[Rule, ...]):
     ask: tuple[Rule, ...]
     allow: tuple[Rule, ...]
     always_allows: Rule | None
-    """The rule that allows every call, if the tool is a server's: no rule denies or asks, and the first that
-    allows sets no condition. (Mode plan and hooks may still refuse.)"""
+    """The rule that allows every call of a server's tool: no rule denies or asks, and the first allow has no
+    condition. (Mode plan and hooks may still refuse.)"""
     compares_arguments: bool
     compares_commands: bool
 
@@ -262,7 +262,7 @@ class Rulebook:
     def __init__(self, rules: Iterable[Rule] = (), problems: Iterable[str] = ()) -> None:
         self.rules = tuple(rules)
         self.problems = tuple(problems)
-        """What could not be read, and what becomes of it, in words."""
+        """Descriptions of the rules that could not be read, and of what applies instead."""
         self._about: dict[Key, ToolRules] = {}
 
     @staticmethod
@@ -272,9 +272,9 @@ class Rulebook:
         servers: Collection[str] = (),
         chosen: Collection[str] = (),
     ) -> Rulebook:
-        """`servers`: the names of those that are configured; a deny or an ask that names none of them, and
-        nearly one, is a problem. `chosen`: the names that a project did not choose; what such a rule most
-        probably means is one of them."""
+        """`servers`: the names of the configured servers; a deny or an ask whose server is not among them,
+        but is similar to one, is a problem. `chosen`: the names that were not chosen by a project; such a
+        rule most probably means one of them."""
         rules: list[Rule] = []
         problems: list[str] = []
         for scope, source, given in parts:
@@ -330,17 +330,17 @@ def _add(
 
 
 def _meant_instead(rule: Rule, chosen: Collection[str]) -> Iterator[Rule]:
-    """The same for what a deny or an ask most probably means, if it names no server that is configured."""
+    """The rule that a deny or an ask most probably means, if it names no configured server."""
     meant = rule.subject.meant_instead(chosen)
     if meant is not None and meant.is_certain:
         yield structs.replace(rule, subject=Subject.of(meant.subject))
 
 
 def _replacements(text: str, behaviour: Behaviour, scope: str, source: str) -> list[Rule]:
-    """What holds in place of a deny or an ask that cannot be read: its tools, whatever the arguments.
+    """The rules that replace a deny or an ask that cannot be read: for its tools, whatever the arguments.
 
-    If not even those can be read, an administrator's holds for everything: they meant something by it. So
-    does one that begins with `!`, which may mean all others.
+    If the tools cannot be read either, an administrator's rule applies to everything, because it was meant to
+    restrict something. So does a rule that begins with `!`, which may mean all other tools.
     """
     text_read = text.strip()[:LENGTH_LIMIT]
     names = subjects_meant(text_read)

@@ -1,6 +1,6 @@
 """The form of a rule's subject: rejects one that can name no tool, and finds what is probably meant. Pure.
 
-A rule with such a subject would be accepted and match nothing; of a deny or an ask that goes unnoticed.
+A rule with such a subject would match nothing; for a deny or an ask that would not be noticed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ UNFINISHED: Final = re.compile(r"mcp__(?:[^_]+(?:_[^_]+)*__)?")
 
 _BETWEEN = re.compile(r"\s*[,;|\n\r\uff0c\uff1b\u3001]\s*|\s+(?=mcp__)", re.IGNORECASE)
 _FORBIDDEN = re.compile(r"""[:?\[\]{}^$\\"`<>]""")
-"""Characters of quotes and of other pattern languages. A name that has one is written with `_` instead."""
+"""Quotes and characters of other pattern languages. In names they are written as `_`."""
 _AROUND: Final = """!^$"'`<>[]{}- \t"""
 _REGULAR = re.compile(r"(?:__|\A)\.\*")
 _NEARLY_RESERVED = re.compile(r"mcp(?![a-z0-9*]|_\*)[^a-z0-9*]*", re.IGNORECASE)
@@ -26,7 +26,7 @@ _BUILTIN = re.compile(r"[\w*][\w.*/-]*")
 _SHELL_WITHOUT_PARENTHESES = re.compile(rf"{SHELL}[\s:=]+(.+)", re.IGNORECASE | re.DOTALL)
 _NAMES_INSIDE = re.compile(r"mcp__[\w*.-]+", re.IGNORECASE)
 _NEXT_RULE = re.compile(r"\)\s*[,;|\s]\s*(mcp__[^\s(),;|]+|Bash\b)", re.IGNORECASE)
-"""Another rule behind the closing parenthesis of one."""
+"""Matches another rule after the closing parenthesis of one."""
 
 
 def check_subject(name: str, *, is_allow: bool) -> None:
@@ -57,7 +57,7 @@ def check_single(inside: str) -> None:
 
 
 def subjects_meant(text: str) -> list[str]:
-    """The subjects that a rule which cannot be read is probably about. Errs towards more."""
+    """The probable subjects of a rule that cannot be read. In doubt it includes more."""
     head = re.split(r"[(@)]", text, maxsplit=1)[0].strip()
     head = head if head.isascii() else fold(head)
     names = [_meant(each) for each in _listed(head)]
@@ -66,7 +66,7 @@ def subjects_meant(text: str) -> list[str]:
         names += _NAMES_INSIDE.findall(head)
     is_odd_name = head.startswith(RESERVED) and _FORBIDDEN.search(head)
     if is_odd_name or (not head.startswith(RESERVED) and _NEARLY_RESERVED.match(head)):
-        names.append(head)  # it may be a name all the same
+        names.append(head)  # it may still be a name
     return [each for each in dict.fromkeys(names) if each]
 
 

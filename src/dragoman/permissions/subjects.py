@@ -1,4 +1,4 @@
-"""Which tools a rule applies to. Pure.
+"""Decides which tools a rule applies to. Pure.
 
 Compares the subject of a rule with the names of a tool. A deny or an ask applies to a tool by every name that
 the tool has or could have; an allow only by the name that it has now, and only to exactly the named server:
@@ -30,7 +30,8 @@ class Subject(Struct, frozen=True):
     text: str
     glob: Glob
     loosely: tuple[Pieces, ...]
-    """What it may mean for a deny or an ask, folded: each reading, also in the characters of tools' names."""
+    """The possible meanings for a deny or an ask, folded: each reading, also in the characters of tool
+    names."""
 
     @staticmethod
     def of(text: str) -> Subject:
@@ -40,12 +41,13 @@ class Subject(Struct, frozen=True):
         return Subject(text, glob, tuple(dict.fromkeys((*readings, *in_plain))))
 
     def may_mean(self, tool: str, server: str, wire_name: str) -> bool:
-        """For deny and ask: by any of its names."""
+        """For deny and ask: whether the subject means the tool by any of its names."""
         names = all_names(tool, server, wire_name)
         return any(fits(reading, name) for reading in self.loosely for name in names)
 
     def means(self, tool: str, server: str, wire_name: str) -> bool:
-        """For allow: by the name it has now, or as a tool of exactly this server."""
+        """For allow: whether the subject means the tool by its current name, or as a tool of exactly this
+        server."""
         if self.text in (tool, "*"):
             return True
         if not tool.startswith(RESERVED):
@@ -56,8 +58,8 @@ class Subject(Struct, frozen=True):
         return body == "*" or (bool(server) and _means_some(body, tool, server, wire_name))
 
     def meant_instead(self, servers: Collection[str]) -> Meant | None:
-        """For a deny or an ask: the subject that was probably meant, if this one names no server that is
-        configured, but nearly one. None for patterns, which are written for servers that may come."""
+        """For a deny or an ask: the subject that was probably meant, if this one names no configured server,
+        but is similar to one. None for patterns, which may be written for servers that are added later."""
         if "*" in self.text or not servers:
             return None
         folded = fold(self.text)
@@ -78,7 +80,7 @@ class Subject(Struct, frozen=True):
         return Meant(f"{RESERVED}{name}", False)
 
     def why_without_effect(self, servers: Collection[str]) -> str | None:
-        """For a deny or an ask: that it names no server that is configured, but nearly one."""
+        """For a deny or an ask: a problem text if it names no configured server, but is similar to one."""
         meant = self.meant_instead(servers)
         if meant is None:
             return None
@@ -90,7 +92,7 @@ class Subject(Struct, frozen=True):
 
 
 class Meant(NamedTuple):
-    """What a subject probably means."""
+    """The probable meaning of a subject."""
 
     subject: str
     is_certain: bool
@@ -103,7 +105,7 @@ def _names_server(reading: Pieces, server: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def _server_names(server: str) -> frozenset[str]:
-    """The beginnings of its tools' names, folded, with and without `mcp__`."""
+    """The prefixes of the names of the server's tools, folded, with and without `mcp__`."""
     names = {*ways_to_write(server), prefix(server)[len(RESERVED) : -len("__")]}
     folded = {fold(name) for name in names}
     folded |= {plain(name) for name in folded}
@@ -111,8 +113,8 @@ def _server_names(server: str) -> frozenset[str]:
 
 
 def _readings(text: str) -> Iterator[str]:
-    """What may be meant by blanks around a `__`, by another separator in its place, by a tool's name without
-    `mcp__`, by the `.*` of a regular expression, and by a version or nothing behind an `@`."""
+    """The possible readings of a subject with blanks around a `__`, another separator in its place, a tool's
+    name without `mcp__`, the `.*` of a regular expression, or a version or nothing after an `@`."""
     text = _AROUND_SEPARATOR.sub("__", fold(text))
     yield text
     if ".*" in text:

@@ -2,8 +2,8 @@
 
 A transport carries whole messages and does not interpret them. `open` either succeeds or raises
 `ConnectError`. After it, `lost` is called at most once, when the connection ends although `close` was not
-called; it is never called after `close`. Where each request has a connection of its own, as over HTTP, a
-single request can fail while the others go on: `failed` reports that. A new transport also needs a row in
+called; it is never called after `close`. Where each request has its own connection, as over HTTP, a single
+request can fail while the others continue: `failed` reports that. A new transport also needs a row in
 `transport_types.py` and a maker in `connections/factory.py`.
 """
 
@@ -25,7 +25,7 @@ ADDRESS_HINT: Final = "A page for people is not an MCP server: its url often end
 
 
 class Details(Struct, frozen=True):
-    """What a person wants to know of the far end, as far as the transport knows."""
+    """Details about the peer for people, as far as the transport knows them."""
 
     pid: int | None = None
     exit_code: int | None = None
@@ -35,17 +35,17 @@ class Details(Struct, frozen=True):
 
 
 class About(Struct, frozen=True):
-    """What a transport with `wants_about` is given about a message besides its bytes."""
+    """Information about a message that a transport with `wants_about` is given in addition to the bytes."""
 
     request_id: int | None = None
-    """None: a notification or an answer, which has no reply."""
+    """The request id; None: a notification or an answer, which has no reply."""
     method: str = ""
     headers: Mapping[str, str] = {}
-    """What the protocol's era wants repeated where headers are carried."""
+    """Headers that repeat parts of the message, as the protocol's era requires."""
     timeout_seconds: float = 0.0
     """The time limit of the request; a transport's own limit is never shorter."""
     is_long_lived: bool = False
-    """A stream that is meant to stay open: its end says little about the link."""
+    """Whether the response is a stream that stays open: its end does not mean that the link is lost."""
 
 
 FailureKind = Literal["unreachable", "broken", "timeout", "status", "malformed", "too-large"]
@@ -55,19 +55,19 @@ class TransportFailure(Struct, frozen=True):
     """Why one message failed."""
 
     kind: FailureKind
-    """`unreachable`: no connection was made. `broken`: it ended early. `status`: HTTP said no."""
+    """`unreachable`: no connection was made. `broken`: it ended early. `status`: an HTTP error status."""
     cause: str
     may_have_run: bool = True
-    """Whether the far end may have acted on it all the same."""
+    """Whether the peer may have processed the message nevertheless."""
     hint: str | None = None
     status: int | None = None
     retry_after_seconds: float | None = None
     challenge: str | None = None
     """`WWW-Authenticate` of a 401 or 403."""
     body: bytes = b""
-    """The beginning of what came with a status; it may hold an error of the protocol."""
+    """The beginning of the body of an error status; it may contain a JSON-RPC error."""
     was_sent: bool = True
-    """Whether the far end was asked at all, where the kind is `status`."""
+    """Whether the message was sent to the peer, if the kind is `status`."""
     is_long_lived: bool = False
     """See `About`."""
     in_session: bool = False
@@ -75,7 +75,7 @@ class TransportFailure(Struct, frozen=True):
 
 
 def connect_error(server: str, failure: TransportFailure, phase: str = "connect") -> ConnectError:
-    """The same failure, met while connecting."""
+    """The failure as an error of connecting."""
     if failure.status in (401, 403):
         refused = SignInNeeded(server, phase, failure.cause, hint=failure.hint, status=failure.status)
         refused.challenge = failure.challenge
@@ -88,23 +88,23 @@ def connect_error(server: str, failure: TransportFailure, phase: str = "connect"
 
 class Receiver(Protocol):
     def received(self, message: bytes) -> None:
-        """One whole message."""
+        """Delivers one whole message."""
         ...
 
     def lost(self, cause: str) -> None:
-        """The connection ended although `close` was not called."""
+        """Reports that the connection ended although `close` was not called."""
         ...
 
 
 class Sink(Receiver, Protocol):
     def received_on(self, request_id: int, message: bytes) -> None:
-        """One whole message that came on the stream, or in the body, of the reply to this request."""
+        """Delivers one whole message from the stream, or the body, of the reply to this request."""
         ...
 
     def oversized(self, head: bytes, tail: bytes) -> bool:
-        """A message over the limit: its head, and its tail once it came (empty until then).
+        """Reports a message over the limit: its head, and its tail once it is received (empty until then).
 
-        Returns whether it is clear whom the message concerns; if so, it is not reported again.
+        Returns whether the request that the message belongs to is known; if so, it is not reported again.
         """
         ...
 
@@ -113,15 +113,16 @@ class Sink(Receiver, Protocol):
         ...
 
     def unrequested(self, count: int) -> None:
-        """So much input came that is not a message: comments of a stream, pings, empty frames."""
+        """Reports an amount of input that is not a message: comments of a stream, pings, empty frames."""
         ...
 
     def stderr(self, data: bytes) -> None:
-        """What a process has written to stderr; empty at its end."""
+        """Delivers stderr output of a process; empty at its end."""
         ...
 
     def failed(self, request_id: int | None, failure: TransportFailure) -> None:
-        """A message failed; None if it was not a request. Ignored once the reply has come."""
+        """Reports that a message failed; the id is None if it was not a request. Ignored after the reply was
+        received."""
         ...
 
 
@@ -139,40 +140,41 @@ class Transport(Protocol):
     async def open(self, sink: Sink) -> None: ...
 
     def send(self, message: bytes, about: About | None = None) -> None:
-        """Hands a message over without waiting. Raises ConnectionError once the far end is gone."""
+        """Sends a message without waiting. Raises ConnectionError after the peer has disconnected."""
         ...
 
     @property
     def congested(self) -> bool:
-        """Whether the far end reads more slowly than we write; then await `drained` before more."""
+        """Whether the peer reads more slowly than this side writes; then await `drained` before sending
+        more."""
         ...
 
     async def drained(self) -> None: ...
 
     def abandon(self, request_id: int) -> bool:
-        """The reply is no longer needed. Returns whether this alone informs the server."""
+        """Reports that the reply is no longer needed. Returns whether this alone informs the server."""
         ...
 
     def negotiated(self, revision: str) -> None:
-        """The handshake is done and this revision is spoken from now on."""
+        """Reports that the handshake is done and this revision is used."""
         ...
 
     async def close(self, *, graceful: bool = False) -> None:
-        """Ends it, bounded in time whatever the far end does. May be called twice.
+        """Ends the connection in bounded time, whatever the peer does. May be called twice.
 
-        `graceful`: the far end has worked for us, and may finish that first.
+        `graceful`: the peer has processed requests, and may finish its work first.
         """
         ...
 
     def skip_stop_wait(self) -> None:
-        """Ends any wait for the far end to finish, now or in a `close` to come."""
+        """Ends the wait for the peer to finish, in a running or a later `close`."""
         ...
 
     def details(self) -> Details: ...
 
 
 class OneLink:
-    """The part of a transport with one link for everything, where no request travels by itself."""
+    """The common part of transports with one connection for all messages."""
 
     @property
     def carries_headers(self) -> bool:

@@ -25,7 +25,7 @@ from dragoman.transports.base import About, OneLink, Sink, TransportFailure
 from dragoman.transports.lines import Flood, LineFramer
 
 UNDER_WAY_LIMIT: Final = 1024
-"""Messages the program has not answered; more wait for room."""
+"""The maximum number of messages that the program has not answered; more wait."""
 CLOSE_SECONDS: Final = 1.0
 READ_BYTES: Final = 256 * 1024
 
@@ -39,33 +39,33 @@ class ControlFailed(Exception):
 
 
 class ServerLink(Protocol):
-    """What the program uses to speak for its server. To be called from the host's event loop."""
+    """The program's side of the connection of its server. To be called from the host's event loop."""
 
     def push(self, message: bytes) -> None:
-        """The server says something by itself."""
+        """Delivers a message that the server sends on its own."""
         ...
 
     def disconnect(self, cause: str) -> None:
-        """The server is gone."""
+        """Reports that the server has disconnected."""
         ...
 
 
 class ControlChannel(Protocol):
-    """What an embedding program offers."""
+    """The interface that an embedding program implements."""
 
     async def mcp_message(self, server: str, message: bytes) -> bytes | None:
-        """Hands a message to the program's server; returns the reply, or None to what wants none.
+        """Passes a message to the program's server; returns the reply, or None if the message needs none.
 
         Cancelled when the reply is no longer needed. Raises `ControlFailed`, or anything, if it fails.
         """
         ...
 
     def attach(self, server: str, link: ServerLink) -> None:
-        """Registers this link for what the server sends. ConnectionError if the program is gone."""
+        """Registers this link for messages of the server. ConnectionError if the program has ended."""
         ...
 
     def detach(self, server: str, link: ServerLink) -> None:
-        """The link takes nothing more. Does nothing if another one is attached by now."""
+        """Unregisters the link. Does nothing if another one is attached meanwhile."""
         ...
 
 
@@ -125,7 +125,7 @@ class ControlTransport(OneLink):
             await asyncio.wait(list(self._tasks), timeout=CLOSE_SECONDS)
 
     def push(self, message: bytes) -> None:
-        # On the next turn, as a reply is, so that the two keep their order.
+        # In the next iteration of the loop, as for a reply, so that the two keep their order.
         asyncio.get_running_loop().call_soon(self._deliver, message)
 
     def disconnect(self, cause: str) -> None:
@@ -149,7 +149,7 @@ class ControlTransport(OneLink):
             reply = await self._channel.mcp_message(self._server, message)
         except ControlFailed as failure:
             self._fail(request_id, failure.failure)
-        except Exception as error:  # border: whatever the program's code raises concerns this message only
+        except Exception as error:  # border: an exception of the program's code fails only this message
             self._fail(
                 request_id, TransportFailure("broken", one_line(f"{type(error).__name__}: {error}", 200))
             )
@@ -169,7 +169,7 @@ class ControlTransport(OneLink):
             self._room.set()
 
 
-# The ready channel.
+# The implementation over lines.
 
 
 class LineWriter(Protocol):
@@ -180,9 +180,10 @@ class LineWriter(Protocol):
 
 
 class LineControlChannel:
-    """Control messages as lines of JSON, ours to the writer and the program's through `feed` or `pump`.
+    """Control messages as lines of JSON: sent to the writer, and received from the program through `feed` or
+    `pump`.
 
-    `on_other` is given every line that is none of ours: this stream may carry more than servers.
+    `on_other` is called with every other line: the stream may carry more than the messages of servers.
     """
 
     def __init__(
@@ -195,7 +196,7 @@ class LineControlChannel:
         self._links: dict[str, ServerLink] = {}
         self._waiters: dict[str, asyncio.Future[bytes]] = {}
         self._numbers = itertools.count(1)
-        # A prefix of its own: an id that merely occurs in a server's text is then never taken for ours.
+        # A unique prefix: an id that occurs in a server's text is then never mistaken for one of these.
         self._prefix = f"mcp-{os.urandom(3).hex()}-"
         self._ended: str | None = None
 
@@ -211,14 +212,14 @@ class LineControlChannel:
             self.end(cause)
 
     def feed(self, data: bytes) -> None:
-        """Takes what was read from the program."""
+        """Takes data that was read from the program."""
         try:
             self._framer.feed(data)
         except Flood:
             self.end("the program sends data without a line end")
 
     def end(self, cause: str = "the program closed its stream") -> None:
-        """The program will say no more."""
+        """Reports the end of the program's stream."""
         if self._ended is not None:
             return
         self._framer.end()
@@ -381,7 +382,7 @@ def _wants_reply(message: bytes) -> bool:
 
 def mcp_request(request_id: str, server: str, message: bytes) -> bytes:
     """The line, without its end, that carries a message to the program's server."""
-    # Line ends can only be between the parts of JSON, where a space means the same.
+    # Line ends can only be between the parts of JSON, where a space is equivalent.
     carried = Raw(message.replace(b"\r", b" ").replace(b"\n", b" "))
     request = {"subtype": "mcp_message", "server_name": server, "message": carried}
     return msgspec.json.encode({"type": "control_request", "request_id": request_id, "request": request})

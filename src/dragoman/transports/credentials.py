@@ -44,8 +44,8 @@ class NoCredentials(RequestFailed):
         is_unreachable: bool = False,
         challenge: str | None = None,
     ) -> None:
-        """`is_unreachable`: what gives out credentials could not be reached; trying again may help.
-        `challenge`: what the server answered to the message without them."""
+        """`is_unreachable`: the source of credentials could not be reached; a retry may succeed. `challenge`:
+        the server's answer to the message without credentials."""
         kind, status = ("unreachable", None) if is_unreachable else ("status", 401)
         super().__init__(
             TransportFailure(
@@ -63,13 +63,13 @@ class NoCredentials(RequestFailed):
 class Signed(NamedTuple):
     headers: Mapping[str, str]
     turn: int
-    """How often credentials had been renewed by then."""
+    """The number of renewals at the time of signing."""
 
 
 class Signer:
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
-        # Asked once: looking at a protocol takes longer than all the rest of signing.
+        # Checked once: `isinstance` with a protocol takes longer than all the rest of signing.
         self._acceptance = credentials if isinstance(credentials, TracksAcceptance) else None
         self._request_signer = credentials if isinstance(credentials, SignsRequests) else None
         self._first: Mapping[str, str] | NoCredentials | None = None
@@ -82,17 +82,17 @@ class Signer:
 
     @property
     def renewals(self) -> int:
-        """How often credentials are renewed for one message. Twice where they may first turn out to have been
-        renewed by another process, whose token may not be valid any more either."""
+        """How often credentials are renewed for one message. Twice if the first renewal may only find the
+        token of another process, which may no longer be valid either."""
         return 1 if self._acceptance is None else 2
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Values that a server may repeat and that must not be shown."""
+        """The values that must not be shown, and that a server may repeat."""
         return tuple(self._last.values())
 
     async def prepare(self) -> None:
-        """Obtains headers in advance, so that the time it takes does not count for the server."""
+        """Obtains headers in advance, so that the time for it is not part of the server's time limit."""
         try:
             self._first = await self._ask()
         except NoCredentials as error:
@@ -115,7 +115,7 @@ class Signer:
     async def sign_again(
         self, headers: Mapping[str, str], request: OutgoingRequest, refused: Signed, challenge: Challenge
     ) -> Signed | None:
-        """For a message that was refused; None if there is nothing better to send."""
+        """The headers for a message that was refused; None if there are no better ones."""
         async with self._renewing:
             if refused.turn == self._turn and not await self._renew(challenge):
                 return None
@@ -124,7 +124,7 @@ class Signer:
         return await self.sign(headers, request)
 
     async def _renew(self, challenge: Challenge) -> bool:
-        """Whether the credentials are others than before, or there are none now (`_failure`)."""
+        """Renews the credentials; returns whether they changed, or can no longer be obtained (`_failure`)."""
         try:
             if not await self._credentials.renew(challenge):
                 return False
@@ -153,7 +153,7 @@ def _no_credentials(error: Exception, challenge: Challenge | None = None) -> NoC
 
 
 class ResponseLike(Protocol):
-    """The part of a response that is read here, for transports that have none, such as WebSocket."""
+    """The part of a response that is read here, for transports without HTTP responses, such as WebSocket."""
 
     @property
     def status(self) -> int: ...
@@ -162,7 +162,7 @@ class ResponseLike(Protocol):
     def headers(self) -> CIMultiDictProxy[str]: ...
 
     def close(self) -> None:
-        """It is not needed any more."""
+        """Closes a response that is no longer needed."""
         ...
 
 
@@ -177,8 +177,8 @@ async def send_signed(
 ) -> Answer:
     """The answer to a message, after as many renewals of credentials as the signer allows.
 
-    `send` sends the message with the headers it is given. A refusal that no renewal helps against is
-    returned like any other answer.
+    `send` sends the message with these headers. A refusal that remains after the renewals is returned like
+    any other answer.
     """
     if signer is None:
         return await send(headers)
@@ -215,7 +215,7 @@ def challenge_in(answer: aiohttp.ClientResponse | ResponseLike, sent: Mapping[st
 
 
 def secrets_of(headers: Mapping[str, str], signer: Signer | None) -> tuple[str, ...]:
-    """Values of headers and credentials, which a server may repeat and which must not be shown."""
+    """The values of headers and credentials; a server may repeat them, and they must not be shown."""
     return (*headers.values(), *(() if signer is None else signer.secrets))
 
 

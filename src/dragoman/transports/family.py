@@ -1,8 +1,8 @@
-"""The processes of one server: the one that was started, and all that come from it.
+"""The processes of one server: the one that was started, and all its descendants.
 
-Belonging to it are its session, its descendants, and every process that carries its marker in the
-environment: the last finds children that were forked twice and adopted by init, unless they replaced it.
-Meant to be used from a worker thread: scans of /proc take milliseconds.
+The family consists of the process's session, its descendants, and every process with its marker in the
+environment. The marker finds children that were forked twice and adopted by init, unless they replaced their
+environment. Meant to be used from a worker thread: scans of /proc take milliseconds.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Snapshot:
 
 
 class Scanner:
-    """Takes snapshots, and remembers the markers: a process that has none does not get one later."""
+    """Takes snapshots, and caches the markers: a process without one does not get one later."""
 
     def __init__(self) -> None:
         self._markers: dict[Identity, str] = {}
@@ -77,12 +77,12 @@ class Family:
         self.started = start_of(popen.pid)
         self._marker = marker
         self._known: set[Identity] = set()
-        """Members seen so far: one that is adopted by init later is still one."""
+        """Members seen so far: a process that init adopts later is still a member."""
         self._exit_code: int | None = None
 
     @property
     def exit_code(self) -> int | None:
-        """How the leader ended; None while it runs, negative: by a signal.
+        """The exit code of the leader; None while it runs, negative: the signal that ended it.
 
         It is not waited for, so that its pid and its group's number are not given to another process.
         """
@@ -93,7 +93,7 @@ class Family:
         return self._exit_code
 
     def members(self, snapshot: Snapshot) -> list[ProcessFacts]:
-        """Those that are alive, oldest first."""
+        """The living processes of the family, oldest first."""
         found: dict[int, ProcessFacts] = {}
         waiting = self._seeds(snapshot)
         while waiting:
@@ -121,8 +121,8 @@ class Family:
         return self._popen.poll() is not None and not _answers(self.leader)
 
     def signal(self, number: signal.Signals, members: Sequence[ProcessFacts]) -> None:
-        """Reaches the group of the leader, and every other group of a member, each at one go: processes that
-        fork all the time stay in their group."""
+        """Signals the group of the leader, and every other group of a member, each with one system call:
+        processes that fork all the time stay in their group."""
         signal_group(self.leader, self.started, number)
         own_session = os.getsid(0)
         others = {facts.group: facts for facts in members if facts.group != self.leader}
@@ -134,13 +134,13 @@ class Family:
                 signal_process(facts.pid, facts.started, number)
 
     def reap(self) -> None:
-        """Waits for the leader, which has ended: from now on its pid may be used again."""
+        """Waits for the leader, which has ended. After that its pid may be reused."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._popen.wait(0)
 
 
 def _signal_group_of(member: ProcessFacts, number: signal.Signals) -> None:
-    """Signals the group that a member was in, unless its number belongs to a younger process by now."""
+    """Signals the group that a member was in, unless the number meanwhile belongs to a younger process."""
     leader = read_process(member.group)
     if leader is None or leader.started <= member.started:
         signal_group(member.group, leader.started if leader is not None else 0, number)

@@ -43,18 +43,19 @@ from dragoman.transports.web import (
 )
 
 UNDER_WAY_LIMIT: Final = 256
-"""Requests under way at the same time; more wait for room."""
+"""The maximum number of concurrent requests; more wait."""
 RESUME_LIMIT: Final = 3
-"""Failures in a row to take a broken stream up again before its request counts as lost."""
+"""The number of consecutive failures to resume a broken stream after which its request counts as lost."""
 RETRY_SECONDS: Final = 1.0
 RETRY_LIMIT_SECONDS: Final = 30.0
 SHORTEST_RETRY_SECONDS: Final = 0.1
-"""However little a server asks for: one that ends each stream at once would be asked without a pause."""
+"""The minimum pause before a stream is resumed, even if the server requests less: a server that ends each
+stream immediately would otherwise be contacted without a pause."""
 LASTING_SECONDS: Final = 10.0
-"""A stream that was open this long was no failure."""
+"""A stream that was open for this long does not count as a failure."""
 CLOSE_SECONDS: Final = 1.0
 STREAM_END_SECONDS: Final = 0.25
-"""How long a stream may stay open after the reply it was for."""
+"""How long a stream may stay open after its reply."""
 REDIRECT_LIMIT: Final = 3
 DOUBLINGS_LIMIT: Final = 10
 
@@ -78,7 +79,7 @@ class HttpTransport:
     ) -> None:
         self._server = server
         self._network = network
-        # Apart from the entry's headers: those may be credentials, and the limits for credentials hold then.
+        # Separate from the entry's headers: those may be credentials, to which other limits apply.
         self._base_headers = with_session(network.headers, client_session_id)
         self._limit_bytes = limit_bytes
         self._request_seconds = request_seconds
@@ -86,7 +87,7 @@ class HttpTransport:
         self._url = network.address
         self._client: aiohttp.ClientSession | None = None
         self._sink: Sink | None = None
-        """Gone once the end was asked for: nothing is delivered after that."""
+        """None after the end was requested: nothing is delivered after that."""
         self._revision: str | None = None
         self._session_id: str | None = None
         self._headers: dict[str, str] = {}
@@ -94,7 +95,7 @@ class HttpTransport:
         self._loop = asyncio.get_running_loop()
         self._numbers = itertools.count()
         self._posts: dict[int | str, asyncio.Task[None]] = {}
-        """Messages under way, by the id of the request or a unique text."""
+        """The messages that are being sent, by the id of the request or a unique text."""
         self._deadlines = Deadlines["int | str"](self._loop, self._give_up)
         self._expired: set[int | str] = set()
         self._initialized: asyncio.Task[None] | None = None
@@ -135,7 +136,7 @@ class HttpTransport:
     def abandon(self, request_id: int) -> bool:
         if task := self._posts.get(request_id):
             task.cancel()
-        # In the modern era closing the stream is the message; before it, disconnecting says nothing.
+        # In the modern era closing the stream cancels the request; in the legacy era it has no meaning.
         return self._revision is not None and era_of(self._revision) == "modern"
 
     def negotiated(self, revision: str) -> None:
@@ -207,7 +208,7 @@ class HttpTransport:
             if request_id is None:
                 return None
             if content_type_of(response) == EVENTS:
-                self._deadlines.clear(key)  # a stream may take as long as it takes
+                self._deadlines.clear(key)  # a stream has no time limit
                 return await self._follow(response, request_id, about.is_long_lived)
             return await self._take_reply(response, request_id)
         finally:
@@ -227,7 +228,8 @@ class HttpTransport:
         return await send_signed(self._signer, headers, request, partial(self._send_once, message))
 
     async def _until_initialized(self) -> None:
-        """Waits for `notifications/initialized`, which messages on other connections could overtake."""
+        """Waits until `notifications/initialized` was sent: messages on other connections could overtake
+        it."""
         if self._initialized is not None:
             await asyncio.wait([self._initialized], timeout=INITIALIZED_SECONDS)
             self._initialized = None
@@ -251,8 +253,9 @@ class HttpTransport:
             hops += 1
 
     def _moved_to(self, response: aiohttp.ClientResponse) -> URL | None:
-        """Where the server has moved within its own origin, if it may be followed there."""
-        # With credentials none is followed, not even there: `/` and `/mcp` may belong to different owners.
+        """The URL of a redirect within the server's own origin, if it may be followed."""
+        # With credentials no redirect is followed, not even there: `/` and `/mcp` may belong to different
+        # owners.
         has_credentials = self._network.headers or (self._signer is not None and self._signer.secrets)
         if response.status not in (307, 308) or has_credentials:
             return None
@@ -283,7 +286,7 @@ class HttpTransport:
     async def _follow(
         self, response: aiohttp.ClientResponse, request_id: int, is_long_lived: bool
     ) -> TransportFailure | None:
-        """Delivers a stream until its request is answered, taking it up again where that is possible."""
+        """Delivers a stream until its request is answered, and resumes it where that is possible."""
         parser = SseParser(self._limit_bytes)
         cause = "the stream ended without the reply"
         failures = 0
@@ -316,7 +319,7 @@ class HttpTransport:
     async def _deliver(
         self, response: aiohttp.ClientResponse, parser: SseParser, request_id: int | None = None
     ) -> None:
-        """Hands the events of one stream on until it ends, or has nothing more to bring."""
+        """Delivers the events of one stream until it ends, or until a short time after its reply."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(None) as limit:
                 async for chunk in response.content.iter_any():
@@ -324,7 +327,7 @@ class HttpTransport:
                         await self._pacer.next_turn()
                         self._hand_on(parser, piece, request_id)
                     if request_id is not None and not self._is_awaited(request_id) and limit.when() is None:
-                        # Usually the end follows at once, and the connection can be used again.
+                        # Usually the end follows immediately, and the connection can be reused.
                         limit.reschedule(self._loop.time() + STREAM_END_SECONDS)
 
     def _hand_on(self, parser: SseParser, piece: bytes, request_id: int | None) -> None:
@@ -367,7 +370,7 @@ class HttpTransport:
             response.close()
 
     async def _listen(self) -> None:
-        """Keeps the stream open on which a legacy server speaks by itself, if it has one."""
+        """Keeps the stream open on which a legacy server sends requests and notifications, if it has one."""
         parser = SseParser(self._limit_bytes)
         loop = asyncio.get_running_loop()
         failures = 0
@@ -396,13 +399,13 @@ class HttpTransport:
 
     def _continues_after(self, failure: TransportFailure, was_open: bool) -> bool:
         status = failure.status or 0
-        # Where there never was a stream, 404 says no more than 405: many a server has no route for GET.
+        # If there never was a stream, 404 means the same as 405: many servers have no route for GET.
         if status == 404 and was_open and self._sink is not None:
             self._sink.failed(None, failure)
         return status >= 500 or status == 429
 
     def _report_if_gone(self, failure: TransportFailure) -> None:
-        """The stream shows that a server has ended while no request is under way."""
+        """Reports the end of the server, which the stream shows even while no request is running."""
         if failure.kind == "unreachable" and self._sink is not None:
             self._sink.failed(None, failure)
 
@@ -422,7 +425,7 @@ class HttpTransport:
         self._headers = headers
 
     async def _end_session(self, client: aiohttp.ClientSession) -> None:
-        # A courtesy: the session ends in any case.
+        # Optional: the session ends in any case.
         with contextlib.suppress(*FAULTS):
             async with asyncio.timeout(CLOSE_SECONDS):
                 headers = self._headers
@@ -441,7 +444,8 @@ class HttpTransport:
 
 
 def _successor(parser: SseParser, limit_bytes: int) -> SseParser:
-    """For a stream that takes another one up: knows where that ended, and nothing of an event cut short."""
+    """The parser for a stream that resumes another: it has the last event id, and drops the incomplete
+    event."""
     following = SseParser(limit_bytes)
     following.retry_ms = parser.retry_ms
     if parser.last_id is not None:
@@ -450,7 +454,7 @@ def _successor(parser: SseParser, limit_bytes: int) -> SseParser:
 
 
 def _pause(parser: SseParser, failures: int) -> float:
-    """What the server asked for, or a second; longer each time that it fails."""
+    """The pause that the server requested, or a second; longer after each failure."""
     retry_ms = parser.retry_ms
     asked = RETRY_SECONDS if retry_ms is None else max(retry_ms / 1000, SHORTEST_RETRY_SECONDS)
     return (

@@ -25,7 +25,8 @@ from dragoman.transports.web import Network
 
 TOKEN_HEADER: Final = "X-Claude-Code-Ide-Authorization"
 PORT_VARIABLES: Final = ("DRAGOMAN_IDE_PORT", "CLAUDE_CODE_SSE_PORT")
-"""An IDE sets one of them in its own terminal, so a program that runs there means that IDE."""
+"""An IDE sets one of these variables in its own terminal, so a program that runs there belongs to that
+IDE."""
 
 LOCK_BYTES: Final = 64 * 1024
 LOCK_FILES: Final = 256
@@ -42,7 +43,7 @@ class Ide(Struct, frozen=True):
     pid: int | None
     workspaces: tuple[str, ...]
     workspace: str | None
-    """The one of them that holds the folder at hand, if any does."""
+    """The workspace folder that contains the current folder, if any does."""
     token: str | None
 
     def __repr__(self) -> str:
@@ -68,7 +69,8 @@ class LeftOut(Struct, frozen=True):
 
 class IdeSearch(Struct, frozen=True):
     ides: tuple[Ide, ...] = ()
-    """Best first: the one whose terminal this is, then the longest workspace that holds the folder."""
+    """The order of IDEs, best first: the one of this terminal, then the longest workspace that contains the
+    folder."""
     left_out: tuple[LeftOut, ...] = ()
 
 
@@ -78,7 +80,7 @@ def find_ides(folder: Path, cwd: Path, environ: Mapping[str, str] = os.environ) 
 
 
 def search_ides(folder: Path, cwd: Path, environ: Mapping[str, str] = os.environ) -> IdeSearch:
-    """The same, with what was left out and why."""
+    """Like `find_ides`, with the lockfiles that were left out and why."""
     if reason := _distrust_folder(folder):
         return IdeSearch(left_out=(LeftOut(str(folder), reason),))
     ides: list[Ide] = []
@@ -95,11 +97,11 @@ def search_ides(folder: Path, cwd: Path, environ: Mapping[str, str] = os.environ
 
 
 class _Unusable(Exception):
-    """A lockfile is not believed. The sentence says why and holds nothing of its content."""
+    """A lockfile is not trusted. The text says why and contains nothing of its content."""
 
 
 class _Lock(Struct, rename="camel"):
-    """What IDEs write, and the other names that are understood."""
+    """The content of a lockfile, with the alternative names that are accepted."""
 
     workspace_folders: list[str] | None = None
     workspace: str | list[str] | None = None
@@ -118,7 +120,7 @@ def _rank(ide: Ide, environ: Mapping[str, str]) -> tuple[bool, int, int]:
 
 
 def _distrust_folder(folder: Path) -> str | None:
-    """Why no file in the folder is believed; None if they may be, or if there is no such folder."""
+    """Why no file in the folder is trusted; None if they may be, or if there is no such folder."""
     try:
         status = os.stat(folder)
     except (FileNotFoundError, NotADirectoryError):
@@ -160,9 +162,10 @@ def _read_ide(file: Path, cwd: Path) -> Ide:
 
 
 def _read_own(file: Path) -> bytes:
-    """The content of a small regular file that is this user's and closed to others."""
+    """The content of a small regular file that belongs to this user and is not accessible to others."""
     try:
-        # Not blocking: it could be a pipe. Looked at through the descriptor: it cannot be swapped then.
+        # Not blocking: it could be a pipe. Checked through the descriptor, so that it cannot be replaced
+        # meanwhile.
         descriptor = os.open(file, os.O_RDONLY | NO_LINK | NO_WAIT | CLOSE_ON_EXEC)
     except OSError:
         raise _Unusable("it cannot be opened, or is a link") from None
@@ -191,7 +194,7 @@ def _check_alive(pid: int | None) -> None:
     if pid is None:
         return
     try:
-        if pid <= 0:  # would mean a whole group of processes
+        if pid <= 0:  # would address a whole process group
             raise ProcessLookupError
         check_exists(pid)
     except PermissionError:
@@ -202,7 +205,7 @@ def _check_alive(pid: int | None) -> None:
 
 
 def _port(file: Path, lock: _Lock) -> int:
-    """The file's name says it, or else the file."""
+    """The port, from the file's name or else from its content."""
     named = int(file.stem) if re.fullmatch(r"[0-9]{1,5}", file.stem) else None
     if named is not None and lock.port is not None and named != lock.port:
         raise _Unusable("its name and its content give two ports")
@@ -220,7 +223,7 @@ def _token(lock: _Lock) -> str | None:
 
 
 def _holding(workspaces: tuple[str, ...], cwd: Path) -> str | None:
-    """The longest workspace that holds the folder."""
+    """The longest workspace that contains the folder."""
     here = _plain(cwd)
     places = [(folder, _plain(Path(folder))) for folder in workspaces]
     holding = [
@@ -232,7 +235,7 @@ def _holding(workspaces: tuple[str, ...], cwd: Path) -> str | None:
 
 
 def _plain(folder: Path) -> Path | None:
-    """A folder without links, spelled in one way; None for what is none."""
+    """The resolved path of a folder in canonical spelling; None if it is not a folder."""
     if not folder.is_absolute():
         return None
     try:

@@ -25,7 +25,7 @@ from dragoman.transports.lines import LineFramer
 from dragoman.transports.pacing import TURN_SECONDS, clock
 
 END_GRACE_SECONDS = 0.5
-"""How long a server may take to end after its end was closed."""
+"""How long a server may take to finish after the pair was closed."""
 STDIN_LIMIT_BYTES: Final = 64 * 1024 * 1024
 
 
@@ -160,7 +160,7 @@ async def standard_streams() -> ServerEnd:
     kind = os.fstat(sys.stdin.fileno()).st_mode
     if stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or sys.stdin.isatty():
         await loop.connect_read_pipe(lambda: _Input(end), sys.stdin.buffer)
-    else:  # a file, or /dev/null: event loops do not wait for these, and it is there at once
+    else:  # a file, or /dev/null: event loops cannot wait for these, and their data is available at once
         Thread(target=_read_file, args=(sys.stdin.fileno(), _Input(end), loop), daemon=True).start()
     return end
 

@@ -1,9 +1,9 @@
 """Newline-delimited framing in linear time and bounded memory.
 
-Cuts a byte stream at 0x0A (and nothing else: U+2028 or a lone CR inside a string are not line ends), and
-keeps the size limit. Of a line over the limit only head and tail are kept, so that the request it answers can
-be found. A line over `FLOOD_FACTOR` limits is a flood and raises. A long line is
-never in memory twice, not even when its last part is put to the others.
+Splits a byte stream at 0x0A only (U+2028 or a lone CR inside a string are not line ends), and enforces the
+size limit. Of a line over the limit only head and tail are kept, so that the request it answers can be found.
+A line over `FLOOD_FACTOR` limits is a flood and raises. A long line is never in memory twice, not even when
+its last part is appended.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LONG_BYTES: Final = 1024 * 1024
 
 
 class Flood(Exception):
-    """The stream goes on and on without a line end."""
+    """The stream exceeds the limit without a line end."""
 
 
 class LineFramer:
@@ -34,21 +34,22 @@ class LineFramer:
         self._limit_bytes = limit_bytes
         self._parts: list[bytes] = []
         self._buffer: io.BytesIO | None = None
-        """What a long line has come to so far, instead of its parts."""
+        """The buffer of a long line, instead of its parts."""
         self._size = 0
         self._head: bytes | None = None
         """The head of a line that is already over the limit; None otherwise."""
         self._settled = False
-        """Whether the oversized line's owner has been found already."""
+        """Whether the request of the oversized line has already been found."""
 
     def feed(self, data: bytes) -> None:
-        """Takes what was read, and delivers the lines that it completes."""
+        """Takes data that was read, and delivers the lines that it completes."""
         lines, rest = self.split(data)
         self.deliver(lines)
         self.keep(rest)
 
     def split(self, data: bytes) -> tuple[list[bytes], bytes]:
-        """The lines that what was read completes, and the rest: to be given to `deliver`, then to `keep`."""
+        """Splits data that was read into the lines that it completes, for `deliver`, and the rest, for
+        `keep`."""
         if b"\n" not in data:
             return [], data
         lines = data.split(b"\n")
@@ -59,7 +60,7 @@ class LineFramer:
         return lines, rest
 
     def deliver(self, lines: Iterable[bytes]) -> int:
-        """Hands complete lines on, in order; returns how many were blank and left out."""
+        """Delivers complete lines in order; returns how many were blank and left out."""
         on_line, limit_bytes = self._on_line, self._limit_bytes
         blank = 0
         for line in lines:
@@ -72,12 +73,12 @@ class LineFramer:
         return blank
 
     def end(self) -> None:
-        """The stream ended: bytes without a line end are the last line."""
+        """Handles the end of the stream: bytes without a line end are the last line."""
         if self._size and (line := self._finish()):
             self._on_line(line)
 
     def keep(self, data: bytes) -> None:
-        """Takes the beginning of a line, or more of it."""
+        """Keeps the beginning, or a further part, of an incomplete line."""
         if not data:
             return
         self._size += len(data)
@@ -111,7 +112,7 @@ class LineFramer:
         return b""
 
     def _taken(self) -> bytes:
-        """What was kept of the line; nothing is kept any more."""
+        """Returns the kept bytes of the line, and clears them."""
         if self._buffer is not None:
             line = self._buffer.getvalue()  # the buffer's own bytes, not a copy
         else:

@@ -66,7 +66,7 @@ _TOKEN: Final = re.compile(r"[0-9a-f]{16}")
 
 
 class ProcessWatchdog:
-    """Both safeguards, for all servers this program starts, on whichever thread."""
+    """Both safeguards, for all servers that this program starts, in any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -77,34 +77,36 @@ class ProcessWatchdog:
         self._watchdog: subprocess.Popen[bytes] | None = None
         self._pid_file: Path | None = None
         self._token = os.urandom(8).hex()
-        """Begins the markers of everything this program starts."""
+        """The prefix of the markers of all processes that this program starts."""
         self._numbers = itertools.count(1)
 
     def new_marker(self) -> str:
-        """What a new server and its children carry in their environment, as `MARKER`. From now on whatever
-        carries it ends with this program, also before its group is listed; `release` if nothing was
-        started."""
+        """A marker that a new server and its children carry in their environment, as `MARKER`. From this call
+        on, every process with it is ended when this program ends, even before its group is listed. Call
+        `release` if nothing was started."""
         with self._lock:
             if self._watchdog is None:
                 self._watchdog = _start_watchdog(self._token, self._groups)
         return f"{self._token}.{next(self._numbers)}"
 
     def hold_marker(self) -> str:
-        """A marker for many commands: until `end_held`, whatever carries it ends with this program."""
+        """A marker for many commands: until `end_held`, every process with it is ended when this program
+        ends."""
         marker = self.new_marker()
         with self._lock:
             self._held.add(marker)
         return marker
 
     def end_held(self, marker: str) -> None:
-        """Ends whatever carries it, in whichever group. Takes milliseconds: for a worker thread."""
+        """Ends every process with this marker, in any group. Takes milliseconds, so call it in a worker
+        thread."""
         end_marked(marker.__eq__)
         with self._lock:
             self._held.discard(marker)
         self.release(0)
 
     def watch(self, pid: int) -> None:
-        """From now on the process group led by `pid` ends with this program."""
+        """Ensures that the process group led by `pid` is ended when this program ends."""
         started = start_of(pid)
         with self._lock:
             self._groups[pid] = started
@@ -112,7 +114,8 @@ class ProcessWatchdog:
             self._note(f"+ {pid} {started}\n")
 
     def release(self, pid: int) -> None:
-        """The group is gone, or (with any other number) nothing was started."""
+        """Removes a group that has ended, or (with any other number) a marker with which nothing was
+        started."""
         with self._lock:
             self._groups.pop(pid, None)
             if self._groups or self._held:
@@ -130,7 +133,7 @@ class ProcessWatchdog:
             if self._watchdog.stdin is None:
                 return
             try:
-                # Does not block, and a line is so short that it goes out whole or not at all.
+                # Does not block, and a line is short enough to be written completely or not at all.
                 os.write(self._watchdog.stdin.fileno(), line.encode())
             except (BrokenPipeError, BlockingIOError):  # it was killed, or is frozen and reads no more
                 self._stop_watchdog()
@@ -149,7 +152,7 @@ class ProcessWatchdog:
                 threading.Thread(target=process.wait, daemon=True).start()
 
     def _note(self, line: str) -> None:
-        # A state folder that cannot be written costs the second safeguard, not the server.
+        # Without a writable state folder, only the second safeguard is missing.
         with contextlib.suppress(OSError):
             if self._pid_file is None:
                 folder = pid_file_dir()
@@ -205,7 +208,7 @@ def pid_file_dir() -> Path:
 
 
 def sweep() -> list[int]:
-    """Ends what hosts that died left behind; returns the groups that were ended."""
+    """Ends processes that crashed hosts have left; returns the groups that were ended."""
     swept: list[int] = []
     try:
         pid_files = list(pid_file_dir().iterdir())
@@ -227,7 +230,7 @@ def sweep() -> list[int]:
 
 
 def _sweep_marked(text: str) -> None:
-    """Ends what carries a marker of the host that wrote the text, in whichever group it is."""
+    """Ends every process with a marker of the host that wrote the file, in any group."""
     token = next((line[6:] for line in text.splitlines() if line.startswith("token ")), "")
     if not _TOKEN.fullmatch(token) or f"boot {_boot_id()}" not in text.splitlines():
         return
@@ -235,8 +238,8 @@ def _sweep_marked(text: str) -> None:
 
 
 def end_marked(is_meant: Callable[[str], bool]) -> None:
-    """Kills every process with such a marker in its environment, again and again until there is none: they
-    may start others meanwhile."""
+    """Kills every process with such a marker in its environment, and repeats until there is none, because
+    they may start others meanwhile."""
     for _ in range(_KILL_ROUNDS):
         found = [
             facts for facts in all_processes() if facts.is_alive and is_meant(marker_of(facts.pid) or "")
@@ -257,7 +260,7 @@ def _host_is_alive(pid_file_name: str) -> bool:
 
 
 def _leftovers(text: str) -> Iterator[tuple[int, int]]:
-    """Pid and start time of every listed process that was not crossed out, in this boot."""
+    """Pid and start time of every listed process that was not marked as ended, since the last boot."""
     started: dict[int, int] = {}
     for line in text.splitlines():
         match line.split():
@@ -273,7 +276,7 @@ def _leftovers(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_ours(pid: int, started: int) -> bool:
-    if pid <= 1:  # for a signal these mean our own group, or all processes
+    if pid <= 1:  # for a signal these mean the own process group, or all processes
         return False
     leader = read_process(pid)
     if leader is not None:

@@ -1,7 +1,7 @@
-"""Bounds how long the input of one server keeps the event loop busy before others have their turn.
+"""Limits how long the input of one server keeps the event loop busy before other work runs.
 
-A transport measures what it spends on delivering messages. Once the budget of this turn of the loop is spent,
-it stops reading, so that the server has to wait, and goes on in the next turn.
+A transport measures the time it takes to deliver messages. Once the budget of this iteration of the loop is
+used up, it stops reading, so that the server has to wait, and continues in the next iteration.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Pacer:
         self._loop = asyncio.get_running_loop()
         self._spent_seconds = 0.0
         self._turn: asyncio.Future[None] | None = None
-        """Done when the next turn has begun; None while nothing was spent in this one."""
+        """Done when the next iteration has begun; None while nothing was spent in this one."""
 
     @property
     def is_spent(self) -> bool:
@@ -38,7 +38,7 @@ class Pacer:
             self._loop.call_soon(self._begin_turn)
 
     async def next_turn(self) -> None:
-        """Returns once there is something left to spend."""
+        """Waits until there is budget again."""
         while self.is_spent and self._turn is not None:
             await asyncio.shield(self._turn)
 

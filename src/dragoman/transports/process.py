@@ -1,7 +1,7 @@
 """A server's process: started in a session of its own with a minimal environment, watched, and ended.
 
-`end` ends it with everything that comes from it (`family.py`) and describes what could not be ended. What is
-said over the pipes is `stdio`'s.
+`end` ends it with its whole family (`family.py`) and describes the processes that could not be ended.
+`stdio.py` handles the messages in the pipes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ INHERITED: Final = (
     "TZ",
     "USER",
 )
-"""All that a server gets of our environment; anything else must be in its entry."""
+"""The variables that a server inherits from this process; all others must be in its entry."""
 
 
 def minimal_environment(environ: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:
@@ -69,7 +69,7 @@ class ServerProcess:
         self._family = Family(self._popen, marker)
         self._ending: Ending | None = None
         self.left_behind: tuple[str, ...] = ()
-        """What was still alive at the end: pid and command of each process."""
+        """The processes that could not be ended: pid and command of each."""
         self._successor: int | None = None
         self._skips_stop_wait = False
         self._pidfd: int | None = None
@@ -78,7 +78,7 @@ class ServerProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process that serves: the one that was started, or the one that it left in its place."""
+        """The pid of the serving process: the one that was started, or its successor."""
         return self._popen.pid if self._family.exit_code is None else self._successor
 
     @property
@@ -95,32 +95,32 @@ class ServerProcess:
         return stdin, stdout, stderr
 
     def on_exit(self, callback: Callable[[], None]) -> None:
-        """Calls back on the loop once the leader has ended; at once if it already has."""
+        """Calls the function on the loop once the leader has ended; immediately if it already has."""
         if self._family.exit_code is not None:
             self._loop.call_soon(callback)
         else:
             self._on_exit.append(callback)
 
     async def find_successor(self) -> int | None:
-        """The pid of a process that goes on in place of the one that was started and has ended."""
+        """The pid of a process that continues serving after the started one has ended."""
         self._successor = await reaper.find_living(self._family)
         return self._successor
 
     def skip_stop_wait(self) -> None:
-        """Gives it no more time to end by itself."""
+        """Ends the time it has to exit on its own."""
         self._skips_stop_wait = True
         if self._ending is not None:
             self._ending.skip_stop_wait()
 
     async def end(self, close_input: Callable[[], None], stop_seconds: float = 0.0) -> None:
-        """Closes its input, and ends everything that comes from it. Bounded in time.
+        """Closes its input, and ends its whole family. Bounded in time.
 
-        `stop_seconds`: how long it may finish its work before the first signal.
+        `stop_seconds`: how long it may take to finish its work before the first signal.
         """
         try:
             if self._ending is None:
-                # Before it can end: a child with a session and an environment of its own is known by its
-                # parent alone.
+                # Before it can end: a child with its own session and environment can only be found through
+                # its parent.
                 await reaper.find_living(self._family)
             close_input()
             if self._ending is None:
@@ -130,7 +130,7 @@ class ServerProcess:
             self.left_behind = await asyncio.shield(self._ending.future)
             self._successor = None
         except asyncio.CancelledError:
-            # At once then: the program may end before the waits between signals are over.
+            # Immediately in that case: the program may end before the waits between signals are over.
             close_input()
             self._family.signal(KILL, ())
             with contextlib.suppress(subprocess.TimeoutExpired):

@@ -1,9 +1,9 @@
-"""Ends the processes of servers, off the event loop: one thread and one scan per tick for all that end now.
-Where the system has no thread for it, on the loop: processes must not be left, and callers must not wait.
+"""Ends the processes of servers outside the event loop: one thread, with one scan per tick for all of them.
+If no thread can be started, on the event loop: processes must not be left, and callers must not wait.
 
-Each family of processes gets SIGINT, SIGTERM and SIGKILL after the waits of `SIGNAL_STEPS`. One that may have
-work to finish is waited for first, unless the wait is cut short. What is alive a second after the last signal
-is given up and described.
+Each family of processes gets SIGINT, SIGTERM and SIGKILL after the waits of `SIGNAL_STEPS`. A family that may
+have work to finish is waited for first, unless the wait is cancelled. Processes that are alive a second after
+the last signal are given up and described.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from dragoman.processes import KILL, described
 from dragoman.transports.family import Family, Scanner, Snapshot
 
 SIGNAL_STEPS: Final = ((0.08, signal.SIGINT), (0.1, signal.SIGTERM), (0.4, KILL))
-"""How long to wait, then what to send. The first wait is for servers that end when their input does."""
+"""The wait before each signal. The first wait is for servers that exit when their input ends."""
 GIVE_UP_SECONDS: Final = 1.0
 TICK_SECONDS: Final = 0.01
 RESULTS_A_TURN: Final = 8
-"""How many results are delivered in one turn of the loop: each causes the closing of pipes and more."""
+"""How many results are delivered in one iteration of the loop: each closes pipes and causes further work."""
 
 T = TypeVar("T")
 
 
 def due_signals(elapsed_seconds: float) -> int:
-    """How many of the signals are due by then."""
+    """How many of the signals are due after this time."""
     due, total = 0, 0.0
     for seconds, _ in SIGNAL_STEPS:
         total += seconds
@@ -44,7 +44,7 @@ LAST_SECONDS: Final = sum(seconds for seconds, _ in SIGNAL_STEPS) + GIVE_UP_SECO
 
 class Job(Protocol):
     def advance(self, scan: Callable[[], Snapshot], now: float) -> bool:
-        """Takes the next step, in the thread; true once there is a result.
+        """Executes the next step, in the thread; returns true once there is a result.
 
         `scan`: returns all processes as they are now; a job that does not need them does not call it.
         """
@@ -54,7 +54,7 @@ class Job(Protocol):
     def loop(self) -> asyncio.AbstractEventLoop: ...
 
     def deliver(self) -> None:
-        """Hands over the result, on the loop."""
+        """Delivers the result, on the event loop."""
         ...
 
 
@@ -72,7 +72,7 @@ class _AwaitedJob(Generic[T]):
 
 
 class Ending(_AwaitedJob[tuple[str, ...]]):
-    """The end of one family; the result describes what is still alive."""
+    """The job that ends one family; the result describes the processes that are still alive."""
 
     def __init__(self, family: Family, on_end: Callable[[], None], stop_seconds: float) -> None:
         super().__init__(())
@@ -85,19 +85,19 @@ class Ending(_AwaitedJob[tuple[str, ...]]):
         self._sent = 0
 
     def skip_stop_wait(self) -> None:
-        """Begins the sequence of signals now, if it has not begun."""
+        """Starts the sequence of signals immediately, if it has not started."""
         self._began = min(self._began, time.monotonic())
 
     def advance(self, scan: Callable[[], Snapshot], now: float) -> bool:
         if now < self._began and self._leads:
             if self._family.exit_code is None:
                 return False
-            self.skip_stop_wait()  # what a server leaves behind when it ends by itself has no work to finish
+            self.skip_stop_wait()  # processes left by a server that exited on its own have no work to finish
         members = self._family.members(scan())
         elapsed = now - self._began
         if not self._family.is_gone(members) and elapsed < LAST_SECONDS:
             due = due_signals(elapsed)
-            # The last one again and again: a family may have grown meanwhile.
+            # The last signal is repeated: a family may have grown meanwhile.
             if due > self._sent or due == len(SIGNAL_STEPS):
                 self._sent = due
                 self._family.signal(SIGNAL_STEPS[due - 1][1], members)
@@ -130,7 +130,7 @@ class Reaper:
     def end(self, family: Family, on_end: Callable[[], None], stop_seconds: float = 0.0) -> Ending:
         """Ends a family; the result describes what could not be ended. `on_end` is called in the thread.
 
-        `stop_seconds`: how long it has before the first signal, if that is more than the steps give.
+        `stop_seconds`: the time before the first signal, if that is longer than the first step.
         """
         ending = Ending(family, on_end, stop_seconds)
         self._add(ending)
@@ -170,7 +170,7 @@ class Reaper:
             time.sleep(TICK_SECONDS)
 
     def _advance_all(self, jobs: list[Job], scanner: Scanner) -> None:
-        # Scanned after the jobs were taken: what a job sees is never older than the job.
+        # Scanned after the jobs were taken, so that no scan is older than a job that uses it.
         scan, now = functools.cache(scanner.scan), time.monotonic()
         done = {id(job): job for job in jobs if _advance(job, scan, now)}
         with self._lock:
@@ -192,7 +192,7 @@ class Reaper:
 def _advance(job: Job, scan: Callable[[], Snapshot], now: float) -> bool:
     try:
         return job.advance(scan, now)
-    except Exception:  # border: a fault in one job must keep neither other jobs nor its own caller waiting
+    except Exception:  # border: a fault in one job must not block other jobs or its own caller
         return True
 
 

@@ -5,7 +5,7 @@ the in-process pair and the memory streams that these libraries expect. The libr
 such an object is passed in.
 """
 
-# These libraries are optional and untyped from here: the border is this file.
+# These libraries are optional and untyped; only this module deals with them.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
@@ -21,7 +21,7 @@ from dragoman.transports.inprocess import InProcessServer, ServerEnd
 
 
 def adapt(name: str, candidate: object) -> InProcessServer:
-    """Something that serves, from whatever was handed to the host."""
+    """An object that can `serve`, made from the object that was passed to the host."""
     if isinstance(candidate, InProcessServer):
         return candidate
     lowlevel = _lowlevel_of(candidate)

@@ -57,11 +57,12 @@ from dragoman.transports.web import (
 )
 
 WAITING_LIMIT: Final = 128
-"""POSTs not yet answered; more wait for room."""
+"""The maximum number of POST requests that are not yet answered; more wait."""
 BEHIND_REQUEST_SECONDS: Final = 0.25
 BEHIND_NOTIFICATION_SECONDS: Final = 5.0
 ANSWER_BYTES: Final = 64 * 1024
-"""The answer to a POST only accepts it. Up to this size it is read, so that its connection serves again."""
+"""The answer to a POST request only accepts it. It is read up to this size, so that its connection can be
+reused."""
 ENDPOINT_BYTES: Final = 8192
 CLOSE_SECONDS: Final = 2.0
 
@@ -82,7 +83,7 @@ class SseTransport:
     ) -> None:
         self._server = server
         self._network = network
-        # Apart from the entry's headers: those may be credentials, and the limits for credentials hold then.
+        # Separate from the entry's headers: those may be credentials, to which other limits apply.
         self._base_headers = with_session(network.headers, client_session_id)
         self._limit_bytes = limit_bytes
         self._request_seconds = request_seconds
@@ -100,7 +101,7 @@ class SseTransport:
         self._queued = asyncio.Event()
         self._posts: set[asyncio.Task[None]] = set()
         self._loops: list[asyncio.Task[None]] = []
-        """The one that reads the stream, and the one that starts POSTs."""
+        """The task that reads the stream, and the task that starts POST requests."""
         self._room = asyncio.Event()
         self._room.set()
         self._pacer = Pacer()
@@ -132,7 +133,7 @@ class SseTransport:
         await self._room.wait()
 
     def abandon(self, request_id: int) -> bool:
-        """What still waits is not sent at all, so there is nothing to notify the server of."""
+        """Drops a message that still waits. It was not sent, so the server need not be notified."""
         for waiting in self._queue:
             if waiting[1].request_id == request_id:
                 self._queue.remove(waiting)
@@ -245,12 +246,12 @@ class SseTransport:
             announced.set_exception(self._refusal(f"{cause} before it sent the endpoint for messages"))
 
     def _deliver(self, event: SseEvent, announced: asyncio.Future[SseEvent]) -> bool:
-        """Hands an event on; false if it says nothing."""
+        """Delivers an event; returns false if it contains no message."""
         if event.kind == "message" and event.data and self._sink is not None:
             self._sink.received(event.data)
             return True
         if event.kind == "endpoint" and not announced.done():
-            # Only the first counts: a later one could quietly move the conversation.
+            # Only the first is used: a later one could redirect the messages unnoticed.
             announced.set_result(event)
             return True
         return False
@@ -297,10 +298,11 @@ class SseTransport:
     async def _in_time(
         self, posting: asyncio.Task[TransportFailure | None], about: About
     ) -> TransportFailure | None:
-        """Waits for a POST as long as its reply may take: some servers answer it when its work is done.
+        """Waits for the answer to a POST request as long as the reply may take: some servers answer it only
+        after the work is done.
 
-        One that stays unanswered although its reply has come, or is not wanted any more, is left after the
-        time of any request: it takes the room of another.
+        A POST request that is unanswered although its reply was received, or is no longer needed, is given up
+        after the ordinary time limit, because it takes the place of another.
         """
         loop = asyncio.get_running_loop()
         longest = answer_seconds(about, self._request_seconds)
@@ -316,7 +318,7 @@ class SseTransport:
         return request_id is not None and self._sink is not None and self._sink.awaits(request_id)
 
     async def _exchange(self, message: bytes) -> TransportFailure | None:
-        """Sends a message; the failure if it was not taken."""
+        """Sends a message; returns the failure if it was not accepted."""
         client, endpoint = self._client, self._endpoint
         assert client is not None
         assert endpoint is not None
@@ -332,7 +334,7 @@ class SseTransport:
                 if 200 <= response.status < 300:
                     await _finish(response)
                     return None
-                # The address was given out for this one stream, as a session's would be.
+                # The address belongs to this one stream, like a session id.
                 return await failure_of_status(
                     response, in_session=True, hide=secrets_of(self._network.headers, self._signer)
                 )
@@ -341,7 +343,7 @@ class SseTransport:
 
 
 async def _finish(response: aiohttp.ClientResponse) -> None:
-    """Reads the rest of an acceptance. What may be wrong with it is no matter: the message is delivered."""
+    """Reads the rest of an accepting answer. Errors in it are ignored, because the message is delivered."""
     try:
         await read_body(response, ANSWER_BYTES)
     except (TooLarge, *FAULTS):
@@ -349,7 +351,7 @@ async def _finish(response: aiohttp.ClientResponse) -> None:
 
 
 def resolve_endpoint(stream: URL, data: bytes) -> URL | str:
-    """Where messages go, or in words why they cannot go there."""
+    """The URL for messages, or a text that says why the address cannot be used."""
     if len(data) > ENDPOINT_BYTES:
         return "the URL it gives for messages is too long"
     try:

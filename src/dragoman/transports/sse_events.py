@@ -16,12 +16,14 @@ END_BYTES: Final = 4096
 FLOOD_FACTOR: Final = 4
 LONGEST_RETRY_MS: Final = 60_000
 LONGEST_ID_BYTES: Final = 4096
-"""An id goes back in a header, and servers take no more than a few kilobytes of those."""
+"""The maximum size of an event id: it is sent back in a header, and servers accept only a few kilobytes of
+headers."""
 PREFIX_BYTES: Final = len(b"data: ")
 FIELD_LINES: Final = 16
-"""The most lines of one event that are read besides its data: its kind, its id, and the time to wait."""
+"""The maximum number of lines of one event besides its data: its type, its id, and the reconnection time."""
 PIECE_BYTES: Final = 8 * 1024
-"""A chunk is read in pieces of this size: more at once could hold so many events that others had to wait."""
+"""Chunks are read in pieces of this size: a larger piece could contain so many events that it blocks the
+event loop."""
 
 _BOM: Final = b"\xef\xbb\xbf"
 _CR: Final = 0x0D
@@ -41,13 +43,13 @@ class EventTooLarge(Exception):
     def __init__(self, before: list[SseEvent], head: bytes) -> None:
         super().__init__("an event is larger than the limit")
         self.before = before
-        """The complete events that came just ahead of it."""
+        """The complete events directly before it."""
         self.head = head
-        """How it begins."""
+        """The beginning of the event."""
 
 
 def in_pieces(chunk: bytes) -> Iterator[bytes]:
-    """The chunk itself, or what it consists of: between two pieces the loop may have its turn."""
+    """The chunk, or its pieces: the event loop can run between two pieces."""
     if len(chunk) <= PIECE_BYTES:
         yield chunk
         return
@@ -56,7 +58,7 @@ def in_pieces(chunk: bytes) -> Iterator[bytes]:
 
 
 class _Oversized:
-    """What is remembered of an event while it is skipped."""
+    """The state of an oversized event while it is skipped."""
 
     def __init__(self, head: bytes, tail: bytes, size: int, *, at_line_start: bool) -> None:
         self.head = head
@@ -69,9 +71,9 @@ class _Oversized:
 class SseParser:
     """Feed it chunks; it returns events.
 
-    An event over the limit raises, unless there is an `on_oversized`: then that is given its head at once
-    and its head and tail at its end (unless it returned True before), and the stream goes on. An event
-    over `FLOOD_FACTOR` limits raises all the same.
+    An event over the limit raises, unless there is an `on_oversized`: then that is given its head at once and
+    its head and tail at its end (unless it returned True before), and the stream continues. An event over
+    `FLOOD_FACTOR` limits always raises.
     """
 
     def __init__(self, limit_bytes: int, on_oversized: Callable[[bytes, bytes], bool] | None = None) -> None:
@@ -79,11 +81,11 @@ class SseParser:
         self.retry_ms: int | None = None
         self.idle_lines = 0
         """Lines so far that belong to no event: comments, unknown fields, blank lines after nothing, fields
-        that an event names again and again."""
+        that an event repeats."""
         self._limit_bytes = limit_bytes
         self._on_oversized = on_oversized
         self._pending = bytearray()
-        """The beginning of a line whose end has not come. Not a list: tiny chunks would cost far more."""
+        """The beginning of an incomplete line. Not a list: tiny chunks would take far more memory."""
         self._is_first_line = True
         self._after_cr = False
         """The last byte was CR, so a following LF belongs to the same line end."""
@@ -110,7 +112,7 @@ class SseParser:
         return events
 
     def _read(self, text: bytes, events: list[SseEvent]) -> bytes:
-        """Reads what is there, up to an event over the limit; returns what is still to be read."""
+        """Reads the input up to an event over the limit; returns the unread rest."""
         if self._pending:
             is_line_end = b"\n" in text or b"\r" in text
             self._pending += text
@@ -195,7 +197,7 @@ class SseParser:
             case b"retry":
                 if value.isdigit():
                     digits = value.lstrip(b"0") or b"0"
-                    # Turning very long numbers into an int is slow and refused by Python.
+                    # Python refuses to convert very long numbers to an int, and it would be slow.
                     self.retry_ms = min(int(digits[:9]), LONGEST_RETRY_MS)
             case _:
                 self.idle_lines += 1  # a comment, or an unknown field
@@ -237,7 +239,7 @@ class SseParser:
         self._check_flood(over, events)
 
     def _skip(self, text: bytes, over: _Oversized, events: list[SseEvent]) -> bytes:
-        """Looks for the empty line that ends the event; returns what follows it."""
+        """Searches for the empty line that ends the event; returns the rest after it."""
         position = 0
         for line in text.splitlines(keepends=True):
             is_empty = line[0] in (_CR, _LF)

@@ -31,17 +31,18 @@ WRITE_BUFFER_BYTES: Final = 1024 * 1024
 LINES_AT_ONCE: Final = 64
 """How many lines are delivered between two checks of the time."""
 BATCH_MESSAGES: Final = 32
-"""Written together at most: fewer writes cost less, but a server should not wait long for the first."""
+"""The maximum size of messages that are written together: fewer writes cost less, but the server should not
+wait long for the first message."""
 EXIT_GRACE_SECONDS: Final = 0.25
-"""How long the exit code and the last output may take to follow the end of the output."""
+"""How long to wait for the exit code and the last stderr output after the end of the output."""
 
 
 class Program(Struct, frozen=True):
-    """What is started, and how. Never printed: words and variables may be secret."""
+    """The program to start, and how. Never printed: arguments and variables may be secret."""
 
     command: Sequence[str]
     env: Mapping[str, str]
-    """In addition to the few variables that every server gets."""
+    """Environment variables in addition to the few that every server gets."""
     cwd: str | None
     shown: str
     """How messages name the program."""
@@ -72,20 +73,21 @@ class StdioTransport(OneLink):
         self._stderr = bytearray()
         """The newest bytes of stderr."""
         self._stderr_at_close: bytes | None = None
-        """The end of stderr before we began to end a process that ran: what follows is our doing."""
+        """The end of stderr before this side began to end the process: later output is a consequence of
+        that."""
         self._process: ServerProcess | None = None
         self._stdin: asyncio.WriteTransport | None = None
         self._readers: list[asyncio.BaseTransport] = []
         self._sink: Sink | None = None
         """None once the end has been reported or requested: nothing is delivered after that."""
         self._stderr_sink: Sink | None = None
-        """Also gets what a process writes while it is being ended."""
+        """Also receives the output of a process that is being ended."""
         self._search: asyncio.Task[int | None] | None = None
-        """Looks for the process that goes on serving after the one that was started has ended."""
+        """Searches for the process that continues serving after the started one has ended."""
         self._output_ended = False
         self._stderr_ended = False
         self._bursting = False
-        """Several replies came at once, so several requests will follow: worth collecting."""
+        """Whether several replies came at once: several requests will probably follow, and are collected."""
         self._outbox: list[bytes] = []
         self.congested = False
         self._room = asyncio.Event()
@@ -173,7 +175,7 @@ class StdioTransport(OneLink):
         tail = words.decode("utf-8", "replace")
         return Details(
             pid=pid,
-            # What goes on in another process has not ended.
+            # A server that continues in another process has not ended.
             exit_code=process.exit_code if process and (pid is None or self._sink is None) else None,
             stderr_tail=visible(tail).strip("\n"),
             left_behind=process.left_behind if process else (),
@@ -217,7 +219,7 @@ class StdioTransport(OneLink):
         self._stdin = None
         self.resume()
         if self._sink is not None:
-            # Usually the process is ending and its output is about to say so.
+            # Usually the process is ending, and the end of its output follows.
             self._loop.call_later(2 * EXIT_GRACE_SECONDS, self.end_of_output, "it closed its stdin")
 
     def _watch_stall(self, size_before: int) -> None:
@@ -235,8 +237,8 @@ class StdioTransport(OneLink):
             self._stall_timer = None
 
     def _leader_exited(self) -> None:
-        # A wrapper may end well and leave a child serving on the same pipes. A leader that failed
-        # has not: what still holds the pipes then is a helper that will never answer.
+        # A wrapper may exit with success and leave a child that serves on the same pipes. A leader that
+        # failed has left none: a process that still holds the pipes is then a helper that never answers.
         if self._process is None or self._sink is None:
             return
         if self._process.exit_code != 0:
@@ -245,14 +247,14 @@ class StdioTransport(OneLink):
             self._search = self._loop.create_task(self._process.find_successor())
 
     def end_of_output(self, cause: str | None = None) -> None:
-        """The server will send nothing more. Reports why, once the exit code had a moment to arrive."""
+        """Handles the end of the output. Reports the reason after a short wait for the exit code."""
         if self._sink is None or self._process is None:
             return
         self._output_ended = True
         if cause is not None or self._is_end_known():
             self._report_lost(cause)
             return
-        # Whichever of the exit code and the end of stderr comes last; they are not waited for long.
+        # Waits for both the exit code and the end of stderr, but not for long.
         self._process.on_exit(self._report_if_known)
         self._loop.call_later(EXIT_GRACE_SECONDS, self._report_lost, None)
 
@@ -324,7 +326,7 @@ def describe_exit(exit_code: int | None) -> str:
 
 
 class _Stdout(asyncio.Protocol):
-    """Cuts the output into lines, and delivers them for as long as one turn of the loop may take."""
+    """Splits the output into lines, and delivers them within the budget of one iteration of the loop."""
 
     def __init__(self, owner: StdioTransport, framer: LineFramer) -> None:
         self._owner = owner
@@ -333,7 +335,8 @@ class _Stdout(asyncio.Protocol):
         self._pipe: asyncio.ReadTransport | None = None
         self._is_paused = False
         self._backlog: deque[bytes] = deque()
-        """Lines that wait for the next turn; nothing is read meanwhile, so that the server has to wait."""
+        """Lines that wait for the next iteration; nothing is read meanwhile, so that the server has to
+        wait."""
         self._rest = b""
         """The beginning of the line that follows the backlog."""
 

@@ -1,4 +1,4 @@
-"""Connections of aiohttp that notice what aiohttp reads without end and does not report.
+"""Connections of aiohttp that detect floods that aiohttp reads without limit and does not report.
 
 Interim replies (status 1xx) before the answer to a request are limited. Nearly empty WebSocket frames are
 counted, for the flood limit: aiohttp joins the frames of a message until it is complete. Names are resolved
@@ -19,7 +19,7 @@ from dragoman.resolver import Resolver
 
 INTERIM_LIMIT: Final = 100
 FRAME_BYTES: Final = 64
-"""Parts of a message are at least as large on average; smaller ones count."""
+"""The average size of the parts of a message from which they are not counted as nearly empty."""
 
 
 class WatchedConnection(ResponseHandler):
@@ -28,7 +28,7 @@ class WatchedConnection(ResponseHandler):
     _interim = 0
 
     def feed_data(self, data: Any, size: int = 0) -> None:
-        """Takes one parsed answer of HTTP."""
+        """Takes one parsed HTTP response."""
         status = data[0].code
         is_interim = 100 <= status < 200 and status != 101
         self._interim = self._interim + 1 if is_interim else 0
@@ -40,7 +40,7 @@ class WatchedConnection(ResponseHandler):
             self.set_exception(HttpProcessingError(code=status, message=why))
 
     def data_received(self, data: bytes) -> None:
-        """Takes what came over the network."""
+        """Takes data from the network."""
         if self.on_tiny_frames is not None:
             # A part of an unfinished message begins with a zero byte, and no JSON text contains one; the
             # sizes of large parts do.

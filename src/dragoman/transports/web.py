@@ -33,19 +33,20 @@ from dragoman.transports.watched_connection import WatchedConnector
 JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream"
 FAULTS: Final = (aiohttp.ClientError, OSError, TimeoutError, ValueError)
-"""What aiohttp raises; ValueError for addresses and headers that it will not send."""
+"""The exceptions of aiohttp; ValueError for addresses and headers that it refuses to send."""
 ERROR_BODY_BYTES: Final = 64 * 1024
 CHUNK_BYTES: Final = 256 * 1024
 CONNECT_SECONDS: Final = 20.0
 KEEP_IDLE_SECONDS: Final = 4.0
-"""Shorter than common servers keep idle connections, so that no call meets one that is being closed."""
+"""How long idle connections are kept: shorter than common servers do, so that no call uses one that is being
+closed."""
 SECRET_LENGTH: Final = 8
 SESSION_HEADER: Final = "X-Mcp-Client-Session-Id"
-"""Names the host's session, the same on every request of one host."""
+"""The header with the id of the host's session, the same on every request of one host."""
 PROBE_INTERVAL_SECONDS: Final = 2.0
 PIECE_BYTES: Final = 512 * 1024
 _KEEPALIVE: Final = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
-"""A machine that vanished is noticed two minutes after its last sign of life."""
+"""TCP keep-alive: an unreachable machine is detected two minutes after its last packet."""
 
 
 class RequestFailed(aiohttp.ClientError):
@@ -74,12 +75,13 @@ class Network(Struct, frozen=True):
 
     @property
     def address(self) -> URL:
-        # Already in canonical form: yarl is not to understand it in another way than policy did.
+        # Already in canonical form: yarl must not read it differently from policy.
         return URL(self.url, encoded=True)
 
 
 def with_session(headers: Mapping[str, str], client_session_id: str | None) -> dict[str, str]:
-    """An entry's headers and the one that names the host's session; the entry's own value for it counts."""
+    """An entry's headers and the header with the host's session id; the entry's own value takes
+    precedence."""
     if client_session_id is None or any(name.lower() == SESSION_HEADER.lower() for name in headers):
         return dict(headers)
     return {**headers, SESSION_HEADER: client_session_id}
@@ -89,11 +91,11 @@ _bypasses: Callable[[str, Mapping[str, str]], bool] = urllib.request.proxy_bypas
 
 
 def proxy_for(url: str, environ: Mapping[str, str] = os.environ) -> str | None:
-    """The proxy that the environment names for a URL, as curl and most programs understand it."""
+    """The proxy for a URL from the environment, by the rules of curl and most programs."""
     parts = URL(url, encoded=True)
     scheme = {"ws": "http", "wss": "https"}.get(parts.scheme, parts.scheme)
     named = {name: value for name, value in environ.items() if name.lower().endswith("_proxy")}
-    # The lower case name wins, in whichever order the environment holds them.
+    # The lower-case name takes precedence, in any order of the environment.
     lowered = {name.lower(): named[name] for name in sorted(named, key=str.islower)}
     if "REQUEST_METHOD" in environ:  # under CGI, `Proxy:` headers of any client arrive as HTTP_PROXY
         lowered.pop("http_proxy", None)
@@ -105,7 +107,7 @@ def proxy_for(url: str, environ: Mapping[str, str] = os.environ) -> str | None:
 
 
 def checked_proxy(proxy: str) -> str:
-    """A proxy's address in full. Its value is never shown: it may hold a password."""
+    """The complete URL of a proxy. It is never shown: it may contain a password."""
     full = proxy if "://" in proxy else f"http://{proxy}"
     if not full.startswith(("http://", "https://")):
         raise ConfigError("only http and https proxies can be used", hint="Check `proxy` and HTTPS_PROXY.")
@@ -113,9 +115,9 @@ def checked_proxy(proxy: str) -> str:
 
 
 def open_client(server: str, network: Network) -> aiohttp.ClientSession:
-    """A client of its own for one server: a small pool, and nothing shared with others."""
+    """A client for one server: a small pool that is not shared with other servers."""
     connector = WatchedConnector(
-        limit=0,  # how many requests are under way is the transport's to bound
+        limit=0,  # the transport limits the number of concurrent requests
         socket_factory=_watched_socket,
         ssl=tls_of(server, network),
         keepalive_timeout=KEEP_IDLE_SECONDS,
@@ -132,7 +134,8 @@ def open_client(server: str, network: Network) -> aiohttp.ClientSession:
 
 
 def _watched_socket(address: tuple[Any, ...]) -> socket.socket:
-    """A socket whose far end is probed by the system while nothing comes, as in a call of an hour."""
+    """A socket with TCP keep-alive: the system probes the peer while no data comes, as in a call of an
+    hour."""
     family, kind, protocol = address[:3]
     made = socket.socket(family, kind, protocol)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -143,7 +146,8 @@ def _watched_socket(address: tuple[Any, ...]) -> socket.socket:
 
 
 def tls_of(server: str, network: Network) -> ssl.SSLContext | bool:
-    """What to check the far end's certificate against, and which one of ours to show."""
+    """The TLS settings: the certificates against which the server's is checked, and the client
+    certificate."""
     if not (network.ca_file or network.cert_file) or not network.url.startswith(("https:", "wss:")):
         return True
     try:
@@ -161,7 +165,8 @@ def tls_of(server: str, network: Network) -> ssl.SSLContext | bool:
 def _context(
     ca_file: str | None, cert_file: str | None, key_file: str | None, written: tuple[int, ...]
 ) -> ssl.SSLContext:
-    """`written`: when; certificates are renewed in place."""
+    """The TLS context of these files. `written`: their modification times, because certificates are renewed
+    in place."""
     context = ssl.create_default_context()
     if ca_file is not None:
         context.load_verify_locations(cafile=ca_file)
@@ -179,7 +184,7 @@ class TooLarge(Exception):
 
 
 async def read_body(response: aiohttp.ClientResponse, limit_bytes: int) -> bytes:
-    """The decoded body, or `TooLarge` as soon as it is clear that it is more than the limit."""
+    """The decoded body; raises `TooLarge` as soon as it exceeds the limit."""
     plain = "Content-Encoding" not in response.headers
     if plain and response.content_length is not None:
         if response.content_length > limit_bytes:
@@ -196,7 +201,7 @@ async def read_body(response: aiohttp.ClientResponse, limit_bytes: int) -> bytes
 
 
 async def read_start(response: aiohttp.ClientResponse, limit_bytes: int = ERROR_BODY_BYTES) -> bytes:
-    """The beginning of a body, for reading what an error has to say."""
+    """The beginning of a body, for reading an error message."""
     parts: list[bytes] = []
     size = 0
     try:
@@ -214,9 +219,9 @@ async def read_start(response: aiohttp.ClientResponse, limit_bytes: int = ERROR_
 async def failure_of_status(
     response: aiohttp.ClientResponse, *, in_session: bool = False, hide: Iterable[str] = ()
 ) -> TransportFailure:
-    """What an answer that is no success means for the message it answers.
+    """The failure of a message whose HTTP answer is not a success.
 
-    `hide`: what was sent along and may be secret; some servers say it back.
+    `hide`: values that were sent and may be secret; some servers repeat them.
     """
     status = response.status
     body = await read_start(response)
@@ -229,8 +234,8 @@ async def failure_of_status(
     return TransportFailure(
         "status",
         cause,
-        # Refused before anything ran, unless the far end broke while working on it: some proxies say 503
-        # when a server went away in the middle.
+        # Refused before anything ran, unless the server failed while processing it: some proxies answer 503
+        # when a server disconnects in the middle.
         may_have_run=status >= 500,
         hint=_HINTS.get(status),
         status=status,
@@ -270,7 +275,7 @@ def _redirected(response: aiohttp.ClientResponse) -> TransportFailure:
                 response.url.host,
                 response.url.port,
             )
-            # Only the place: a query may hold what is meant for one reader.
+            # Without the query, which may contain secrets.
             where = (
                 str(joined.with_query(None).with_fragment(None).with_user(None)) if same else _origin(joined)
             )
@@ -301,7 +306,7 @@ _MEDIA_TYPE: Final = re.compile(r"[\w!#$&^.+-]{1,127}/[\w!#$&^.+-]{1,127}", re.A
 
 
 def _in_words(body: bytes, content_type: str, hide: Iterable[str]) -> str:
-    """What an error's body says, if it is text for people."""
+    """The text of an error's body, if it is for people."""
     if content_type not in ("text/plain", "application/json", "application/problem+json"):
         return ""
     text = cut(body.decode("utf-8", "replace"), 4000)
@@ -313,7 +318,7 @@ def _in_words(body: bytes, content_type: str, hide: Iterable[str]) -> str:
 
 
 def answer_seconds(about: About, request_seconds: float) -> float | None:
-    """How long an answer that is no stream may take; None: only the time limit of the request counts."""
+    """How long an answer that is not a stream may take; None: only the time limit of the request applies."""
     if about.request_id is None or about.is_long_lived:
         return request_seconds
     seconds = max(request_seconds, about.timeout_seconds)
@@ -321,12 +326,13 @@ def answer_seconds(about: About, request_seconds: float) -> float | None:
 
 
 def body_of(message: bytes) -> bytes | io.BytesIO:
-    """A large message is sent in pieces: in one, it would block the event loop."""
+    """The body of a message. A large one is sent in pieces, because sending it at once would block the event
+    loop."""
     return message if len(message) <= PIECE_BYTES else io.BytesIO(message)
 
 
 def asked_wait(headers: Mapping[str, str]) -> float | None:
-    """How long an answer asks to wait, whichever way it says so."""
+    """How long an answer asks the client to wait, in any of the known headers."""
     precise = headers.get("Retry-After-Ms", "").strip()
     if re.fullmatch(r"\d{1,12}", precise):
         return int(precise) / 1000
@@ -353,7 +359,7 @@ def retry_after(value: str | None) -> float | None:
 
 
 def failure_of(error: BaseException) -> TransportFailure:
-    """What an exception of aiohttp or of the network means for the message it concerns."""
+    """The failure of a message after an exception of aiohttp or of the network."""
     match error:
         case RequestFailed():
             return error.failure
@@ -423,7 +429,7 @@ def _os_reason(error: BaseException) -> str:
 
 
 async def accepts_connections(network: Network) -> bool:
-    """Whether something listens at a server's address: one connection, nothing sent."""
+    """Whether a server's address accepts connections: opens one connection and sends nothing."""
     address = network.address
     if network.proxy is not None or address.host is None or address.port is None:
         return False

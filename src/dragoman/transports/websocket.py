@@ -43,7 +43,7 @@ from dragoman.transports.web import (
 SUBPROTOCOL: Final = "mcp"
 HANDSHAKE_SECONDS: Final = 60.0
 HEARTBEAT_SECONDS: Final = 30.0
-"""Silence after which the far end is asked whether it is there; it has half as long to answer."""
+"""The time without a message after which a ping is sent; the peer has half as long to answer."""
 STALL_SECONDS: Final = 60.0
 WAITING_BYTES: Final = 1024 * 1024
 WAITING_MESSAGES: Final = 1024
@@ -65,7 +65,7 @@ _NO_HEADERS: Final = CIMultiDictProxy[str](CIMultiDict())
 
 
 class _Handshake:
-    """What came of a handshake: the link, or the answer with which the server refused it."""
+    """The result of a handshake: the link, or the answer with which the server refused it."""
 
     def __init__(self, link: _WebSocket | None, refused: _Refused | None = None) -> None:
         self._link = link
@@ -81,7 +81,7 @@ class _Handshake:
         return self._link
 
     def close(self) -> None:
-        """Only done to a refused one, whose connection is closed already."""
+        """Called only for a refused handshake, whose connection is already closed."""
 
 
 class WebSocketTransport(OneLink):
@@ -95,7 +95,7 @@ class WebSocketTransport(OneLink):
         self._client: aiohttp.ClientSession | None = None
         self._link: _WebSocket | None = None
         self._response: aiohttp.ClientResponse | None = None
-        """What the handshake was answered with: closing it ends the connection at once."""
+        """The response to the handshake: closing it ends the connection immediately."""
         self._sink: Sink | None = None
         """None once the end has been reported or requested: nothing is delivered after that."""
         self._queue: deque[bytes] = deque()
@@ -104,7 +104,7 @@ class WebSocketTransport(OneLink):
         self._room = asyncio.Event()
         self._room.set()
         self._loops: list[asyncio.Task[None]] = []
-        """The one that reads, and the one that writes."""
+        """The reading task and the writing task."""
         self._pacer = Pacer()
 
     async def open(self, sink: Sink) -> None:
@@ -174,7 +174,7 @@ class WebSocketTransport(OneLink):
     async def _close_link(self, link: _WebSocket) -> None:
         """Sends a close frame and ends the connection, without waiting for the answer.
 
-        aiohttp's own `close` waits for that answer, and reads what else comes without letting the loop turn.
+        aiohttp's own `close` waits for that answer, and reads other input without letting the event loop run.
         """
         try:
             async with asyncio.timeout(CLOSE_SECONDS):
@@ -200,7 +200,7 @@ class WebSocketTransport(OneLink):
             protocols=(SUBPROTOCOL,),
             headers=headers,
             heartbeat=HEARTBEAT_SECONDS,
-            # Closing by itself, it would wait without limit for a far end that does not read.
+            # Its own close would wait without limit for a peer that does not read.
             autoclose=False,
             # Answered in `_read`: a flood of pings would otherwise be answered without a pause.
             autoping=False,
@@ -267,7 +267,7 @@ class WebSocketTransport(OneLink):
             sink.lost(cause)
 
     def _stop(self) -> Sink | None:
-        """Takes and delivers nothing more. Returns the sink that an end is reported to, if there is one."""
+        """Stops delivering. Returns the sink to which an end is reported, if there is one."""
         sink, self._sink = self._sink, None
         self._queue.clear()
         self._waiting_bytes = 0
@@ -282,7 +282,7 @@ def describe_close(code: object, reason: object) -> str:
 
 
 def describe_fault(error: BaseException | None, limit_bytes: int) -> str:
-    """Why a WebSocket ended without a close frame, in words."""
+    """Describes why a WebSocket ended without a close frame."""
     if isinstance(error, aiohttp.WebSocketError):
         if error.code == aiohttp.WSCloseCode.MESSAGE_TOO_BIG:
             return f"it sent a message larger than the limit of {limit_bytes} bytes"
@@ -292,7 +292,7 @@ def describe_fault(error: BaseException | None, limit_bytes: int) -> str:
     return "the connection ended without a close frame" if error is None else failure_of(error).cause
 
 
-# The handshake. aiohttp's own would follow redirects, with all headers; what watches it can stop it.
+# The handshake. aiohttp's own would follow redirects with all headers; the trace that watches it can stop it.
 
 
 def _watching_the_handshake(
@@ -339,7 +339,7 @@ async def _on_answer(
 def _client_for(server: str, network: Network) -> aiohttp.ClientSession:
     if network.proxy is None or network.address.scheme in ("wss", "https"):
         return open_client(server, network)
-    # aiohttp asks a proxy to fetch a ws: address like a page, and few proxies pass an upgrade on.
+    # aiohttp sends a ws: URL to a proxy as an ordinary request, and few proxies forward an upgrade.
     return aiohttp.ClientSession(
         connector=_TunnelConnector(URL(network.proxy)),
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -384,7 +384,8 @@ async def open_tunnel(proxy: URL, target: URL) -> socket.socket:
         if not head.startswith(b"HTTP/1.") or not status or not status[0].startswith(b"2"):
             text = one_line(head.split(b"\r\n", 1)[0].decode("latin-1"), 100)
             raise _proxy_failure(f"the proxy refused: {text}")
-        # The streams read nothing beyond the head, because a server waits for the handshake to speak.
+        # The streams read nothing after the response head, because the server sends nothing before the
+        # handshake.
         return socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno()))
     finally:
         writer.transport.abort()  # closes its own descriptor only

@@ -1,7 +1,7 @@
 """Finds the requests that an undecodable message was meant to answer.
 
-Only ids at the top level of what has the shape of a reply count: a log record that mentions or quotes a
-request is not a reply to it. Linear in the size of the message; without I/O.
+Only ids at the top level of a text with the structure of a reply are used: a log record that mentions or
+quotes a request is not a reply to it. Linear in the size of the message; without I/O.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SCAN_BYTES: Final = 4096
 """How much of a message that is not JSON, from each end, is searched for its id."""
 
 _BOM: Final = b"\xef\xbb\xbf"
-# The closing quote is optional, so that a string which never ends is one token and not tried again from each
+# The closing quote is optional, so that an unterminated string is one token and is not tried again from each
 # quote inside it.
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[{}\[\]]', re.DOTALL)
 _INTEGER: Final = re.compile(rb"\d{1,18}")
@@ -43,7 +43,8 @@ _decode_reply = msgspec.json.Decoder(_Reply).decode
 
 
 def answered_ids(data: bytes) -> list[int]:
-    """The integer ids of the reply, or batch of replies, that a whole undecodable message was meant as."""
+    """The integer ids of a complete message that cannot be decoded, but was intended as a reply or a batch of
+    replies."""
     data = data.removeprefix(_BOM)
     try:
         return _ids_of(_decode_reply(data))
@@ -67,7 +68,7 @@ def _ids_of(reply: _Reply) -> list[int]:
 
 
 def ids_in_ends(head: bytes, tail: bytes) -> list[int]:
-    """The same for a message that is not JSON, or of which only the ends are known."""
+    """Like `answered_ids`, for a message that is not JSON, or of which only the ends are known."""
     head, tail = head[:SCAN_BYTES].lstrip(_BOM + b" \t\r\n"), tail[-SCAN_BYTES:]
     if head[:1] != b"{" or not (_REPLY_KEY.search(head) or _REPLY_KEY.search(tail)):
         return []
@@ -80,7 +81,7 @@ def ids_in_ends(head: bytes, tail: bytes) -> list[int]:
 
 
 def _top_level_ids(head: bytes) -> list[bytes] | None:
-    """The values of `id` at the top level; None if there is a `method`: then it is not a reply."""
+    """The values of `id` at the top level; None if there is a `method`, because then it is not a reply."""
     depth = 0
     found: list[bytes] = []
     for token in _TOKEN.finditer(head):

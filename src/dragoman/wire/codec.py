@@ -1,7 +1,7 @@
 """Encodes what is sent, and decodes the envelope of what is received once.
 
-Any input ends in a value or in `Unreadable`, in linear time. Framing (lines, events, bodies) is the
-transports'; which request undecodable bytes belong to, `attribution.py` finds out.
+Any input results in a value or in `Unreadable`, in linear time. The transports handle framing (lines, events,
+bodies); `attribution.py` finds the request that undecodable bytes belong to.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ T = TypeVar("T")
 
 BATCH_LIMIT_BYTES: Final = 1024 * 1024
 BATCH_LIMIT: Final = 1000
-"""Messages in one batch; a larger one is not taken apart, because it would keep the loop busy."""
+"""The maximum number of messages in one batch; a larger batch is not split, because that would block the
+event loop."""
 
 SLOW_NUMBERS: Final = 1000
 """Numbers such as `1e308` in one value from which another decoder is used: msgspec takes 15 µs for each."""
@@ -35,9 +36,9 @@ _LARGE_EXPONENTS: Final = (
     re.compile(rb"e(?<=[0-9]e)[+-]?[0-9]{3}"),
     re.compile(rb"E(?<=[0-9]E)[+-]?[0-9]{3}"),
 )
-"""Two, because a search for one letter is several times as fast."""
+"""Two patterns, because a search for one letter is several times as fast."""
 SHORTEST_SLOW_BYTES: Final = SLOW_NUMBERS * len(b"1e308,")
-"""What is shorter is never slow."""
+"""Shorter texts are never slow."""
 
 _LINE_ENDS_AS_BLANKS: Final = bytes.maketrans(b"\r\n", b"  ")
 
@@ -55,9 +56,9 @@ class Unreadable(Exception):
 
 
 NOTIFICATION: Final = b'{"jsonrpc":"2.0","method":'
-"""How every encoded notification begins, and no other message."""
+"""The beginning of every encoded notification, and of no other message."""
 _WITH_METHOD: Final = re.compile(rb'\{"jsonrpc":"2\.0",(?:"id":-?[0-9]+,)?"method":')
-"""How every encoded request and notification begins."""
+"""The beginning of every encoded request and notification."""
 
 
 def encode_request(request_id: int, method: str, params: Mapping[str, Any] | None) -> bytes:
@@ -73,12 +74,13 @@ def encode_notification(method: str, params: Mapping[str, Any] | None = None) ->
 
 
 def is_reply(encoded: bytes) -> bool:
-    """Whether what one of these functions has encoded is a result or an error."""
+    """Whether a message that was encoded here is a result or an error."""
     return _WITH_METHOD.match(encoded) is None
 
 
 def encode_result(request_id: object, result: object) -> bytes:
-    """On one line, as stdio and event streams need it: a result that is passed on may have line ends."""
+    """Encodes a result on one line, as stdio and event streams require: a result that is passed on may
+    contain line ends."""
     message = _encode({"jsonrpc": "2.0", "id": request_id, "result": result})
     if b"\n" in message or b"\r" in message:
         return message.translate(_LINE_ENDS_AS_BLANKS)
@@ -91,7 +93,7 @@ def encode_error(request_id: object, code: int, message: str, data: object = Non
 
 
 def can_be_encoded(value: object) -> bool:
-    """Whether a value of a program can be sent: half of a surrogate pair cannot, nor can an object."""
+    """Whether a value of a program can be sent: a lone surrogate cannot, nor can an arbitrary object."""
     try:
         _encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError):
@@ -111,7 +113,8 @@ def unreadable(error: Exception) -> Unreadable:
 
 
 def batch_members(data: bytes) -> list[bytes]:
-    """The messages of a JSON-RPC batch, still encoded; empty if the bytes are no such thing, or too many."""
+    """The messages of a JSON-RPC batch, still encoded; empty if it is not a batch, or has too many
+    messages."""
     if data.lstrip()[:1] != b"[" or len(data) > BATCH_LIMIT_BYTES:
         return []
     try:
@@ -132,7 +135,8 @@ def decode_as(shape: type[T], raw: Raw | bytes) -> T:
 
 
 def split_as(shape: type[T], raw: Raw | bytes) -> T:
-    """The same for a shape without numbers, whose parts stay `Raw`: `is_slow` would take longer than this."""
+    """Like `decode_as`, for a type without numbers whose parts stay `Raw`: the check of `is_slow` would take
+    longer than decoding."""
     try:
         return _decoder(shape).decode(raw)
     except DECODE_ERRORS as error:
@@ -160,7 +164,9 @@ def _decode_slow(shape: type[T], raw: Raw | bytes) -> T:
     try:
         return msgspec.convert(value, shape)
     except msgspec.ValidationError:
-        return _decoder(shape).decode(raw)  # its parts stay undecoded, or it does not fit: both are quick
+        return _decoder(shape).decode(
+            raw
+        )  # its parts stay undecoded, or it does not fit the type: both are quick
 
 
 def _finite(text: str) -> float:

@@ -1,7 +1,7 @@
-"""The types of what servers send, as far as a host reads it.
+"""The types of messages from servers, as far as a host reads them.
 
-Unknown fields are ignored; what the host passes on unread stays `Raw`. `catalog` interprets tool definitions,
-`calls` interprets results.
+Unknown fields are ignored; parts that the host passes on unread stay `Raw`. `catalog` interprets tool
+definitions, `calls` interprets results.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 ABSENT = Raw()
-"""What a `Raw` field holds when its key was not there. Compared by identity."""
+"""The value of a `Raw` field whose key is absent. Compared by identity."""
 
 MessageId = str | int | float | bool | None
 
@@ -34,14 +34,14 @@ class ErrorObject(Struct):
 
 
 class LargeErrorObject(Struct):
-    """An error whose `data` is too large to be taken apart on the event loop."""
+    """An error whose `data` is too large to be decoded on the event loop."""
 
     code: int
     message: str = ""
 
 
 class ErrorReply(Struct):
-    """A reply that is only known to be an error: its id may be missing or null."""
+    """A reply that is an error; its id may be missing or null."""
 
     jsonrpc: Literal["2.0"]
     error: ErrorObject

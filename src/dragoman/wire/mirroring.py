@@ -1,4 +1,4 @@
-"""Which parts of a request are repeated as HTTP headers, and how they are encoded there.
+"""Decides which parts of a request are repeated as HTTP headers, and encodes them.
 
 Contains the rules for `x-mcp-header` in a tool's input schema, the headers for the arguments of a call, and
 the base64 form for values that a header cannot contain. A schema that breaks the rules makes its tool
@@ -34,7 +34,7 @@ _NAMED_BY: Final = {
 
 
 class BadMirror(Exception):
-    """The schema asks for headers in a way that the rules do not allow."""
+    """The schema declares headers in a way that the rules do not allow."""
 
 
 def mirrored(schema: Mapping[str, Any]) -> dict[Path, str]:
@@ -50,7 +50,7 @@ def mirrored(schema: Mapping[str, Any]) -> dict[Path, str]:
 
 
 def argument_headers(paths: Mapping[Path, str], arguments: Mapping[str, Any]) -> dict[str, str]:
-    """The headers of one call. What is absent or null gives none."""
+    """The headers of one call. An absent or null argument has no header."""
     headers: dict[str, str] = {}
     for path, name in paths.items():
         value = _at(arguments, path)
@@ -60,7 +60,7 @@ def argument_headers(paths: Mapping[Path, str], arguments: Mapping[str, Any]) ->
 
 
 def request_headers(method: str, params: Mapping[str, Any] | None) -> dict[str, str]:
-    """What every request repeats of itself."""
+    """The headers in which every request repeats its own parts."""
     headers = {"Mcp-Method": method}
     key = _NAMED_BY.get(method)
     if key is not None and params is not None and isinstance(params.get(key), str):
@@ -69,7 +69,7 @@ def request_headers(method: str, params: Mapping[str, Any] | None) -> dict[str, 
 
 
 def escape(value: str) -> str:
-    """The value as a header can carry it; one that looks escaped already is escaped too."""
+    """The value in a form that a header can carry; a value that looks escaped is escaped again."""
     if _PLAIN.fullmatch(value) and not _ESCAPED.fullmatch(value):
         return value
     encoded = base64.b64encode(value.encode("utf-8", "surrogatepass")).decode()
@@ -77,7 +77,8 @@ def escape(value: str) -> str:
 
 
 def _annotations(schema: Any, path: Path, depth: int) -> Iterator[tuple[Path, str]]:
-    """Every annotation, with the path of properties that leads to it; one in any other place is an error."""
+    """Every `x-mcp-header` with the path of properties that leads to it; in any other place it is an
+    error."""
     if depth > DEPTH_LIMIT:
         raise BadMirror("its schema is nested too deeply to look for headers")
     if not isinstance(schema, dict):
@@ -103,8 +104,8 @@ def _checked(schema: Mapping[str, Any], path: Path, name: Any) -> str:
 
 
 def _mentions(part: Any, depth: int) -> bool:
-    """Whether a schema holds the annotation anywhere below. Values such as defaults are no schemas, but a
-    tool that puts the word there need not be distinguished."""
+    """Whether a schema contains the annotation at any depth. Values such as defaults are not schemas, but a
+    tool that has the word there need not be distinguished."""
     if depth > DEPTH_LIMIT:
         raise BadMirror("its schema is nested too deeply to look for headers")
     if isinstance(part, dict):
@@ -122,7 +123,7 @@ def _at(arguments: Mapping[str, Any], path: Path) -> Any:
             return None
         value = cast("Mapping[str, Any]", value).get(name)
     if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
-        return None  # no number that every server reads alike
+        return None  # not a number that every server reads in the same way
     return value if isinstance(value, str | int) else None
 
 

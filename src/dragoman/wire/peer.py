@@ -47,7 +47,7 @@ REPORT_EVERY: Final = 64
 
 
 class Progress(Struct, frozen=True):
-    """How far a call has come, in the server's own units."""
+    """The progress of a call, in the server's own units."""
 
     progress: float
     total: float | None = None
@@ -58,7 +58,7 @@ ProgressCallback = Callable[[Progress], None]
 
 
 class Waiter(Protocol):
-    """Who waits for a reply; `asyncio.Future` is one."""
+    """Receives the reply to a request; `asyncio.Future` is one."""
 
     def done(self) -> bool: ...
     def set_result(self, result: Raw, /) -> None: ...
@@ -66,13 +66,13 @@ class Waiter(Protocol):
 
 
 class Listener(Protocol):
-    """Receives what the server sends unasked."""
+    """Receives requests and notifications of the server."""
 
     def notified(self, method: str, params: Raw) -> None: ...
     def asked(self, request_id: MessageId, method: str, params: Raw) -> None: ...
     def faulted(self, kind: str, sample: str) -> None: ...
     def unrequested(self, count: int) -> None:
-        """So many more messages came that answer no request; reported every `REPORT_EVERY` messages."""
+        """Reports this many further messages that answer no request; called every `REPORT_EVERY` messages."""
         ...
 
 
@@ -86,12 +86,12 @@ class Peer:
         self._waiters: dict[int, Waiter] = {}
         self._progress: dict[int, _ProgressReceiver] = {}
         self._unrequested = 0
-        """How many messages came that answer no request."""
+        """The number of messages that answer no request."""
         self.accepts_batches = False
         self.ignored: dict[str, int] = {}
-        """How many messages were dropped, by kind."""
+        """The number of dropped messages, by kind."""
         self.noise: deque[str] = deque(maxlen=NOISE_LINES)
-        """The newest lines that were not messages: often what a failing server has to say."""
+        """The newest lines that were not messages: often the error output of a failing server."""
         self.first_noise: str | None = None
 
     @property
@@ -107,7 +107,7 @@ class Peer:
         return self._last_id + 1
 
     def open_request(self, waiter: Waiter, on_progress: ProgressCallback | None = None) -> int:
-        """A fresh id whose reply goes to the waiter. The id is also the progress token.
+        """Returns a new id; its reply is passed to the waiter. The id is also the progress token.
 
         A callback with a true `outlives_reply` is called until `forget_progress`: the reply may be a task.
         """
@@ -138,7 +138,7 @@ class Peer:
         return request_id in self._waiters
 
     def fail(self, request_id: int, error: Exception) -> None:
-        """Ends a request without a reply; nothing happens if it is not awaited any more."""
+        """Ends a request without a reply; has no effect if it is not awaited any more."""
         self._fail(request_id, error)
 
     def fail_all(self, make_error: Callable[[int], DragomanError]) -> None:
@@ -158,7 +158,7 @@ class Peer:
             self._dispatch(envelope, message)
 
     def receive_oversized(self, head: bytes, tail: bytes) -> bool:
-        """Takes the ends of a message over the limit (no tail: it is still coming).
+        """Takes the ends of a message over the limit (an empty tail: it is still being received).
 
         Returns whether the request it belongs to was found and failed.
         """
@@ -185,7 +185,7 @@ class Peer:
     def receive_reply(self, envelope: Envelope, message: bytes) -> None:
         """Takes a message without a method, decoded."""
         request_id = envelope.id
-        # Only integers are ever ours; `true` and `1.0` equal an integer in Python and must not match one.
+        # All request ids are integers; `true` and `1.0` equal an integer in Python and must not match one.
         waiter = self._waiters.pop(request_id, None) if type(request_id) is int else None
         if waiter is None:
             self._unexpected_reply(envelope, message)
@@ -270,7 +270,7 @@ class Peer:
             self._receive_unreadable(member, problem)
 
     def _receive_unreadable(self, data: bytes, problem: Unreadable) -> None:
-        # Most output that is not a message holds no id, and needs no closer look.
+        # Most output that is not a message contains no id, and needs no further check.
         named = answered_ids(data) if b'"id"' in data else []
         if not self._fail_named(named, lambda: MalformedReply(self._server, problem.detail)):
             self._count_noise(data)
@@ -309,12 +309,12 @@ class Peer:
 
 
 def _sample(data: bytes) -> bytes:
-    """The beginning of what a server sent, to be shown."""
+    """The beginning of a server's message, for display."""
     return data if len(data) <= SAMPLE_BYTES else data[:SAMPLE_BYTES] + CUT.encode()
 
 
 class _ProgressReceiver:
-    """Lets only growing progress through, as the specification demands of servers."""
+    """Passes on only increasing progress, as the specification requires of servers."""
 
     __slots__ = ("_last", "callback", "outlives_reply")
 

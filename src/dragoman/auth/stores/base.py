@@ -1,7 +1,7 @@
 """The interface of a store of secrets, and the choice of one.
 
-`Vault` remembers in a marker file, which holds no secret, in which store each secret is. A host whose servers
-have never been signed in to finds no marker, and loads no store.
+`Vault` records in a marker file, which contains no secret, in which store each secret is. A host without any
+sign-in finds no marker, and loads no store.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 VARIABLE: Final = "DRAGOMAN_SECRET_STORE"
 STORES: Final = ("auto", "keyring", "file", "memory")
 UNREADABLE: Final = (0, 0)
-"""Stands for the version of an account that cannot be read: it is unknown whether it is stored."""
+"""The version of an account that cannot be read: it is unknown whether it is stored."""
 _MISSING: Final = (FileNotFoundError, NotADirectoryError)
 
 
@@ -34,7 +34,7 @@ class SecretStore(Protocol):
 
     @property
     def description(self) -> str:
-        """Where secrets are, in words for a person."""
+        """Describes for a person where secrets are stored."""
         ...
 
     def get(self, key: str) -> bytes | None: ...
@@ -56,12 +56,12 @@ class StoreFailed(Exception):
 
 
 class AccountStore(Protocol):
-    """Where accounts are: in the secret stores of this machine (`Vault`), or where several machines share
-    them (`gateway/store/accounts.py`). `read`, `write` and `remove` raise `StoreFailed`."""
+    """A store of accounts: the secret stores of this machine (`Vault`), or one that several machines share
+    (`gateway/store/accounts.py`). `read`, `write` and `remove` raise `StoreFailed`."""
 
     @property
     def local(self) -> Vault:
-        """The secrets of this machine: those that entries refer to are always there."""
+        """The secret store of this machine, which always contains the secrets that entries refer to."""
         ...
 
     @property
@@ -76,16 +76,16 @@ class AccountStore(Protocol):
     async def remove(self, key: str) -> None: ...
 
     def version(self, key: str) -> tuple[int, int] | None:
-        """Another value after each change of an account, by any process that uses the store; None if there is
-        none, and UNREADABLE if that cannot be known."""
+        """A value that changes with each change of an account, by any process that uses the store; None if
+        there is no account, and UNREADABLE if that is unknown."""
         ...
 
     def locked(self, key: str, wait_seconds: float | None = None) -> AbstractAsyncContextManager[None]:
-        """Held while an account is read, refreshed and written. Raises `Unavailable`."""
+        """A lock that is held while an account is read, refreshed and written. Raises `Unavailable`."""
         ...
 
     def description_of(self, key: str) -> str:
-        """Where an account is, in words; empty if there is none. May block."""
+        """Describes where an account is stored; empty if there is none. May block."""
         ...
 
 
@@ -95,7 +95,7 @@ class _Marker(Struct):
 
 
 class Vault:
-    """Secrets in the store that the person chose, or the best that works."""
+    """Secrets in the store that the person chose, or in the best one that works."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._folder = paths.config_dir(environ) / "auth"
@@ -132,10 +132,10 @@ class Vault:
 
         return lock.locked(self.lock_path(key), *([] if wait_seconds is None else [wait_seconds]))
 
-    # What blocks.
+    # Methods that block.
 
     def get(self, key: str) -> bytes | None:
-        """Does nothing but look for a file if there is no such secret."""
+        """The secret. If there is none, only the existence of a file is checked."""
         if self._choice == "memory":
             return self._store("memory").get(key)
         marker = self._marker(key)
@@ -156,7 +156,7 @@ class Vault:
         if before is not None and before.store != kind:
             try:
                 self._store(before.store).delete(key)
-            except StoreFailed:  # such as a keychain that is locked now; what it holds is not used any more
+            except StoreFailed:  # for example a locked keychain; its content is not used any more
                 pass
 
     def delete(self, key: str) -> None:
@@ -166,7 +166,7 @@ class Vault:
         elif marker is not None:
             self._store(marker.store).delete(key)
             self._delete_marker(key)
-        elif self._path(key).exists():  # a marker that is damaged: the secret may be in either store
+        elif self._path(key).exists():  # a damaged marker: the secret may be in either store
             if self._kind() == "keyring":
                 self._store("keyring").delete(key)
             self._store("file").delete(key)
@@ -195,8 +195,8 @@ class Vault:
         return "" if marker is None else self._store(marker.store).description
 
     def version(self, key: str) -> tuple[int, int] | None:
-        """Another value after each change of a stored secret, by any process; None if there is none, and
-        UNREADABLE if that cannot be known."""
+        """A value that changes with each change of a stored secret, by any process; None if there is no
+        secret, and UNREADABLE if that is unknown."""
         try:
             found = self._path(key).stat()
         except _MISSING:
@@ -226,7 +226,7 @@ class Vault:
             found = msgspec.json.decode(self._path(key).read_bytes(), type=_Marker)
         except (*_MISSING, msgspec.DecodeError, UnicodeDecodeError):
             return None
-        except OSError as error:  # such as no file descriptors: that is no sign-out
+        except OSError as error:  # for example no file descriptors: this does not mean a sign-out
             raise StoreFailed(f"{self._folder} cannot be read: {error.strerror}") from None
         return found if found.key == key and found.store in ("keyring", "file") else None
 
@@ -259,8 +259,8 @@ class Vault:
 
 
 async def in_store_thread(work: Callable[[], T]) -> T:
-    """What `work` reads or writes in a store; `StoreFailed` if no thread can be started. A keychain may wait
-    for a person who unlocks it, or for ever."""
+    """Runs `work`, which accesses a store, in a thread of its own. `StoreFailed` if no thread can be started.
+    A keychain may wait for a person to unlock it, or forever."""
     try:
         return await in_own_thread(work)
     except OSError as error:

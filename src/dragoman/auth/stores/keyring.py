@@ -21,7 +21,7 @@ from dragoman.auth.stores.base import StoreFailed
 SERVICE: Final = "dragoman"
 PART_CHARACTERS: Final = 1000
 ATTEMPTS: Final = 5
-"""How often a secret is read that is being replaced."""
+"""How often reading is retried while a secret is being replaced."""
 _WHOLE: Final = "1:"
 _PARTS: Final = "n:"
 
@@ -96,7 +96,7 @@ def _decoded(text: str) -> bytes | None:
 
 
 def _read(key: str, head: str) -> bytes | None:
-    """None if a part is missing, or nothing can be made of what is there."""
+    """The secret; None if a part is missing or cannot be decoded."""
     if head.startswith(_WHOLE):
         return _decoded(head[len(_WHOLE) :])
     parts = [keyring.get_password(SERVICE, name) for name in _part_names(key, head)]

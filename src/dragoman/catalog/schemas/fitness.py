@@ -1,4 +1,4 @@
-"""Whether model APIs accept a schema unchanged, and the last changes that make it acceptable. Pure.
+"""Decides whether model APIs accept a schema unchanged, and makes the last changes that they require. Pure.
 
 Defines for each node what a complete schema is (a type, items for arrays, names that APIs accept). A quick
 check of the whole schema avoids rewriting most of them. Also finds names with invisible characters: rewriting
@@ -29,7 +29,7 @@ OF_OBJECTS: Final = frozenset(
 
 
 def is_fit(root: Json) -> bool:
-    """Whether every model API takes the schema as it is."""
+    """Whether every model API accepts the schema unchanged."""
     is_object = root.get("type") == "object" and isinstance(root.get("properties"), dict)
     return is_object and root.keys() <= OF_OBJECTS and _is_fit(root, DEPTH_LIMIT)
 
@@ -64,7 +64,7 @@ _ONLY_OBJECTS: Final = frozenset({"properties", "patternProperties", "additional
 
 
 def _settle_names(schema: Json) -> None:
-    """Names that an API would refuse are listed in the description; names that are required are there."""
+    """Moves names that an API would refuse to the description, and adds a property for each required name."""
     properties: Json = schema.get("properties", {})
     required: list[str] = schema.get("required", [])
     illegal = {name: None for name in (*properties, *required) if not LEGAL_NAME.fullmatch(name)}
@@ -136,7 +136,7 @@ def _is_fit_list(keyword: str, value: Any, depth: int) -> bool:
     parts = cast("list[Any]", value)
     if keyword == "anyOf":
         return len(parts) > 1 and all(_is_fit(part, depth) for part in parts)
-    # Only what several choices at once leave behind.
+    # Only merged alternatives leave such schemas.
     alone = (isinstance(part, dict) and list(cast("Json", part)) == ["anyOf"] for part in parts)
     return bool(parts) and all(alone) and all(_is_fit(part, depth) for part in parts)
 

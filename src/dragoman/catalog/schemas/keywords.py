@@ -22,7 +22,7 @@ Json = dict[str, Any]
 PATTERN_LIMIT: Final = 500
 EXAMPLE_LIMIT: Final = 10
 VALUE_LIMIT: Final = 200
-"""The most parts of one default or example."""
+"""The maximum number of parts of one default or example."""
 ENUM_VALUE_LIMIT: Final = 20
 VALUE_DEPTH: Final = 8
 
@@ -38,7 +38,7 @@ def text(value: Any, limit: int = DESCRIPTION_LIMIT) -> Any:
 
 
 def type_of(value: Any) -> str:
-    """The name JSON Schema has for what the value is."""
+    """The JSON Schema name of the value's type."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -58,7 +58,7 @@ def types_of(values: list[Any]) -> str | list[str]:
 
 
 def same(value: Any) -> Any:
-    """A key under which equal JSON values, and only those, meet."""
+    """A key that is equal exactly for equal JSON values."""
     if isinstance(value, dict):
         pairs = cast("Json", value).items()
         return ("object", frozenset((name, same(inner)) for name, inner in pairs))
@@ -111,7 +111,7 @@ def _examples(value: Any) -> Any:
 
 
 def enum(value: Any) -> Any:
-    """The values a model can spell exactly; others are left out."""
+    """The values that a model can write exactly; others are left out."""
     if not isinstance(value, list):
         return GONE
     kept: dict[Any, Any] = {}
@@ -132,7 +132,7 @@ def _type(value: Any) -> Any:
         return GONE
     names = cast("list[Any]", value)
     known = list(dict.fromkeys(name for name in names if isinstance(name, str) and name in TYPES))
-    # An unknown one may have meant anything, so that the others alone would say too little.
+    # An unknown type may mean anything, so the known types alone would be too narrow.
     if not known or len(known) != len(set(map(str, names))):
         return GONE
     return known[0] if len(known) == 1 else known
@@ -175,7 +175,7 @@ def _compiles(expression: str) -> bool:
 
     try:
         jsonschema_rs.validator_for({"pattern": expression})
-    except Exception:  # border: whatever the compiler has against it
+    except Exception:  # border: any objection of the compiler
         return False
     return True
 

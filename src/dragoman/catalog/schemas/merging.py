@@ -1,9 +1,10 @@
 """Merges several schemas into one. Pure, for schemas that `rewriting.py` has rewritten.
 
 `conjoin` describes values that fit all schemas, `unite` values that fit one of them, both without
-combinators; what cannot be expressed so is put into words. The merged schema admits what the schemas admit.
-Where two keywords conflict, one is kept, so the merged schema may admit more; the server still validates with
-its own. One thing is assumed: that a property described in one alternative has the same type in the others.
+combinators; what cannot be expressed that way is added to the description as a sentence. The merged schema
+admits what the schemas admit. Where two keywords conflict, one is kept, so the merged schema may admit more;
+the server still validates with its own. One thing is assumed: that a property described in one alternative
+has the same type in the others.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ LABEL_LIMIT: Final = 80
 
 
 def conjoin(one: Json, other: Json) -> Json:
-    """Both at once. `one` is changed, and where they disagree, it is right."""
+    """Merges `other` into `one`, for values that fit both. `one` is changed, and wins where they conflict."""
     for keyword, value in other.items():
         if keyword not in one:
             one[keyword] = value
@@ -83,7 +84,7 @@ _CONJOINED: Final = {
 
 
 def unite(options: list[Json]) -> Json:
-    """An object of which one option or another holds; each is an object without combinators."""
+    """One object schema for several alternatives; each alternative is an object without combinators."""
     first, *others = options
     united: Json = {
         keyword: value
@@ -111,7 +112,7 @@ def _united_properties(options: Iterable[Json]) -> dict[str, Json]:
 
 
 def either(schemas: list[Json]) -> Json:
-    """What fits one of them."""
+    """A schema for values that fit one of the two."""
     if not all(schemas):
         return {}
     different = list({same(schema): schema for schema in schemas}.values())
@@ -128,7 +129,7 @@ _ONLY_VALUES: Final = frozenset({"type", "enum", "title", "description"})
 
 
 def fill(schema: Json, others: list[Json]) -> Json:
-    """The schema with the properties that only hold under conditions; none of them is required."""
+    """The schema with the properties that apply only under conditions; none of them is required."""
     if properties := _united_properties(others):
         own: dict[str, Json] = schema.setdefault("properties", {})
         for name, part in properties.items():
@@ -140,7 +141,7 @@ def fill(schema: Json, others: list[Json]) -> Json:
 
 
 def add_words(schema: Json, sentence: str) -> Json:
-    """The schema with a sentence of ours at the end of its description."""
+    """The schema with a sentence added to its description."""
     sentence = text(sentence, WORDS_LIMIT)
     before = text(schema.get("description", ""), DESCRIPTION_LIMIT - len(sentence) - 1)
     schema["description"] = f"{before} {sentence}" if before else sentence
@@ -148,7 +149,7 @@ def add_words(schema: Json, sentence: str) -> Json:
 
 
 def describe_options(options: list[Json]) -> str:
-    """A sentence on what there is to choose from; empty if there is nothing to describe."""
+    """A sentence that describes the alternatives; empty if there is nothing to describe."""
     labels = [label for label in map(_label, options[: LABEL_COUNT + 1]) if label]
     if len(labels) < 2:
         return ""
@@ -166,7 +167,7 @@ def _label(option: Json) -> str:
 
 
 def describe_names(names: list[str]) -> list[str]:
-    """Names to be read in a sentence; not too many."""
+    """Names joined for a sentence, up to a limit."""
     more = [f"{len(names) - LABEL_COUNT} more"] if len(names) > LABEL_COUNT else []
     return [*(f"`{' '.join(name[:LABEL_LIMIT].split())}`" for name in names[:LABEL_COUNT]), *more]
 

@@ -16,10 +16,10 @@ class References:
     def __init__(self, root: Json) -> None:
         self._root = root
         self._named: dict[str, Any] | None = None
-        """By anchor (`#name`) and by `$id`; read when the first such reference is met."""
+        """Subschemas by anchor (`#name`) and by `$id`; collected at the first such reference."""
 
     def find(self, reference: Any) -> Any:
-        """What it points at; None if that is not here."""
+        """The target of the reference; None if it is not in this document."""
         if not isinstance(reference, str):
             return None
         base, mark, place = reference.partition("#")

@@ -1,9 +1,9 @@
-"""Tools' input schemas as model APIs take them. Pure.
+"""Rewrites the input schemas of tools for model APIs. Pure.
 
-Rewrites a server's schema so that every API accepts it, with the same meaning as far as that can be
-expressed, and in words where it cannot. Arguments are still validated with the server's own schema.
-`keywords.py` handles single keywords, `merging.py` merges schemas. Any JSON is handled in bounded time; the
-result has a bounded size and is valid JSON Schema 2020-12, and rewriting it again changes nothing.
+A server's schema is rewritten so that every API accepts it, with the same meaning as far as it can be
+expressed; the rest is added to descriptions as sentences. Arguments are still validated with the server's own
+schema. `keywords.py` handles single keywords, `merging.py` merges schemas. Any JSON is handled in bounded
+time; the result has a bounded size and is valid JSON Schema 2020-12, and rewriting it again changes nothing.
 
 The requirements of APIs. One tool that does not comply makes an API refuse the request with all its tools.
 - Anthropic: `type: "object"` at the root and no `oneOf`, `anyOf`, `allOf` there; names of properties match
@@ -39,22 +39,22 @@ from dragoman.cleaning import is_safe
 SIZE_LIMIT_BYTES: Final = 64 * 1024
 """The largest schema that a model is given: one tool must not take the space of all others."""
 COST_LIMITS: Final = (5000, 500, 50, 0)
-"""Schemas, names and values that one rewriting looks at; what lies beyond becomes open. The later ones are
-for schemas that are too large even so."""
+"""The limits of schemas, names and values that one rewriting reads; parts beyond the limit become schemas
+that admit anything. The smaller limits are for schemas that are still too large."""
 DEPTH_LIMIT: Final = 24
 RECURSION_LIMIT: Final = 2
-"""How often a schema is shown inside itself."""
+"""How many levels of a recursive schema are expanded."""
 
 _HEADERS: Final = frozenset({"$schema", "$id", "$comment"})
 
 
 def for_models(schema: Mapping[str, Any]) -> Json:
-    """The schema as every model API takes it; itself, if it is that already."""
+    """The schema in a form that every model API accepts; the same object, if it already is acceptable."""
     whole = cast("Json", schema)
     root = whole
     if not _HEADERS.isdisjoint(root):
         root = {keyword: value for keyword, value in root.items() if keyword not in _HEADERS}
-    if _is_small(root) and is_fit(root):  # in this order: measuring is quick, whatever is in it
+    if _is_small(root) and is_fit(root):  # in this order: measuring is always quick
         return root
     for cost in COST_LIMITS:
         root = _as_root(_Rewriting(whole, cost).rewrite())
@@ -79,7 +79,7 @@ class _Rewriting:
         self._references = References(root)
         self._left = cost_limit
         self._inside: list[int] = []
-        """Whom we are inside of, by identity: the targets of references that led here."""
+        """The enclosing schemas, by identity: the targets of the references that led here."""
 
     def rewrite(self) -> Json:
         return self._node(self._root, DEPTH_LIMIT) or {}
@@ -92,7 +92,7 @@ class _Rewriting:
         return finish(fill(whole, conditional))
 
     def _parts(self, schema: Any, depth: int) -> tuple[Json, list[Json]]:
-        """All that is said of one value, and what is said of it under conditions."""
+        """The schemas that apply to one value, and those that apply under conditions."""
         if not isinstance(schema, dict):
             return {}, []
         part = cast("Json", schema)
@@ -111,7 +111,7 @@ class _Rewriting:
         self._add_members(own, schema, depth)
         self._add_items(own, schema, depth)
         for keyword in ("anyOf", "oneOf"):
-            # "Exactly one" would not hold for parts that admit more than they did.
+            # "Exactly one" would be wrong for parts that admit more after rewriting.
             if options := self._options(schema.get(keyword), depth):
                 conjoin(own, options[0] if len(options) == 1 else {"anyOf": options})
         if apart := _names_apart(schema.get("not")):
@@ -123,7 +123,7 @@ class _Rewriting:
         return [option for option in (self._node(item, depth) for item in options) if option is not None]
 
     def _conditional(self, schema: Json, depth: int) -> list[Json]:
-        """What may have to hold. Whether it does is left to the server."""
+        """The schemas that may apply. The server checks whether they do."""
         dependent = schema.get("dependentSchemas")
         parts: list[Any] = list(cast("Json", dependent).values()) if isinstance(dependent, dict) else []
         if "if" in schema:
@@ -131,7 +131,7 @@ class _Rewriting:
         return [node for node in (self._node(part, depth) for part in parts if part) if node]
 
     def _joined(self, schema: Json, depth: int) -> Iterator[tuple[Json, list[Json]]]:
-        """What holds besides: the target of a reference, and all of `allOf`."""
+        """The schemas that apply in addition: the target of a reference, and all of `allOf`."""
         if "$ref" in schema:
             yield self._referred(schema["$ref"], depth)
         members = schema.get("allOf")
@@ -180,7 +180,8 @@ class _Rewriting:
             own["items"] = self._node(rest, depth)
 
     def _add_tuple(self, own: Json, first: list[Any], rest: Any, depth: int) -> None:
-        """Not every API knows tuples, so the items are said to be any of them, and their order in words."""
+        """Adds a tuple. Not every API knows tuples, so the items may be any of its types, and a sentence
+        describes the order."""
         items = [self._node(item, depth) or {} for item in first]
         kinds = [_kind(item) for item in items[:10]] + ["…"] * (len(items) > 10)
         if rest is False:
@@ -198,7 +199,7 @@ def _kind(item: Json) -> str:
 
 
 def _names_apart(denied: Any) -> list[str]:
-    """Parameters that `not` forbids to give together, if that is all it says."""
+    """Parameters that `not` forbids in combination, if it contains nothing else."""
     names: list[Any] = []
     match denied:
         case {"required": [*names], **rest} if not rest:
@@ -227,7 +228,7 @@ def _cut(schema: Json) -> Json:
 
 
 def _outline(schema: Json) -> Json:
-    """What can be said of a schema without looking into it."""
+    """A summary of a schema without its inner schemas."""
     parts = {keyword: schema.get(keyword) for keyword in ("type", "description")}
     return read({key: value for key, value in parts.items() if isinstance(value, str) and len(value) < 500})
 
@@ -243,7 +244,7 @@ def _as_root(schema: Json) -> Json:
 
 
 def _without_choices(schema: Json) -> Json:
-    """An object of which one alternative or another holds, as one object that admits them all."""
+    """An object with alternatives, as one object that admits all of them."""
     choices: list[list[Json]] = [schema.pop("anyOf")] if "anyOf" in schema else []
     choices += [part["anyOf"] for part in schema.pop("allOf", ())]
     for choice in choices:
@@ -260,7 +261,8 @@ def _may_be_object(schema: Json) -> bool:
 
 
 def _closed_alternatives(schema: Json, options: list[Json]) -> Json:
-    """The options united; not what only some of them say of a parameter that is described already."""
+    """The alternatives united. What only some of them state about an already described parameter is left
+    out."""
     united = unite(options)
     uses = Counter(name for option in options for name in option.get("properties", ()))
     for name in schema.get("properties", ()):

@@ -50,7 +50,7 @@ _TAKEN_BY_ALL: Final = {"name", "tool_timeout_sec", "scopes", "oauth", *_TOOL_LI
 
 
 def import_entry(raw: Any, note: Noting) -> dict[str, Any]:
-    """Codex's table in our form, or `Unusable`."""
+    """Codex's table in Dragoman's form, or `Unusable`."""
     table = as_entry(raw)
     if (table.get("command") is None) == (table.get("url") is None):
         raise CannotTranslate(None, "there has to be either a command or a url")
@@ -95,7 +95,9 @@ def _import_env_vars(value: Any, note: Noting) -> dict[str, str]:
         if table.get("source") == "remote":
             note("env_vars", "a variable of the remote machine cannot be passed on")
         elif name is not None:
-            env[name] = "${" + name + ":-}"  # Codex passes on what is set, and needs nothing
+            env[name] = (
+                "${" + name + ":-}"
+            )  # Codex passes on the variable if it is set, and does not require it
     return env
 
 
@@ -170,7 +172,7 @@ def _read(text: str, note: Noting, field: str) -> str:
 
 
 def export_entry(given: Any, note: Noting) -> dict[str, Any]:
-    """Our entry as Codex's table, or `Unusable`."""
+    """Dragoman's entry as Codex's table, or `Unusable`."""
     entry = as_entry(given)
     kind = kind_of(entry, ("url",)) or "http"
     if kind == "stdio":
@@ -242,7 +244,7 @@ def _export_address(entry: Entry, note: Noting) -> dict[str, Any]:
 
 
 def _export_default(default: str | None, name: str, note: Noting, field: str, *, optional: bool) -> None:
-    """`optional`: whether Codex does without the variable where it is not set."""
+    """`optional`: whether Codex works without the variable if it is not set."""
     if default or (default is not None and not optional):
         note(field, f"Codex knows no defaults: set the variable {name} there")
     elif default is None and optional:

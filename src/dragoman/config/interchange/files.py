@@ -46,7 +46,7 @@ def _json_hint(row: Format, text: str) -> str | None:
 def block(
     row: Format, document: Mapping[str, Any], text: str, source: str
 ) -> tuple[KeyPath, dict[str, Any] | None]:
-    """Where the servers are, and what is there now, if anything."""
+    """The path of the servers in the document, and the current value there, if any."""
     try:
         return block_of(document, row.blocks)
     except NotABlock as problem:
@@ -61,7 +61,7 @@ def block(
 
 
 def switched_off(row: Format, text: str, names: Sequence[str], source: str) -> str:
-    """The text with the names in the host's list of servers that are switched off."""
+    """The text with these names in the host's list of disabled servers."""
     if row.disabled_list is None or not names:
         return text
     try:
@@ -105,7 +105,7 @@ class NotABlock(Exception):
 
 
 def block_of(document: Document, blocks: Sequence[KeyPath]) -> tuple[KeyPath, dict[str, Any] | None]:
-    """The first block that is there, and what it holds; the usual one and None if none is."""
+    """The first existing block and its value; the usual path and None if there is none."""
     for path in blocks:
         value = _at(document, path)
         if value is not None:
@@ -126,7 +126,7 @@ def _at(document: Document, path: KeyPath) -> Document | None:
 
 
 def project_servers(document: Document, project: Path | None) -> dict[str, Any]:
-    """Servers that Claude Code keeps for one project only."""
+    """The servers that Claude Code stores for one project only."""
     return _mapping(_project(document, project).get("mcpServers"))
 
 
@@ -163,19 +163,19 @@ def switched_off_by_list(document: Document, names: Sequence[str]) -> set[str]:
 
 
 def is_switched_off(entry: Any) -> bool:
-    """By a field of its own."""
+    """Whether a field of the entry disables it."""
     fields = _mapping(entry)
     return fields.get("disabled") is True or fields.get("enabled") is False
 
 
 def switch_of(entry: Any) -> dict[str, Any]:
-    """The fields of an entry that say whether it is on."""
+    """The fields of an entry that enable or disable it."""
     kept = _mapping(without_switch(entry))
     return {key: value for key, value in _mapping(entry).items() if key not in kept}
 
 
 def input_defaults(document: Document) -> dict[str, str]:
-    """The defaults of what VS Code would ask for, by the input's id."""
+    """The defaults of VS Code's inputs, by id."""
     inputs: Any = document.get("inputs", _mapping(document.get("mcp")).get("inputs"))
     found = (_mapping(each) for each in cast("list[Any]", inputs)) if isinstance(inputs, list) else ()
     pairs = ((each.get("id"), each.get("default")) for each in found)
@@ -187,7 +187,7 @@ def fields_of(entry: Any) -> set[str]:
 
 
 def without_switch(entry: Any) -> Any:
-    """The entry without the fields that only say whether it is on."""
+    """The entry without the fields that only enable or disable it."""
     if not isinstance(entry, Mapping):
         return entry
     pairs = cast("Mapping[str, Any]", entry).items()
@@ -271,7 +271,7 @@ def _all_put(text: str, block: KeyPath, tables: Mapping[str, dict[str, Any]], ne
 
 
 def _put_table(text: str, block: Sequence[str], name: str, table: Mapping[str, Any], source: str) -> str:
-    """The text with the table at `[block.name]`. What is there under that name is replaced."""
+    """The text with the table at `[block.name]`; an existing table of that name is replaced."""
     meant = _with(_parse_toml(text, source), (*block, name), table)
     mark = _BYTE_ORDER_MARK if text.startswith(_BYTE_ORDER_MARK) else ""
     bare = text.removeprefix(_BYTE_ORDER_MARK)
@@ -347,7 +347,8 @@ def _with(document: dict[str, Any], path: tuple[str, ...], value: Any) -> dict[s
 
 
 def _canonical(value: Any) -> Any:
-    """For comparing: order of keys means nothing, 1 is not 1.0 nor true, and nan equals nan."""
+    """A form for comparison: the order of keys is ignored, 1 differs from 1.0 and true, and nan equals
+    nan."""
     if isinstance(value, Mapping):
         pairs = cast("Mapping[str, Any]", value).items()
         return sorted((str(key), _canonical(item)) for key, item in pairs)

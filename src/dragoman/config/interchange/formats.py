@@ -24,11 +24,11 @@ __all__ = ["FORMATS", "Exported", "Format", "Imported", "Note", "Place", "read",
 
 
 class Imported(Struct, frozen=True, kw_only=True):
-    """What a host's file holds, in our form."""
+    """The servers of a host's file, in Dragoman's form."""
 
     servers: dict[str, dict[str, Any]]
     disabled: tuple[str, ...]
-    """Names of servers the other host had switched off. They are among `servers`."""
+    """Names of servers that the other host has disabled. They are among `servers`."""
     of_project: tuple[str, ...] = ()
     """Names of servers that the other host keeps for the project alone. They are among `servers`."""
     count: int = 0
@@ -37,13 +37,13 @@ class Imported(Struct, frozen=True, kw_only=True):
 
 
 class Exported(Struct, frozen=True, kw_only=True):
-    """A host's file with our servers in it."""
+    """A host's file with Dragoman's servers in it."""
 
     text: str
     written: tuple[str, ...]
     unchanged: tuple[str, ...]
     conflicts: tuple[str, ...]
-    """Names that are there with other content and were not to be replaced: left as they are."""
+    """Names that exist with other content and were not to be replaced: they are unchanged."""
     notes: tuple[Note, ...]
 
 
@@ -53,7 +53,8 @@ class Exported(Struct, frozen=True, kw_only=True):
 def read(format_key: str, text: str, *, source: str, project: Path | None = None) -> Imported:
     """The servers of a host's file. `project` adds those Claude Code keeps for that folder alone.
 
-    Raises `ConfigFileError` if the file as a whole cannot be read; a server that cannot becomes a note.
+    Raises `ConfigFileError` if the file as a whole cannot be read; a server that cannot be read becomes a
+    note.
     """
     row, notes = host(format_key), Notes()
     document = files.parse(row, text, source)
@@ -75,7 +76,7 @@ def read(format_key: str, text: str, *, source: str, project: Path | None = None
 
 
 def _with_inputs(row: Format, document: Mapping[str, Any]) -> Format:
-    """The row with the defaults of what VS Code would ask for."""
+    """The format with the defaults of VS Code's inputs."""
     if row.key != "vscode" or row.dialect is None:
         return row
     syntax = structs.replace(row.dialect.syntax, inputs=files.input_defaults(document))
@@ -111,7 +112,7 @@ def _read_entries(row: Format, raw: Mapping[str, Any], notes: Notes) -> dict[str
 
 
 class _Plan(Struct):
-    """What is to become of the servers that can be written at all."""
+    """The servers to add, to replace and to leave unchanged."""
 
     changes: dict[str, dict[str, Any]] = {}
     unchanged: list[str] = []
@@ -127,11 +128,11 @@ def write(
     replace: Collection[str] = (),
     disabled: Collection[str] = (),
 ) -> Exported:
-    """The text of a host's file with the servers in it. `text` is what the file holds now, if it is there.
+    """The text of a host's file with the servers in it. `text` is the current content, if the file exists.
 
-    `disabled`: those of the servers that are switched off. No server is switched on by writing it.
+    `disabled`: the servers that are disabled. Writing a server never enables it.
 
-    Raises `ConfigFileError` if that cannot be read, so that a broken file is never made worse.
+    Raises `ConfigFileError` if the text cannot be read, so that a broken file is never changed.
     """
     row, notes, plan = host(format_key), Notes(), _Plan()
     text = text or ""
@@ -169,7 +170,8 @@ def _decide(
     replace: Collection[str],
     notes: Notes,
 ) -> None:
-    """What is there already, in other words perhaps, is not touched."""
+    """Plans the changes. An existing entry with the same meaning is not changed, even if it is spelled
+    differently."""
     if name not in there:
         plan.changes[name] = theirs
     elif _is_same(row, there[name], theirs):
@@ -237,7 +239,8 @@ def _check_name(name: Any) -> None:
 
 
 def _check_writable(entry: Mapping[str, Any]) -> None:
-    """TOML is Unicode text; JSON can also carry halves of characters, in escapes."""
+    """Checks that the servers can be written as TOML, which is Unicode text; JSON can also contain lone
+    surrogates in escapes."""
     try:
         msgspec.json.encode(entry)
     except UnicodeEncodeError:

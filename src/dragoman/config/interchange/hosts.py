@@ -22,7 +22,7 @@ Environ = Mapping[str, str]
 
 
 class Place(Struct, frozen=True):
-    """A file that may be there, and whom it concerns."""
+    """A possible file, and its scope."""
 
     path: Path
     level: str
@@ -48,7 +48,7 @@ class HostFile(NamedTuple):
 
 
 def _applications(home: Path, platform: str, environ: Environ) -> Path:
-    """Where programs with windows keep their settings."""
+    """The folder in which desktop applications store their settings."""
     if platform == "darwin":
         return home / "Library" / "Application Support"
     if platform == "win32":
@@ -65,7 +65,7 @@ class Format(Struct, frozen=True, kw_only=True):
     key: str
     title: str
     files: tuple[HostFile, ...]
-    """The most usual first."""
+    """The usual files, the most common first."""
     blocks: tuple[tuple[str, ...], ...] = (("mcpServers",),)
     """Where servers may be; the first is the usual one."""
     comments: bool = False
@@ -76,16 +76,16 @@ class Format(Struct, frozen=True, kw_only=True):
     import_entry: Translate
     export_entry: Translate
     names: re.Pattern[str] | None = None
-    """Names a server may have, if the host is particular."""
+    """A pattern for the names of servers, if the host restricts them."""
     disabled_field: tuple[str, bool] | None = None
-    """The field of an entry that switches its server off, and its value; None if there is none."""
+    """The field of an entry that disables its server, and its value; None if there is none."""
     disabled_list: tuple[str, ...] | None = None
-    """Where the names of servers that are switched off are listed."""
+    """The path of the list of disabled servers."""
 
     def places(
         self, home: Path, project: Path | None, platform: str, environ: Mapping[str, str]
     ) -> tuple[Place, ...]:
-        """The files that may be there, most usual first. `platform` is spelled as in `sys.platform`."""
+        """The possible files, the most common first. `platform` is spelled as in `sys.platform`."""
         applications = _applications(home, platform, environ)
         bases = {"home": home, "applications": applications, "project": project}
         found = (file.place(bases, environ) for file in self.files)
@@ -238,7 +238,7 @@ FORMATS: Final[Mapping[str, Format]] = MappingProxyType({row.key: row for row in
 
 
 def host(key: str) -> Format:
-    """The row of that key, or a `ConfigError` that names those there are."""
+    """The format of this host; raises `ConfigError` with the known hosts."""
     if key not in FORMATS:
         raise ConfigError(f"there is no format {key!r}", hint=f"Formats: {', '.join(FORMATS)}.")
     return FORMATS[key]

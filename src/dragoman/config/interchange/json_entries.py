@@ -35,7 +35,7 @@ from dragoman.transport_types import REMOTE, SELF_CONTAINED
 
 
 class SignIn(Struct, frozen=True, kw_only=True):
-    """How a host writes what we call `oauth`."""
+    """How a host writes the `oauth` settings."""
 
     field: str
     names: Mapping[str, str]
@@ -47,23 +47,23 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
     syntax: VariableSyntax
     addresses: Mapping[str, str | None]
-    """Fields that hold an address → the transport they mean by themselves; "" looks at the address, None
-    is in doubt. The first in the list is used."""
+    """Fields that contain a URL → the transport that the field implies; "": it depends on the URL, None:
+    unknown. The first one is used for export."""
     spelled: Mapping[str, str]
     """Remote transports the host knows → the field their address is written in."""
     typed: Literal["always", "needed", "never"] = "needed"
     """When `type` is written."""
     fields: Mapping[str, str] = {}
-    """Our fields that the host knows too → its names."""
+    """Dragoman's fields that the host also has → the host's names."""
     sign_in: SignIn | None = None
     reasons: Mapping[str, str] = {}
-    """The host's own fields → why they do not carry over."""
+    """The host's own fields → why they cannot be converted."""
     shortest_timeout: int = 0
     """Time limits below this, in milliseconds, are ignored there."""
     unremarkable: frozenset[str] = frozenset()
-    """The host's own fields that say nothing about the server."""
+    """The host's own fields that do not describe the server."""
     keeps_unknown: bool = False
-    """Its form is ours: what neither knows is kept."""
+    """Whether the host has Dragoman's form; then unknown fields are kept."""
 
     @property
     def host(self) -> str:
@@ -80,7 +80,7 @@ NOT_TAKEN_OVER: Final = "trust is not imported; add the field yourself if you tr
 
 
 def import_entry(dialect: Dialect, raw: Any, note: Noting) -> dict[str, Any]:
-    """The host's entry in our form, or `Unusable`."""
+    """The host's entry in Dragoman's form, or `Unusable`."""
     return _Import(dialect, as_entry(raw), note).result()
 
 
@@ -212,11 +212,11 @@ def note_commands_and_other_hosts(ours: Entry, note: Noting) -> None:
 
 _SIGN_IN: Final = ("clientId", "clientSecret", "callbackPort", "authServerMetadataUrl", "scopes", "xaa")
 _OURS_ALONE: Final = frozenset({"cwd", "protocol", "enabledTools", "disabledTools", "headersHelper"})
-"""Fields that even a host with our form does not know, unless its row says so."""
+"""Fields that even a host with Dragoman's form does not know, unless its `Dialect` lists them."""
 
 
 def export_entry(dialect: Dialect, given: Any, note: Noting) -> dict[str, Any]:
-    """Our entry in the host's form, or `Unusable`."""
+    """Dragoman's entry in the host's form, or `Unusable`."""
     return _Export(dialect, as_entry(given), note).result()
 
 
@@ -326,7 +326,7 @@ class _Export:
         return written
 
     def _write_map(self, field: str) -> dict[str, str]:
-        """Texts by name; one that needs a variable the host cannot look up is left out."""
+        """Writes texts by name; a text with a variable that the host cannot expand is left out."""
         written: dict[str, str] = {}
         for name, text in map_of(self._entry[field], field).items():
             theirs = variables.outgoing(self._dialect.syntax, text, self._note, f"{field}.{name}")

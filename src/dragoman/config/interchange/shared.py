@@ -22,16 +22,17 @@ _TEXT_LIMIT = 500
 
 
 class Note(Struct, frozen=True, kw_only=True):
-    """One thing that did not carry over, was translated with a loss, or should be read before it is used."""
+    """A note about something that was not converted, was converted with a loss, or should be checked before
+    use."""
 
     server: str | None
     field: str | None
-    """The field as the file that was read, or our entry that was written, spells it."""
+    """The name of the field in the file that was read, or in Dragoman's entry that was written."""
     text: str
 
 
 class CannotTranslate(Exception):
-    """This server cannot be brought over. Ends the translation of one entry; never leaves this package."""
+    """The server cannot be converted. Ends the conversion of one entry; never raised outside this package."""
 
     def __init__(self, field: str | None, reason: str) -> None:
         super().__init__(reason)
@@ -78,7 +79,7 @@ _SCHEMES: Final = ("http", "https", "ws", "wss")
 _SSE_ADDRESS: Final = re.compile(r"[^?#]*/sse/?(?:[?#].*)?", re.DOTALL)
 
 TYPES: Final = {**TYPE_ALIASES, "local": "stdio"}
-"""Other words for a transport → ours."""
+"""Other names of transports → Dragoman's."""
 
 
 TOOL_LISTS: Final = ("enabledTools", "disabledTools")
@@ -104,7 +105,7 @@ def text_of(value: Any, field: str) -> str:
 
 
 def address_of(entry: Entry, field: str) -> str:
-    """An address that could be reached: of the web, or beginning with a variable."""
+    """A usable URL: http, https, ws or wss, or one that begins with a variable."""
     url = needed_text(entry, field)
     scheme = _SCHEME.match(url)
     if scheme is not None and scheme.group(1).lower() not in _SCHEMES:
@@ -158,7 +159,7 @@ def milliseconds(value: Any) -> int | None:
 
 
 def time_limit(value: Any, field: str, note: Noting) -> int | None:
-    """The same; one that cannot be used is noted."""
+    """Like `milliseconds`; a value that cannot be used is noted."""
     limit = milliseconds(value)
     if limit is None:
         note(field, "the time limit cannot be used and is left out")
@@ -166,12 +167,13 @@ def time_limit(value: Any, field: str, note: Noting) -> int | None:
 
 
 def scopes_of(value: Any, field: str) -> list[str]:
-    """OAuth scopes, which some write as a list and some as one text."""
+    """OAuth scopes; some hosts write them as a list, some as one text."""
     return value.split() if isinstance(value, str) else texts_of(value, field)
 
 
 def is_default(field: str, value: Any) -> bool:
-    """The same for a field of ours. An empty list of enabled tools is not idle: it offers none."""
+    """Whether a field of Dragoman has its default value. An empty list of enabled tools is not the default:
+    it offers no tools."""
     if field == "enabledTools":
         return value is None
     return is_empty_value(value) or (field, value) == ("protocol", "auto")

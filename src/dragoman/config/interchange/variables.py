@@ -17,7 +17,7 @@ from msgspec import Struct
 from dragoman.config.interchange.shared import Noting, ignore_note
 
 OURS: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-"""A variable of ours: name and, perhaps, default."""
+"""A variable in Dragoman's form: name and optional default."""
 
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -36,9 +36,9 @@ class VariableSyntax(Struct, frozen=True, kw_only=True):
     """A variable of the environment, with `{}` for its name. None: the host replaces nothing."""
     defaults: bool = False
     words: Mapping[str, str] = {}
-    """Words of the host's own → what they become."""
+    """Special words of the host → their replacement."""
     inputs: Mapping[str, str] = {}
-    """What the host asks a person for, by id → the default."""
+    """The host's inputs, by id → the default."""
 
 
 _BRACES = re.compile(r"\$\{(?:env:(?P<env>[^}]*)|(?P<word>[^}]*))\}")
@@ -96,7 +96,7 @@ def _substitute(pattern: Pattern[str], write: Callable[[Match[str]], str], text:
 
 
 def whole_variable(text: str) -> tuple[str, str | None] | None:
-    """Name and default, if the text is one variable of ours and nothing else."""
+    """Name and default, if the text is exactly one variable."""
     found = OURS.fullmatch(text)
     return None if found is None else (found.group(1), found.group(2))
 
@@ -105,7 +105,7 @@ def whole_variable(text: str) -> tuple[str, str | None] | None:
 
 
 def incoming(syntax: VariableSyntax, text: str, note: Noting, field: str) -> str:
-    """The host's text with variables spelled our way."""
+    """The host's text with variables in Dragoman's form."""
     if syntax.placeholder is OURS:
         return text
     if syntax.placeholder is None:
@@ -123,7 +123,7 @@ def _reader(syntax: VariableSyntax, note: Noting, field: str) -> Callable[[Match
         if OURS.fullmatch("${" + named + "}") is None:
             return _left(syntax, found.group(), note, field)
         if found.group()[1] != "{" and found.start() and found.string[found.start() - 1].isalnum():
-            # Its name is not shown: it may as well be the end of a password with a $ in it.
+            # Its name is not shown: it may be the end of a password that contains a $.
             note(field, f"a $ inside the text is read as a variable, as {syntax.host} does")
         return "${" + named + "}"
 
@@ -173,7 +173,7 @@ def input_variable(identifier: str) -> str:
 
 
 def outgoing(syntax: VariableSyntax, text: str, note: Noting, field: str) -> str | None:
-    """Our text with variables spelled the host's way, or None if it knows no variables and one is there."""
+    """The text with variables in the host's form; None if it contains one and the host has no variables."""
     spelling = syntax.spelling
     if spelling is None:
         return None if has_variable(text) else text

@@ -15,18 +15,18 @@ class GatewayStore(Protocol):
     """Methods raise `StoreUnavailable`. Values are bytes that only the gateway can read."""
 
     async def get(self, key: str, seconds: float) -> bytes | None:
-        """The value, which is kept for so many seconds more; None if there is none."""
+        """The value, whose lifetime is extended to this many seconds; None if there is none."""
         ...
 
     async def put(self, key: str, value: bytes, seconds: float) -> None:
-        """Keeps the value for so many seconds."""
+        """Stores the value for this many seconds."""
         ...
 
     async def delete(self, key: str) -> None: ...
 
     async def count_call(self, caller: str, limit: int) -> float:
-        """Notes a call; how many seconds the caller has to wait before it may be made, 0 if it may be made
-        now: it has made fewer than `limit` in the last minute."""
+        """Counts a call. Returns how many seconds the caller has to wait before the call may be made; 0 if it
+        has made fewer than `limit` in the last minute."""
         ...
 
     async def close(self) -> None: ...

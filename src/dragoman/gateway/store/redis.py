@@ -1,8 +1,8 @@
 """The store that several replicas of a gateway share: Redis.
 
-Values and messages are encrypted (AES-256-GCM) with the key of the gateway's settings, and keys are hashed:
-who can read Redis learns neither sessions nor answers of clients, and cannot write any. A Redis that does not
-answer raises `StoreUnavailable` within two seconds, and at once for a moment after that.
+Values and messages are encrypted (AES-256-GCM) with the key of the gateway's settings, and keys are hashed: a
+party that can read Redis learns neither sessions nor answers of clients, and cannot forge any. If Redis does
+not answer, `StoreUnavailable` is raised within two seconds, and immediately for a short time after that.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ CONNECT_SECONDS: Final = 1.0
 ANSWER_SECONDS: Final = 2.0
 CONNECTIONS: Final = 16
 PAUSE_SECONDS: Final = 0.5
-"""After a failure, Redis is not contacted for so long."""
+"""How long Redis is not contacted after a failure."""
 PING_SECONDS: Final = 10
 GRANT_SECONDS: Final = 12 * 3600
 """How long grants last after the newest of them."""
 LOCK_SECONDS: Final = 30.0
-"""A lock ends so long after its holder died."""
+"""How long after the death of its holder a lock ends."""
 TAKEN_SECONDS: Final = 3.0
 """A lock that was taken by a command whose answer is not waited for any more ends so long after it."""
 LOCK_POLL_SECONDS: Final = 0.05
@@ -171,7 +171,7 @@ class RedisStore:
 
     @contextlib.asynccontextmanager
     async def locked(self, key: str, wait_seconds: float) -> AsyncGenerator[None]:
-        """A lock between replicas. It is extended while it is held, and ends by itself if its holder dies."""
+        """A lock between replicas. It is extended while it is held, and expires if its holder dies."""
         name = self._name(f"lock {key}")
         lock: Any = self._redis.lock(name, timeout=TAKEN_SECONDS, blocking=False, thread_local=False)
         deadline = monotonic() + wait_seconds
@@ -195,7 +195,7 @@ class RedisStore:
             failure = await self._try(lambda: lock.extend(LOCK_SECONDS, replace_ttl=True))
 
     async def _try(self, work: Callable[[], Awaitable[object]]) -> Exception | None:
-        """Why it failed."""
+        """Returns why it failed."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await work()
@@ -215,7 +215,7 @@ class RedisStore:
         return [value for value in await self._do(read) if value is not None]
 
     async def set_grant(self, key: str, value: bytes | None) -> None:
-        """None: it is revoked."""
+        """Stores a grant; None: it is revoked."""
         name, field = f"{self._prefix}grants", _digest(key)
         if value is None:
             await self._do(lambda: self._redis.hdel(name, field))
@@ -336,7 +336,7 @@ class Seal:
         return nonce + self._cipher.encrypt(nonce, value, place.encode())
 
     def opened(self, place: str, sealed: bytes) -> bytes | None:
-        """None for what was not sealed with this key for this place."""
+        """The decrypted value; None if it was not encrypted with this key for this place."""
         from cryptography.exceptions import InvalidTag
 
         try:

@@ -39,30 +39,30 @@ _EVALUATORS: Final = _names(
     xvfb-run numactl cpulimit runcon capsh aa-exec bwrap firejail proot chpst tini dumb-init eatmydata
     torsocks proxychains proxychains4 ssh-agent hyperfine tmux screen"""
 )
-"""Programs that run what they are given in ways of their own. Builtins that assign are among them: bash runs
+"""Programs that run their arguments in special ways. Builtins that assign variables are among them: bash runs
 the substitutions in an index, as in `read 'a[$(x)]'`."""
 _TAKE_VARIABLES: Final = _names("unset wait getopts test [")
 """Builtins that take names of variables. bash also runs commands in a subscript: `unset 'a[$(x)]'`."""
 _LOADER = re.compile(r"ld[\w.-]*\.so[\d.]*")
 """The dynamic loader, which runs the program it is given: `ld-linux-x86-64.so.2 /bin/rm`."""
 _SETTERS: Final = _names("set export shopt")
-"""Builtins that run nothing, and change what later commands mean."""
+"""Builtins that run no program, but change the meaning of later commands."""
 SHELLS: Final = _names("sh bash dash zsh ksh mksh fish ash csh tcsh rbash pwsh powershell")
 _LIKE_BASH: Final = _names("sh bash dash ash rbash")
-"""Shells whose texts mean what bash takes them to mean."""
+"""Shells whose command texts have the same meaning as in bash."""
 _ELSEWHERE: Final = _names("ssh rsh mosh slogin")
-"""Shells of other machines, which also read commands from their input."""
+"""Programs that start a shell on another machine, which also reads commands from its input."""
 
 
 class _Options(Struct, frozen=True):
     """Options with which a program runs another."""
 
     names: tuple[str, ...] = ()
-    """Long options. A beginning of one counts, too."""
+    """Long options; an abbreviation of one is recognised, too."""
     letters: str = ""
     """Short options, anywhere in a cluster."""
     words: re.Pattern[str] | None = None
-    """Other words, from their beginning."""
+    """Prefixes of other words."""
 
     def has(self, word: str) -> bool:
         if (
@@ -82,7 +82,7 @@ class _Options(Struct, frozen=True):
 
 
 def _may_become_options(word: str) -> bool:
-    """Whether a list in braces may have options in it: `{--exec=x,y}`, `-{-exec=x,y}`."""
+    """Whether a brace expansion may contain options: `{--exec=x,y}`, `-{-exec=x,y}`."""
     return FILES in word and "}" in word and "-" in word and word.startswith(("-", FILES))
 
 
@@ -133,7 +133,7 @@ _OPTIONS: Final[dict[str, _Options]] = {
     "cpio": _Options(("rsh-command",)),
     "tcpdump": _Options(letters="z"),
 }
-"""Programs that only with certain words run others (or, `printf -v PATH`, change what they are)."""
+"""Programs that run others only with certain words (or, as `printf -v PATH`, change which programs run)."""
 
 _GIT_NAMES: Final = ("exec", "upload-pack", "receive-pack", "extcmd", "open-files-in-pager", "config-env")
 _GIT_WORDS: Final = re.compile(r"(?:foreach|run)\Z|.*ext::")
@@ -141,7 +141,7 @@ _GIT_COMMANDS: Final = _names(
     """config filter-branch difftool mergetool merge-index remote-ext remote-fd send-email daemon instaweb
     shell"""
 )
-"""git's commands that run programs given to them, or write down what others will run."""
+"""git's commands that run programs from their arguments, or store commands that are run later."""
 _GIT_MAKES: Final = _Options((*_GIT_NAMES, "config", "template"), "uc", _GIT_WORDS)
 _GIT_OPTIONS: Final[dict[str, _Options]] = {
     "rebase": _Options(_GIT_NAMES, "x", _GIT_WORDS),
@@ -156,7 +156,8 @@ _GIT_PLAIN: Final = _names(
     notes pull push range-diff reflog remote reset restore revert rev-list rev-parse rm shortlog show
     show-branch sparse-checkout stash status submodule switch tag worktree"""
 )
-"""git's commands without any short option that runs a program. What is not named here may be an alias."""
+"""git's commands without any short option that runs a program. A command that is not listed here may be an
+alias."""
 _GIT_ANY: Final = _Options(_GIT_NAMES, "", _GIT_WORDS)
 _GIT_ALIAS: Final = _Options((*_GIT_NAMES, "config", "template"), "xuOc", _GIT_WORDS)
 _GIT_TAKES_A_WORD: Final = (
@@ -181,17 +182,18 @@ _HARMLESS_NAME = re.compile(
     r"LANG|LANGUAGE|LC_[A-Z]+|TZ|CI|DEBUG|NODE_ENV|NO_COLOR|FORCE_COLOR|COLUMNS|LINES|[A-Z]"
     r"|(?!(?:p?npm|yarn|bun|bundle|gem)_|(?:path|fpath|cdpath|module_path|prompt)\Z)[a-z_][a-z0-9_]*"
 )
-"""Variables that make no program run another. Names in lower case belong to the text itself, apart from those
-that package managers read (`npm_config_script_shell`) and those that zsh ties to `PATH` and the like."""
+"""Variables that never make a program run another. Names in lower case are the command's own variables,
+except those that package managers read (`npm_config_script_shell`) and those that zsh ties to `PATH` and
+similar variables."""
 _ASSIGNING: Final = _names("export read getopts wait")
-"""Builtins whose words are names of variables that they change, among others."""
+"""Builtins whose words include names of variables that they change."""
 _CHANGES_WORDS = re.compile(r"[-+][A-Za-z]*k.*|keyword")
-"""What makes `set` take assignments behind a program for its environment."""
+"""The option with which `set` makes assignments after a program part of its environment."""
 _READ = re.compile(r"-[a-z]+|\w+")
 _NESTED: Final = 3
-"""How deep programs that start programs are looked into."""
+"""How deep programs that start programs are followed."""
 _EXECUTED: Final = 16
-"""How many programs of one `find` are looked at."""
+"""How many programs of one `find` are checked."""
 
 
 def base(program: str) -> str:
@@ -209,7 +211,7 @@ def is_duration(word: str) -> bool:
 
 
 def started(words: tuple[str, ...]) -> tuple[str, ...]:
-    """What a plain starter starts, if it has no options: `nohup make` is `make`."""
+    """The command that a plain starter without options starts: `nohup make` is `make`."""
     if len(words) < 2 or words[0] not in ("command", "nohup", "time", "nice", "env", "timeout", "builtin"):
         return ()
     inner = words[1:]
@@ -233,19 +235,19 @@ def carries(words: Sequence[str]) -> bool:
     if name == "git":
         return _git_carries(words)
     if name == "tar" and len(words) > 1 and not words[1].startswith("-"):
-        words = (words[0], f"-{words[1]}", *words[2:])  # its first word is options, also without the dash
+        words = (words[0], f"-{words[1]}", *words[2:])  # its first word contains options, also without a dash
     options = _OPTIONS.get(name)
     return options is not None and any(map(options.has, words[1:]))
 
 
 def _may_have_subscript(words: Sequence[str]) -> bool:
-    """Whether a word may name an element of an array. One that is not known may become `-v` and such a
-    name, in any place."""
+    """Whether a word may name an element of an array. An unknown word may expand to `-v` and such a name, in
+    any place."""
     return any("[" in word or not is_known(word) for word in words[1:])
 
 
 def git_subcommand(words: Sequence[str]) -> int:
-    """The place of git's subcommand behind the options of git itself, or the number of words."""
+    """The index of git's subcommand after the options of git itself; the number of words if there is none."""
     at = 1
     while at < len(words) and words[at].startswith("-"):
         at += 2 if git_takes_a_word(words[at]) else 1
@@ -269,8 +271,8 @@ def _git_carries(words: Sequence[str]) -> bool:
 
 
 def runs_unseen(words: tuple[str, ...], depth: int = 0) -> bool:
-    """Whether it runs something that its words do not show, or show in a way that is not read here: a file,
-    its input, a text in a language of its own. Errs towards yes."""
+    """Whether the command runs something that cannot be read from its words: a file, its input, or a text in
+    another language. Returns true in doubt."""
     if not words or depth > _NESTED:
         return bool(words)
     name = base(words[0])
@@ -294,7 +296,7 @@ def runs_unseen(words: tuple[str, ...], depth: int = 0) -> bool:
 
 
 def assigns_unseen(assignments: Sequence[str]) -> bool:
-    """Whether an assignment may decide what programs are or run: `PATH=…`, `BASH_ENV=…`, `GIT_SSH=…`."""
+    """Whether an assignment may change which programs run: `PATH=…`, `BASH_ENV=…`, `GIT_SSH=…`."""
     return not all(map(_is_ordinary, assignments))
 
 
@@ -320,12 +322,13 @@ def _changes_programs(words: Sequence[str]) -> bool:
 
 
 def _depends_on_options(program: str) -> bool:
-    """Whether it may run others with words that come later: `echo -exec rm x | xargs find`."""
+    """Whether the command may run others with words that are appended later: `echo -exec rm x | xargs
+    find`."""
     return base(program) == "git" or base(program) in _OPTIONS
 
 
 def _plainly_started(words: tuple[str, ...]) -> tuple[str, ...]:
-    """What a starter starts, if the program comes directly behind it: `sudo make`, `xargs grep x`."""
+    """The command that a starter starts, if the program follows it directly: `sudo make`, `xargs grep x`."""
     is_plain = words[0] != "timeout" and len(words) > 1 and PROGRAM.fullmatch(words[1])
     return words[1:] if is_plain else ()
 
@@ -347,7 +350,7 @@ def _until_semicolon(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _text_of(words: tuple[str, ...]) -> Script | None:
-    """What a shell runs, if it is a text in its arguments: `sh -c 'git status'`."""
+    """The command text in the arguments of a shell: `sh -c 'git status'`."""
     if len(words) < 3 or base(words[0]) not in _LIKE_BASH or not re.fullmatch(r"-[a-z]*c", words[1]):
         return None
     text = words[2:][0]
@@ -355,7 +358,8 @@ def _text_of(words: tuple[str, ...]) -> Script | None:
 
 
 def _is_unseen(script: Script, depth: int) -> bool:
-    """Inside a text whatever is filled in may be one of the words behind it: `sh -c '"$@"' x rm y`."""
+    """Whether the text of a shell may run something that cannot be read from it. An unknown word counts as
+    that, because it may be one of the shell's other arguments: `sh -c '"$@"' x rm y`."""
     return script.unclear is not None or any(
         not all(map(is_known, each.all_words))
         or assigns_unseen(each.assignments)

@@ -1,11 +1,11 @@
-r"""Compares shell rules with a command: what `Bash(git *)` allows, and what it does not.
+r"""Compares shell rules such as `Bash(git *)` with a command.
 
 Decides whether a deny or an ask applies to a command, and whether allows cover all of it. Every simple
 command of a text must be allowed by itself. An unclear text, a redirection to a file, and programs that run
 other programs are covered by no wildcard; a rule that is exactly the text covers it, whatever it is. A deny
 also applies to other ways to start a program: `command git`, `\git`, `/usr/bin/git`, `env git`, `sh -c 'git
 …'`, `xargs git`. Where the program that runs cannot be seen, as with `sh ./script`, `… | sh` or `GIT_SSH=…
-git fetch`, the command is in doubt as long as there is any deny or ask.
+git fetch`, it is in doubt whether a deny or an ask applies, if there is any.
 
 To allow a program means to allow everything that it does: `Bash(python *)` allows every program there is.
 """
@@ -45,13 +45,13 @@ from dragoman.permissions.shell.pattern import (
 from dragoman.permissions.shell.script import NO_PARSER, Script, SimpleCommand, take_apart
 
 _SUFFIXES: Final = 64
-"""How many words of a starter's arguments may be the program, for a deny."""
+"""How many of a starter's arguments are compared as the possible program, for a deny."""
 _NESTED: Final = 3
 
 
 def hits(pattern: ShellPattern, command: str | None) -> bool:
-    """For a deny or an ask: whether any part of the command, or all of it, is meant. One that is too long to
-    be compared is, and so is every command if there is no parser."""
+    """Whether a deny or an ask applies to the command or a part of it. It always applies to a command that is
+    too long to be compared, and to every command if there is no parser."""
     if command is None or len(command) > TEXT_LIMIT or pattern.is_exactly(command):
         return True
     script = take_apart(command)
@@ -69,7 +69,8 @@ def _hits(pattern: ShellPattern, command: str, script: Script) -> bool:
 
 
 def covering(command: str, allows: Sequence[Rule], rules: Sequence[Rule]) -> tuple[Rule, ...]:
-    """The allows that cover the command together; none if anything is left. `rules`: all about the shell."""
+    """The allow rules that together cover the command; empty if any part is not covered. `rules`: all rules
+    for the shell."""
     for rule in allows:
         if rule.shell is not None and rule.shell.is_exactly(command):
             return (rule,)
@@ -90,7 +91,8 @@ def covering(command: str, allows: Sequence[Rule], rules: Sequence[Rule]) -> tup
 
 
 def doubt(command: str, rules: Sequence[Rule]) -> str | None:
-    """Why it cannot be said that no deny or ask means the command; None if it can."""
+    """Why it is unclear whether a deny or an ask applies to the command; None if it is clear that none
+    does."""
     strict = _strict_patterns(rules)
     if not strict:
         return None
@@ -110,7 +112,7 @@ def doubt(command: str, rules: Sequence[Rule]) -> str | None:
 
 
 def uncovered(command: str, rules: Sequence[Rule]) -> str:
-    """What of the command no rule allows, in words."""
+    """Describes the part of the command that no rule allows."""
     script = take_apart(command)
     if script.unclear is not None:
         return f"it cannot be taken apart: {one_line(script.unclear, 200)}"
@@ -124,7 +126,7 @@ def uncovered(command: str, rules: Sequence[Rule]) -> str:
 
 
 def why_not(rule: Rule, command: str | None) -> str | None:
-    """Why a shell rule does not apply to the command by itself; None if it does."""
+    """Why a shell rule alone does not apply to the command; None if it does."""
     if rule.shell is None or command is None:
         return None if rule.behaviour != "allow" else "there is no command"
     if rule.behaviour != "allow":
@@ -142,7 +144,7 @@ def _shown(command: SimpleCommand) -> str:
 
 
 def unread(command: str | None) -> str | None:
-    """Why the parts of the command are not known, if there is no parser."""
+    """Why the parts of the command are unknown, if there is no parser."""
     return NO_PARSER if command is not None and take_apart(command).is_unread else None
 
 
@@ -178,7 +180,7 @@ def _covering_one(command: SimpleCommand, allows: Sequence[Rule]) -> Rule | None
 
 
 def _covers(pattern: ShellPattern, command: SimpleCommand) -> bool:
-    """Whether the command is allowed, or what plain starters start with it."""
+    """Whether the pattern covers the command, or the command that a plain starter starts."""
     words = command.words
     while not _covers_plainly(pattern, command):
         words = () if command.assignments else started(words)
@@ -197,7 +199,7 @@ def _covers_plainly(pattern: ShellPattern, command: SimpleCommand) -> bool:
 
 
 def _names_what_starts(pattern: ShellPattern, command: SimpleCommand) -> bool:
-    """Whether a wildcard comes only behind the name of the program that is started: `sudo apt *`."""
+    """Whether wildcards come only after the name of the started program: `sudo apt *`."""
     if command.assignments or command.words[0] not in STARTERS:
         return False
     count = 3 if command.words[0] == "timeout" else 2
@@ -210,7 +212,8 @@ def _names_what_starts(pattern: ShellPattern, command: SimpleCommand) -> bool:
 
 
 def _readings(words: Sequence[str], depth: int = 0) -> Iterator[Sequence[str]]:
-    """A command in every way a deny may mean it: itself, by its bare name, and whatever it would start."""
+    """The forms of a command that a deny may mean: itself, with its bare program name, and every command that
+    it would start."""
     if not words:
         return
     yield words

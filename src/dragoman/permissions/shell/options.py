@@ -1,9 +1,9 @@
-"""A deny or an ask compared with a command whose options are skipped. Pure.
+"""Compares a deny or an ask with a command, skipping options of the command. Pure.
 
 `git -C . push` is `git push`, and `npm --prefix x run --silent deploy` is `npm run deploy`. Which options
-take the next word is known only of git's options before its subcommand. For every other option both is tried,
-each option for itself. The time grows with the words of the command times those of the pattern. Options
-behind the last other word of a command are not skipped: `git status` is not `git status -s`.
+take the next word is known only for git's options before its subcommand. For every other option both are
+tried, independently for each option. The time grows with the words of the command times those of the pattern.
+Options after the last other word of a command are not skipped: `git status` is not `git status -s`.
 """
 
 from __future__ import annotations
@@ -21,18 +21,20 @@ class _State(NamedTuple):
     """How far a pattern is matched before a word of the command."""
 
     word: int
-    """The pattern's word that comes next, or is matched in part."""
+    """The index of the pattern's word that is matched next, or is matched in part."""
     part: int = 0
-    """The part of it that comes next. Behind the first one there is a `*`, which may go on for more words."""
+    """The index of the next part of that word. After the first part there is a `*`, which may match more
+    words."""
 
 
 def hits_past_options(pattern: ShellPattern, words: Sequence[str]) -> bool:
-    """Whether the command fits if some of its options are skipped."""
+    """Whether the pattern matches the command with some of its options skipped."""
     return _Comparison(pattern.deny_words, words).is_hit()
 
 
 def may_hit_past_options(pattern: ShellPattern, words: Sequence[str]) -> bool:
-    """Whether it could fit once the shell has filled in what is not known. Errs towards yes."""
+    """Whether the pattern could match once the shell has expanded the unknown parts. Returns true in
+    doubt."""
     return _Comparison(pattern.deny_words, words).may_be_hit()
 
 
@@ -43,7 +45,7 @@ class _Comparison:
         self._end = max((at for at, word in enumerate(words) if not word.startswith("-")), default=0)
         self._subcommand = git_subcommand(words) if words and base(words[0]) == "git" else 0
         self._reached = defaultdict[int, set[_State]](set)
-        """Place of a word → the states possible before it."""
+        """Index of a word → the possible states before it."""
         self._reached[0].add(_State(0))
         self._has_options = any(word.startswith("-") for word in words[1 : self._end])
 
@@ -69,7 +71,7 @@ class _Comparison:
         return False
 
     def _places(self) -> Iterator[tuple[int, str]]:
-        """The words, as long as any state is left."""
+        """The words, as long as any state remains."""
         for at, word in enumerate(self._words):
             if not self._reached[at] and not self._reached[at + 1]:
                 return
@@ -81,7 +83,7 @@ class _Comparison:
                 self._reached[at + 1].update(_after(self._pattern[state.word].folded, state, word))
 
     def _skip(self, at: int) -> bool:
-        """Skips the option, alone or with the next word; whether there was any to skip."""
+        """Skips the option, alone or with the next word; returns whether there was an option."""
         word = self._words[at]
         if not 0 < at < self._end or not word.startswith("-"):
             return False
@@ -103,13 +105,13 @@ class _Comparison:
         return parts[0].startswith(head) or (len(parts) > 1 and head.startswith(parts[0]))
 
     def _is_complete(self, state: _State) -> bool:
-        """Whether nothing is left of the pattern: `rm *` also means `rm` with nothing behind it."""
+        """Whether the whole pattern is matched: `rm *` also matches `rm` alone."""
         is_last = state == _State(len(self._pattern) - 1) and len(self._pattern) > 1
         return state.word == len(self._pattern) or (is_last and self._pattern[-1].parts == ANY)
 
 
 def _after(parts: tuple[str, ...], state: _State, word: str) -> list[_State]:
-    """What is matched behind one more word. A `*` takes as little as it can, which is always as good."""
+    """The state after one more word. A `*` matches as little as possible, which is always as good."""
     part, at = state.part, 0
     if part == 0:
         if len(parts) == 1:

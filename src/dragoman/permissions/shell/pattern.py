@@ -6,11 +6,11 @@ Parses them, and compares them with the words of one command.
 - Words are separated by blanks; quotes keep blanks inside a word. `\*`, `\\` and `\"` mean the
   character itself.
 - A `*` alone is one word or more; as a part of a word it stays inside that word.
-- `npm run:*` is `npm run` alone or with anything behind it. `*` alone is every command.
+- `npm run:*` is `npm run` alone or with anything after it. `*` alone is every command.
 - Without any wildcard a pattern also means exactly this text, whatever is in it: `Bash(make && make
   install)`.
-- A deny or an ask also means its program by other spellings of the path, and by its bare name if the folder
-  is one that programs are started from; a variable in it matches any text.
+- A deny or an ask also means its program by other spellings of the path, and by its bare name if the
+  folder is in `PATH` or a usual one for programs; a variable in it matches any text.
 """
 
 from __future__ import annotations
@@ -28,15 +28,14 @@ from dragoman.permissions.conditions import BadRule, escaped, read_escaped
 from dragoman.permissions.patterns import Glob, fits, fold
 
 UNKNOWN: Final = "\x1e"
-"""In a word: what only the running shell knows: a variable or a substitution."""
+"""Stands in a word for a part that only the running shell knows: a variable or a substitution."""
 FILES: Final = "\x1d"
-"""In a word: a pattern of files, a list in braces, a home directory, a sum; never an option."""
+"""Stands in a word for a file pattern, a brace expansion, a home directory or arithmetic; never an option."""
 BREAK: Final = "\x1f"
-"""Separates words where they are compared as one text; no word of a command that is understood has
-it."""
+"""Separates words that are compared as one text; no word of a parsed command contains it."""
 
 BLANKS: Final = " \t\n"
-"""What shells skip around a command, and nothing else: a form feed is a part of a word."""
+"""Exactly the characters that shells skip around a command: a form feed is a part of a word."""
 ANY: Final = ("", "")
 """The parts of a word that is `*` alone."""
 
@@ -55,21 +54,21 @@ _TOKEN = re.compile(
 class ShellPattern(Struct, frozen=True):
     text: str
     exact: str | None
-    """The one text it means, if it has no wildcard."""
+    """The exact text it means, if it has no wildcard."""
     words: tuple[Glob, ...]
-    """Empty if it cannot be one simple command."""
+    """The words of the pattern; empty if it cannot be one simple command."""
     may_end: bool
     """Whether the words may end before the last `*`: `npm run:*`."""
     parts: tuple[str, ...]
-    """All words as one folded text, for a deny."""
+    """All words as one folded text, for a deny or an ask."""
     deny_words: tuple[Glob, ...]
-    """Its words, also if it cannot be one simple command."""
+    """The words of the pattern, even if it cannot be one simple command."""
     others: tuple[ShellPattern, ...] = ()
-    """What else a deny or an ask may mean by it."""
+    """Other patterns that a deny or an ask may mean."""
 
     @property
     def readings(self) -> tuple[ShellPattern, ...]:
-        """For a deny or an ask: everything it may mean."""
+        """For a deny or an ask: all patterns that it may mean."""
         return (self, *self.others)
 
     @property
@@ -80,7 +79,7 @@ class ShellPattern(Struct, frozen=True):
         return self.exact is not None and self.exact == command.strip(BLANKS)
 
     def covers(self, words: Sequence[str], assignments: int) -> bool:
-        """For an allow: whether a simple command, assignments first, is one of those meant.
+        """For an allow: whether the pattern covers a simple command, whose assignments come first.
 
         Assignments change what a program is or does (`PATH=`, `GIT_SSH=`), so no `*` matches one.
         """
@@ -92,15 +91,16 @@ class ShellPattern(Struct, frozen=True):
         return _in_order(own, words)
 
     def hits(self, words: Sequence[str]) -> bool:
-        """For a deny or an ask: whether a command fits, in any writing."""
+        """For a deny or an ask: whether a command matches, in any spelling."""
         text = BREAK.join(map(fold, words))
         if fits(self.parts, text):
             return True
-        # `rm *` and `rm:*` also mean `rm` with nothing behind it.
+        # `rm *` and `rm:*` also match `rm` alone.
         return len(self.words) > 1 and self.words[-1].parts == ANY and fits(self.parts, text + BREAK)
 
     def may_hit(self, words: Sequence[str]) -> bool:
-        """Whether it could fit once the shell has filled in what is not known. Errs towards yes."""
+        """Whether the pattern could match once the shell has expanded the unknown parts. Returns true in
+        doubt."""
         head, is_open, _ = BREAK.join(map(fold, words)).replace(FILES, UNKNOWN).partition(UNKNOWN)
         if not is_open:
             return False
@@ -132,7 +132,7 @@ def _first_word(text: str) -> str:
 
 
 def _check_program(text: str) -> None:
-    """Raises `BadRule` if the first word can be no program's name: the rule would match nothing."""
+    """Raises `BadRule` if the first word cannot be the name of a program: the rule would match nothing."""
     program = _first_word(text)
     if program.startswith("!") and program != "!":
         raise BadRule("a rule cannot say what it does not mean; write the commands it is for, without !")
@@ -147,7 +147,7 @@ def _check_program(text: str) -> None:
 
 
 def _other_readings(text: str) -> Iterator[str]:
-    """What else a deny or an ask may mean."""
+    """Other patterns that a deny or an ask may mean, by other spellings of the program."""
     texts = dict.fromkeys((text, _VARIABLE.sub("*", text), text.replace(".*", "*"), spaced(text)))
     for each in texts:
         if each != text:
@@ -214,7 +214,7 @@ def _joined(words: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def _in_order(patterns: Sequence[Glob], words: Sequence[str]) -> bool:
-    """Whether the words fit one by one, a lone `*` taking one or more of them."""
+    """Whether the words match one by one; a lone `*` matches one or more of them."""
     runs: list[list[Glob]] = [[]]
     for pattern in patterns:
         if pattern.parts == ANY:
@@ -245,7 +245,7 @@ def _fit(patterns: Sequence[Glob], words: Sequence[str], at: int) -> bool:
 
 
 def is_known(word: str) -> bool:
-    """Whether nothing in it is filled in by the shell."""
+    """Whether the word has no parts that the shell expands."""
     return UNKNOWN not in word and FILES not in word
 
 

@@ -42,11 +42,11 @@ class SimpleCommand(Struct, frozen=True):
 class Script(Struct, frozen=True):
     commands: tuple[SimpleCommand, ...]
     unclear: str | None = None
-    """What is not understood, in words."""
+    """Describes what is not understood."""
     redirection: str | None = None
     """A redirection that reads or writes a file."""
     is_unread: bool = False
-    """Whether there is no parser, so that nothing is known of its commands."""
+    """Whether there is no parser, so that its commands are unknown."""
 
 
 _STATEMENTS: Final[dict[str, frozenset[str]]] = {
@@ -78,7 +78,7 @@ _RESERVED = re.compile(
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _HARMLESS = re.compile(r"(?:\d?(?:>>?|<)|&>>?)[ \t]*/dev/null|\d?[<>]&[ \t]*(?:\d|-)")
 _SUM = re.compile(r"\$\(\([0-9 +*/%()-]*\)\)")
-# Between double brackets -eq and its like run what is in a variable: a[$(…)].
+# Between double brackets, -eq and similar operators run code in the value of a variable: a[$(…)].
 _TEST = re.compile(r"\[ [\w ./=!:,+@%-]+ \]|\[\[ (?!.*-(?:eq|ne|lt|gt|le|ge) )[\w ./=!:,+@%-]+ \]\]")
 _GAP = re.compile(r"(?:[ \t\n]|\\\n)*")
 _ODD_IN_BACKTICKS = re.compile(r"[\\\"']")
@@ -108,7 +108,7 @@ def take_apart(command: str) -> Script:
 
 
 def _parser() -> Parser:
-    # One for each text: a parser is not to be used by two threads at once.
+    # One for each text: a parser must not be used by two threads at once.
     from tree_sitter import Parser
 
     return Parser(_language())
@@ -154,12 +154,12 @@ class _Reader:
         return self.source[node.start_byte : node.end_byte]
 
     def outside(self, root: Node) -> None:
-        """There is nothing but blanks before and behind what was read."""
+        """Checks that there are only blanks before and after the parsed text."""
         if self.source[: root.start_byte].strip(" \t\n") or self.source[root.end_byte :].strip(" \t\n"):
             raise Unclear("a text that was not read to its end")
 
     def statements(self, node: Node, depth: int) -> None:
-        """A node that holds commands, with everything in it."""
+        """Reads a node that contains commands, with everything in it."""
         allowed = _STATEMENTS.get(node.type)
         if allowed is None or depth > DEPTH_LIMIT:
             raise Unclear(f"{node.type.replace('_', ' ')} in it")
@@ -182,7 +182,7 @@ class _Reader:
             self.statements(node, depth)
 
     def _check_order(self, node: Node, allowed: frozenset[str]) -> None:
-        """Everything between the commands is an operator that belongs there, or blank."""
+        """Checks that there are only valid operators and blanks between the commands."""
         before: Node | None = None
         for child in node.children:
             if not child.is_named and self._operator(child) not in allowed:
@@ -210,7 +210,7 @@ class _Reader:
             raise Unclear("a word of the language that touches another")
 
     def _blank(self, start: int, end: int) -> str:
-        """The text between two places, which must be blank, also when lines are joined."""
+        """Checks that the text between two positions is blank; joined lines count as blank."""
         gap = self.source[start:end]
         if not _GAP.fullmatch(gap) or (gap and not _CONTINUED.sub("", gap)):
             raise Unclear("something between the words")
@@ -241,7 +241,8 @@ class _Reader:
         self.commands.append(SimpleCommand(tuple(words), tuple(assignments)))
 
     def _may_touch(self, node: Node) -> bool:
-        """A redirection may follow a word at once, unless that could be the number it redirects."""
+        """Whether a redirection may directly follow a word: not if the word could be the number that it
+        redirects."""
         is_redirection = node.type in _REDIRECTIONS and self.source[node.start_byte] in "<>&"
         return is_redirection and self.source[node.start_byte - 1] not in "0123456789}"
 
@@ -257,7 +258,7 @@ class _Reader:
         return read_word(self.source, node.start_byte, node.end_byte, holes)
 
     def _holes(self, node: Node, depth: int) -> Substitutions:
-        """The substitutions of a word, each read for itself."""
+        """The substitutions of a word, each read separately."""
         holes: dict[int, int] = {}
         sums: dict[int, int] = {}
         for inner in _outermost(node, _SUBSTITUTIONS):
@@ -297,7 +298,7 @@ class _Reader:
 
 
 def _is_joined(before: Node, node: Node) -> bool:
-    """Whether two nodes follow each other with no operator between: a redirection, a clause, a comment."""
+    """Whether the node may follow another without an operator: a redirection, a clause, a comment."""
     follows = {"do_group", "elif_clause", "else_clause", "comment"} | _REDIRECTIONS
     return node.type in follows or before.type in ("comment",)
 
@@ -317,7 +318,7 @@ def _outermost(node: Node, kinds: frozenset[str]) -> Iterator[Node]:
 
 
 def _seen(root: Node, reader: _Reader) -> Iterator[SimpleCommand]:
-    """Every command of the tree, as far as its words can be read."""
+    """Every command in the tree, as far as its words can be read."""
     todo = [root]
     while todo:
         node = todo.pop()

@@ -24,7 +24,7 @@ _TILDE_BEFORE: Final = ("", "=", ":")
 
 
 class Substitutions(NamedTuple):
-    """Where substitutions begin → where they end. What is inside them is read for itself."""
+    """The start of each substitution → its end. Their contents are read separately."""
 
     commands: Mapping[int, int]
     sums: Mapping[int, int] = {}
@@ -36,11 +36,11 @@ class Substitutions(NamedTuple):
 
 
 class Unclear(Exception):
-    """Not understood; in words."""
+    """A word is not understood; the text says why."""
 
 
 def read_word(source: str, start: int, end: int, holes: Substitutions) -> str:
-    """The word's text, with `UNKNOWN` where the shell fills something in."""
+    """The word's text, with `UNKNOWN` for parts that the shell expands."""
     if source[start : start + 1] == "#":
         raise Unclear("a word that begins with #")
     parts: list[str] = []
@@ -97,7 +97,8 @@ def _quoted(source: str, at: int, end: int, holes: Substitutions) -> tuple[int, 
         elif char == '"':
             return at + 1, "".join(parts)
         elif match := _IN_QUOTES.match(source, at, end):
-            # A substitution may begin inside what looks plain: the parser counts blanks before it as its own.
+            # A substitution may begin inside plain text: the parser counts the blanks before it as a part of
+            # it.
             at, part = match.end(), match[0]
         elif char == "\\":
             at, part = _escaped_in_quotes(source, at, end)

@@ -36,11 +36,13 @@ class LegacyDriver:
         return encode_request(request_id, method, params)
 
     def set_log_level(self, level: LogLevel | None) -> bool:
-        """Whether requests carry the level; here the server has to be asked for it once."""
+        """Returns whether requests carry the level. In this era they do not: the level is requested once,
+        with `logging/setLevel`."""
         return False
 
     def headers(self, method: str, params: Mapping[str, Any] | None) -> Mapping[str, str]:
-        """None that depend on the request; what goes with every one is the transport's to add."""
+        """Returns no headers: in this era none depend on the request. The transport adds those of every
+        request."""
         return {}
 
     def encode_cancel(self, request_id: int, reason: str) -> bytes:

@@ -26,7 +26,7 @@ _encode = msgspec.json.Encoder().encode
 _ONLY_CAPABILITIES: Final = frozenset({META_CLIENT_CAPABILITIES})
 NARROWED_LIMIT: Final = 1000
 NARROWED_LIMIT_BYTES: Final = 4096
-"""How many capabilities of clients of a gateway are kept encoded, and how large they may be."""
+"""The number, and the size limit, of encoded client capabilities that a gateway caches."""
 
 
 class ModernDriver:
@@ -50,11 +50,12 @@ class ModernDriver:
         self.set_log_level(None)
 
     def set_log_level(self, level: LogLevel | None) -> bool:
-        """Whether requests carry the level: each one from now on does."""
+        """Returns whether requests carry the level. In this era every later request does."""
         self._level = {} if level is None else {META_LOG_LEVEL: level}
         self._encoded_meta = _encode({**self._fixed, **self._level})
         self._encoded_narrowed: dict[bytes, bytes] = {}
-        """By the capabilities that a request wants, the metadata with those that it declares."""
+        """By the capabilities that a request asks for: the encoded metadata with the capabilities that it
+        declares."""
         return True
 
     def encode(
@@ -68,8 +69,8 @@ class ModernDriver:
             params = {key: value for key, value in params.items() if key != "_meta"}
             meta = self._narrowed_meta(given[META_CLIENT_CAPABILITIES])
             return self._encoded(request_id, method, params, meta)
-        # What the caller gives (a trace context, a related task, a level) is kept; the protocol's own keys
-        # win, but a request may declare fewer capabilities.
+        # Keys from the caller (a trace context, a related task, a level) are kept; the protocol's own keys
+        # take precedence, but a request may declare fewer capabilities.
         merged = {
             **self._level,
             **given,
@@ -90,8 +91,8 @@ class ModernDriver:
         )
 
     def _narrowed_meta(self, wanted: Mapping[str, Any]) -> bytes:
-        """The metadata of a request that declares fewer capabilities, encoded. A gateway has many such
-        requests, of few clients."""
+        """The encoded metadata of a request that declares fewer capabilities. Cached, because a gateway has
+        many such requests from few clients."""
         key = _encode(wanted)
         if (known := self._encoded_narrowed.get(key)) is not None:
             return known
@@ -102,7 +103,7 @@ class ModernDriver:
         return encoded
 
     def _narrowed(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The capabilities that are both declared and wanted; extensions stay."""
+        """The capabilities that are both declared and requested; extensions stay."""
         own: Mapping[str, Any] = self._fixed[META_CLIENT_CAPABILITIES]
         found: dict[str, Any] = {name: part for name, part in own.items() if name == "extensions"}
         for name, part in own.items():
@@ -111,7 +112,7 @@ class ModernDriver:
         return found
 
     def headers(self, method: str, params: Mapping[str, Any] | None) -> Mapping[str, str]:
-        """What a request repeats of itself where headers are carried."""
+        """The headers in which a request repeats parts of itself, for transports that carry headers."""
         return {"MCP-Protocol-Version": self.revision, **request_headers(method, params)}
 
     def encode_cancel(self, request_id: int, reason: str) -> bytes:
@@ -119,6 +120,6 @@ class ModernDriver:
 
 
 def _with_tasks(capabilities: Mapping[str, Any]) -> dict[str, Any]:
-    """Each request says that a task may be the answer: servers decide so by themselves."""
+    """Declares in each request that the answer may be a task: servers decide whether to make one."""
     given: Mapping[str, Any] = capabilities.get("extensions", {})
     return {**capabilities, "extensions": {**given, TASKS_EXTENSION: {}}}

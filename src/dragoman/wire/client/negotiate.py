@@ -24,10 +24,10 @@ from dragoman.wire.messages import DiscoverResult
 AUTO: Final = "auto"
 LEGACY: Final = "legacy"
 OLDER: Final = "sse"
-"""The verdict on a server that is reached by the transport before Streamable HTTP only."""
+"""The verdict for a server that supports only HTTP+SSE, the transport before Streamable HTTP."""
 
 
-# What the probe brought.
+# The result of the probe.
 
 
 class Discovered(Struct, frozen=True):
@@ -45,11 +45,11 @@ class Exited(Struct, frozen=True):
 
 
 class Silent(Struct, frozen=True):
-    """No answer within the probe's budget, or one that cannot be read."""
+    """No answer within the probe's time limit, or one that cannot be read."""
 
 
 class ProbeRejected(Struct, frozen=True):
-    """HTTP refused it with a status of the 400s and said nothing in the protocol's own terms."""
+    """The server refused the probe with an HTTP status 4xx and without a JSON-RPC error."""
 
     status: int
 
@@ -72,7 +72,7 @@ class SpeakModern(Struct, frozen=True):
 class SpeakLegacy(Struct, frozen=True):
     offer: str
     respawn: bool = False
-    """The process ended on the probe: start it again, without one."""
+    """The process ended after the probe: it is started again, without a probe."""
 
 
 class GiveUp(Struct, frozen=True):
@@ -94,7 +94,7 @@ def first_step(protocol: str, remembered: str | None) -> Step:
 
 
 def after_probe(answer: ProbeAnswer, *, tried: str, retried: bool, protocol: str = AUTO) -> Step:
-    """What an answer to `server/discover` means. `retried`: this was already the second probe."""
+    """The next step after an answer to `server/discover`. `retried`: this was already the second probe."""
     step = _judge(answer, tried, retried)
     if protocol != AUTO and isinstance(step, SpeakLegacy):
         return GiveUp(
@@ -116,7 +116,7 @@ def _judge(answer: ProbeAnswer, tried: str, retried: bool) -> Step:
         case ProbeRefused(code, _, data) if code == UNSUPPORTED_PROTOCOL_VERSION:
             supported = supported_in(data)
             if revision := newest_mutual(supported, MODERN_REVISIONS):
-                # One retry even at the same revision: some servers refuse the first request of all.
+                # One retry even with the same revision: some servers refuse the very first request.
                 return _disjoint(supported) if retried else Probe(revision)
             if revision := newest_mutual(supported, LEGACY_REVISIONS):
                 return SpeakLegacy(revision)
@@ -130,12 +130,12 @@ def _judge(answer: ProbeAnswer, tried: str, retried: bool) -> Step:
 
 
 def is_verdict(status: int) -> bool:
-    """Whether an HTTP status, in answer to the probe, shows the era; others say nothing about it."""
+    """Whether an HTTP status in answer to the probe shows the era."""
     return 400 <= status < 500 and status not in (401, 403, 407, 408, 425, 429)
 
 
 def wants_older_transport(status: int, protocol: str) -> bool:
-    """Whether `initialize` was refused as by a server that only knows HTTP with two endpoints."""
+    """Whether `initialize` was refused in the way of a server that supports only HTTP+SSE."""
     return status in (400, 404, 405) and protocol in (AUTO, LEGACY, LEGACY_REVISIONS[-1])
 
 

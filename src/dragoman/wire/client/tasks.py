@@ -19,20 +19,20 @@ STATUSES: Final[tuple[TaskStatus, ...]] = get_args(TaskStatus)
 TERMINAL: Final = frozenset({"completed", "failed", "cancelled"})
 
 ID_LIMIT: Final = 1024
-"""The most characters of a task's id."""
+"""The maximum length of a task's id, in characters."""
 _NUMBER_LIMIT_BYTES: Final = 40
 
 
 class TaskState(Struct, frozen=True, kw_only=True):
-    """What a server says of a task."""
+    """The state of a task, as its server reports it."""
 
     task_id: str
     status: TaskStatus = "working"
     message: str = ""
-    """Untrusted text."""
+    """The status message of the server; untrusted text."""
     ttl_seconds: float | None = None
     poll_seconds: float | None = None
-    """How long to wait before the next poll, as the server wants it; bounded by the caller."""
+    """How long to wait before the next poll, as the server requests; the caller limits it."""
     result: Raw = ABSENT
     """The result of a completed task, in the modern era."""
     error: Raw = ABSENT
@@ -42,7 +42,7 @@ class TaskState(Struct, frozen=True, kw_only=True):
 
 
 class _Wire(Struct, rename="camel"):
-    # Without numbers, so that a large result beside them is not looked into.
+    # Without numbers, so that a large result in the same object is not searched.
     task_id: str
     status: str = "working"
     status_message: str | None = None
@@ -60,7 +60,7 @@ class _Created(Struct):
 
 
 def read_created(raw: Raw, era: Era) -> TaskState | None:
-    """The task that a result says was created; None if the result is another one."""
+    """The created task in a result; None if the result is of another kind."""
     if era == "modern":
         return _state(raw, era)
     created = split_as(_Created, raw)
@@ -95,7 +95,7 @@ def _state(raw: Raw, era: Era) -> TaskState:
 
 
 def _seconds(milliseconds: Raw) -> float | None:
-    """What is no number, or none that a clock can count, counts as missing."""
+    """The value in seconds; a value that is not a number, or out of range, counts as missing."""
     if milliseconds is ABSENT or memoryview(milliseconds).nbytes > _NUMBER_LIMIT_BYTES:
         return None
     try:

@@ -47,7 +47,7 @@ RUNNING_LIMIT: Final = 1000
 
 class MessageStream(Protocol):
     async def receive(self) -> bytes | None:
-        """The next message of the client; None once it is gone."""
+        """The next message of the client; None after it has disconnected."""
         ...
 
     def send(self, message: bytes) -> None: ...
@@ -67,7 +67,7 @@ class ClientConnection:
     def __init__(
         self, service: Service, send: Send, session: Client | None = None, first_id: int = 1
     ) -> None:
-        """`send`: to where messages go that belong to no request. `session`: a legacy client whose
+        """`send`: takes messages that belong to no request. `session`: a legacy client whose
         `initialize` was answered on another connection. `first_id`: of the requests to the client."""
         self.session = session
         """The legacy client; None until `initialize`, and for one that only speaks the modern era."""
@@ -100,7 +100,7 @@ class ClientConnection:
         done: Callable[[], None] | None = None,
         envelope: Envelope | None = None,
     ) -> None:
-        """Takes one message. `send`: to where all that concerns it goes, if it has a channel of its own.
+        """Takes one message. `send`: takes everything that concerns this message, if it has its own channel.
         `done` is called when nothing more will be sent there. `envelope`: of the message, if it is decoded
         already and no batch."""
         send = send or self._send
@@ -116,7 +116,7 @@ class ClientConnection:
 
     def _take(self, found: Envelope | bytes, message: bytes, send: Send, replies: _Replies) -> None:
         if isinstance(found, bytes) and answered_ids(message):
-            self._peer.receive(message)  # a reply that cannot be read: what waits for it fails
+            self._peer.receive(message)  # a reply that cannot be read: its waiter fails
             replies.put(None)
         elif isinstance(found, bytes):
             replies.put(found)
@@ -131,7 +131,7 @@ class ClientConnection:
 
     def _asked(self, request_id: RequestId, method: str, params: Raw, send: Send, replies: _Replies) -> None:
         if request_id in self._running:
-            # Without the id: the client would take it for the reply to the first request.
+            # Without the id: the client would treat it as the reply to the first request.
             replies.put(encode_error(None, INVALID_REQUEST, f"the request id {request_id!r} is in use"))
             return
         if len(self._running) >= RUNNING_LIMIT:
@@ -167,7 +167,7 @@ class ClientConnection:
                 self._note(asyncio.create_task(self._service.run(handler, request)))
 
     def cancel(self, request_id: RequestId) -> None:
-        """Cancels a request of the client, which then gets no reply; nothing if it is not running."""
+        """Cancels a request of the client, which then gets no reply; has no effect if it is not running."""
         running = self._running.pop(request_id, None)
         if running is not None:
             running.end(None)
@@ -178,7 +178,8 @@ class ClientConnection:
     # What is sent without a request.
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
-        """Sends a legacy client a notification; nothing before it is initialized, and in the modern era."""
+        """Sends a notification to a legacy client; does nothing before it is initialized, and in the modern
+        era."""
         if self.session is not None and self.session.is_initialized:
             self._send(encode_notification(method, params))
 
@@ -189,7 +190,7 @@ class ClientConnection:
 
     def set_subscribed(self, uris: Collection[str]) -> None:
         """Subscribes a legacy client to exactly these resources, as it did on another connection. Handlers
-        are called in the background: one that does not return holds up no request of the client."""
+        are called in the background: one that does not return delays no request of the client."""
         if self.session is not None:
             request = ClientRequest(None, SUBSCRIBE, ABSENT, self.session, (self._send, self._ask))
             for work in self._subscriptions.set_subscribed(request, uris):
@@ -200,7 +201,8 @@ class ClientConnection:
         return self._peer.is_waiting_for(request_id)
 
     def list_changed(self, kind: ListKind) -> None:
-        """Notifies the client of a changed list, if the service declares it and the client wants it."""
+        """Notifies the client of a changed list, if the service declares such notifications and the client
+        wants them."""
         self._subscriptions.list_changed(kind)
 
     def resource_updated(self, uri: str) -> None:
@@ -212,7 +214,8 @@ class ClientConnection:
         self._subscriptions.end_streams()
 
     async def close(self) -> None:
-        """The client is gone: cancels what is running, and ends the client's resource subscriptions."""
+        """Called when the client has disconnected: cancels its running requests, and ends its resource
+        subscriptions."""
         for request_id in list(self._running):
             self.cancel(request_id)
         for task in self._others:
@@ -224,7 +227,7 @@ class ClientConnection:
     # Handling.
 
     def _note(self, task: asyncio.Task[None]) -> None:
-        """`close` waits for the task."""
+        """Registers a task, so that `close` waits for it."""
         self._others.add(task)
         task.add_done_callback(self._others.discard)
 
@@ -234,7 +237,7 @@ class ClientConnection:
         except asyncio.CancelledError:
             if self._running.get(request_id) is not running:
                 raise
-            # Not the client's doing: something that the handler awaits was cancelled.
+            # Not cancelled by the client: something that the handler awaits was cancelled.
             reply = encode_error(request_id, INTERNAL_ERROR, "internal error: cancelled")
         except (
             Exception,
@@ -260,7 +263,8 @@ class ClientConnection:
             return incoming.error_reply(request.id, error, client)
 
     async def _ask(self, method: str, params: Mapping[str, Any] | None, send: Send) -> Json:
-        """Sends a request to the client and waits for the result; cancels it if it is given up."""
+        """Sends a request to the client and waits for the result; cancels the request if this wait is
+        cancelled."""
         waiter: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
         request_id = self._peer.open_request(waiter)
         send(encode_request(request_id, method, params))
@@ -294,7 +298,8 @@ class ClientConnection:
 
 
 class _Replies:
-    """Where the replies to one message go: each at once, or those to a batch together when all are there."""
+    """Collects the replies to one message: each is sent at once, or those to a batch together when all are
+    available."""
 
     def __init__(self, send: Send, done: Callable[[], None] | None, batch_size: int | None = None) -> None:
         self._send = send
@@ -324,13 +329,13 @@ class _Running(Struct, eq=False):
     task: asyncio.Task[None] | None = None
 
     def end(self, reply: bytes | None) -> None:
-        """Nothing more is sent about the request."""
+        """Called when nothing more is sent about the request."""
         self.request.finish()
         self.replies.put(reply)
 
 
 class _IgnoringListener:
-    """The listener of a peer that is given replies only."""
+    """The listener of a peer that only receives replies."""
 
     def asked(self, request_id: MessageId, method: str, params: Raw) -> None: ...
     def notified(self, method: str, params: Raw) -> None: ...

@@ -1,4 +1,5 @@
-"""Reads what a client sends, and decides in which era a request is answered, and by which handler. Pure."""
+"""Reads the messages of a client, and decides in which era and by which handler a request is answered.
+Pure."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ def read(message: bytes) -> Envelope | bytes:
 
 
 def checked(envelope: Envelope, message: bytes) -> Envelope | bytes:
-    """The same for a message whose envelope is decoded already."""
+    """Like `read`, for a message whose envelope is already decoded."""
     if envelope.method is UNSET and envelope.result is ABSENT and envelope.error is ABSENT:
         return encode_error(_id_in(message), INVALID_REQUEST, "neither a request nor a reply")
     if envelope.method is not UNSET and envelope.id is not UNSET and not is_request_id(envelope.id):
@@ -57,7 +58,7 @@ def checked(envelope: Envelope, message: bytes) -> Envelope | bytes:
 
 
 def _id_in(message: bytes) -> MessageId:
-    """The id of what is not a request, if it has one that can be written in the answer."""
+    """The id of a message that is not a valid request, if it has an id that can be used in the answer."""
     try:
         found = decode_as(_WithId, message).id
     except Unreadable:
@@ -82,7 +83,8 @@ def read_meta(params: Raw) -> modern.RequestMeta:
 
 
 def client_of(service: Service, session: Client | None, method: str, meta: modern.RequestMeta) -> Client:
-    """Who sent the request, in the era in which it is to be answered. `session`: who sent `initialize`."""
+    """The client of a request, in the era in which it is answered. `session`: the client that sent
+    `initialize`."""
     if meta.protocol_version is not None and service.modern_revisions:
         return modern.client_of(service, meta.protocol_version, meta)
     if session is not None:
@@ -97,7 +99,8 @@ def client_of(service: Service, session: Client | None, method: str, meta: moder
 
 
 def handler_of(service: Service, client: Client, method: str, own: Mapping[str, Handler]) -> Handler:
-    """`own`: the handlers of the connection itself, which come before those of the service."""
+    """The handler of a request. `own`: the handlers of the connection itself, which take precedence over
+    those of the service."""
     of_other_era = modern.METHODS if client.era == "legacy" else legacy.METHODS
     found = own.get(method) or service.handlers.get(method)
     if found is None or method in of_other_era:

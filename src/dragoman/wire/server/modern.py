@@ -73,7 +73,7 @@ class ListenParams(Struct):
 
 
 def client_of(service: Service, revision: str, meta: RequestMeta) -> Client:
-    """Who sent a request with this metadata. Raises `RequestError`."""
+    """The client that sent a request with this metadata. Raises `RequestError`."""
     if revision not in service.modern_revisions:
         raise unsupported(service, revision)
     if meta.client_capabilities is None:
@@ -95,7 +95,7 @@ def discover(service: Service) -> Json:
 
 
 def complete(service: Service, method: str, result: Result) -> Result:
-    """The result with the members that this era requires; what the handler has set stays."""
+    """The result with the members that this era requires; values set by the handler stay."""
     if isinstance(result, Raw):
         return result
     hints = {"ttlMs": 0, "cacheScope": "private"} if method in _CACHEABLE else {}
@@ -112,7 +112,7 @@ def input_required(client: Client, method: str, needed: InputRequired) -> Json:
 
 
 def honoured(service: Service, wanted: WantedChanges) -> Json:
-    """The part of it that the service reports."""
+    """The part of the requested changes that the service reports."""
     capabilities = service.capabilities()
     found: Json = {
         f"{kind}ListChanged": True

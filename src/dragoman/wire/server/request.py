@@ -23,7 +23,7 @@ Ask = Callable[[str, Mapping[str, Any] | None, Send], Awaitable[Json]]
 
 
 class _Input(Struct, rename="camel"):
-    """What a request carries that is sent again after `input_required`."""
+    """The members of a request that is sent again after `input_required`."""
 
     input_responses: dict[str, Json] = {}
     request_state: str | None = None
@@ -39,7 +39,7 @@ class ClientRequest:
         channel: tuple[Send, Ask],
         progress_token: RequestId | None = None,
     ) -> None:
-        """`channel`: to where messages about this request go."""
+        """`channel`: takes the messages about this request."""
         self.id = request_id
         """The request id; None: a notification, or an action of the connection itself."""
         self.method = method
@@ -68,7 +68,7 @@ class ClientRequest:
         return ClientRequest(None, method, Raw(msgspec.json.encode(params)), self.client, self._channel)
 
     def notify(self, method: str, params: Mapping[str, Any]) -> None:
-        """Sends a notification about this request; nothing once it is answered or cancelled."""
+        """Sends a notification about this request; does nothing after it is answered or cancelled."""
         if not self._is_finished:
             self._channel[0](encode_notification(method, params))
 
@@ -90,10 +90,11 @@ class ClientRequest:
             self.notify("notifications/message", {"level": level, **name, "data": data})
 
     async def ask(self, method: str, params: Mapping[str, Any] | None = None) -> Json:
-        """What the client answers to a request for elicitation, sampling or roots.
+        """Asks the client for elicitation, sampling or roots; returns its answer.
 
         In the modern era, the first question without an answer ends the handler with `InputRequired`. The
-        handler runs again from its beginning when the answer has come: what precedes a question is repeated.
+        handler runs again from its beginning when the answer has come: the code before the question is
+        repeated.
         """
         missing = missing_capability(self.client.capabilities, method, params or {})
         if missing is not None:
@@ -115,7 +116,8 @@ class ClientRequest:
         raise InputRequired({key: question}, msgspec.json.encode(answers).decode() if answers else None)
 
     def _answers(self) -> dict[str, Json]:
-        """The answers of all rounds. The state holds those of earlier rounds: they too are the client's."""
+        """The answers of all rounds. The state contains those of earlier rounds; it comes from the client and
+        is as untrusted as they are."""
         given = self.decode(_Input)
         try:
             earlier = decode_as(dict[str, Json], (given.request_state or "{}").encode())
@@ -134,7 +136,7 @@ def reaches(level: str, threshold: str | None) -> bool:
 
 
 def missing_capability(declared: Mapping[str, Any], method: str, params: Mapping[str, Any]) -> Json | None:
-    """What a client would have to declare to be asked this; None if it has declared it."""
+    """The capability that a client must declare for this question; None if it has declared it."""
     kind = method.partition("/")[0]
     own = declared.get(kind)
     if not isinstance(own, dict):

@@ -1,4 +1,4 @@
-"""What a server offers, the same for all its clients: its name, its revisions, and a handler for each method.
+"""Describes what a server offers to all its clients: its name, its revisions, and a handler for each method.
 
 The capabilities follow from the handlers. A handler is given a `ClientRequest` and returns the result, or
 raises `RequestError` or `InputRequired`.
@@ -72,21 +72,22 @@ class InputRequired(BaseException):
     """
 
     def __init__(self, requests: Mapping[str, Json], state: str | None = None) -> None:
-        """`requests`: method and params of each, by a key; `state`: comes back with the input."""
+        """`requests`: method and params of each, by key; `state`: the client returns it with the input."""
         super().__init__("input required")
         self.requests = requests
         self.state = state
 
 
 class Client(Struct, kw_only=True):
-    """Who sent a request: in the legacy era one for a whole connection, in the modern era one per request."""
+    """The client that sent a request: in the legacy era one for a whole connection, in the modern era one per
+    request."""
 
     era: Era
     revision: str
     info: Json = {}
     capabilities: Json = {}
     log_level: str | None = "info"
-    """Log messages below it are not sent; None: none are."""
+    """Log messages below this level are not sent; None: no log messages are sent."""
     is_initialized: bool = True
     """False between `initialize` and `notifications/initialized`."""
 
@@ -102,10 +103,10 @@ class Service(Struct, kw_only=True):
     name: str
     version: str
     handlers: Mapping[str, Handler]
-    """By method. One for a notification is called too; its result is not used.
+    """The handlers by method. Handlers for notifications are called too; their results are not used.
 
     `logging/setLevel`, `resources/subscribe` and `resources/unsubscribe` are called in addition to what the
-    connection does by itself; the latter two in the modern era also, for each URI of `subscriptions/listen`.
+    connection does itself; the latter two also in the modern era, for each URI of `subscriptions/listen`.
     """
     instructions: str | None = None
     revisions: tuple[str, ...] = REVISIONS
@@ -141,5 +142,5 @@ class Service(Struct, kw_only=True):
         """Calls a handler whose result is not awaited."""
         try:
             await handler(request)
-        except Exception as error:  # border: whatever a handler raises costs its own request only
+        except Exception as error:  # border: an exception of a handler fails only its own request
             self.report(request.method, error)

@@ -43,8 +43,8 @@ class Subscriptions:
         self._subscribed: dict[str, ClientRequest] = {}
         """URI → the `resources/subscribe` of a legacy client."""
         self._users: dict[str, set[object]] = {}
-        """URI → those of `_subscribed` and `_streams` that want its changes. A client replaces a stream by
-        one that may begin before the other ends: the handlers are told of the end of the last one."""
+        """URI → the members of `_subscribed` and `_streams` that want its changes. A client may open a new
+        stream before it ends the old one, so the handlers are called only when the last one ends."""
         self._streams: list[_Stream] = []
         """The streams of modern clients."""
 
@@ -55,8 +55,8 @@ class Subscriptions:
     def set_subscribed(
         self, request: ClientRequest, uris: Collection[str]
     ) -> list[Coroutine[Any, Any, None]]:
-        """Makes the subscriptions of a legacy client those to `uris`; what is to be run for that. One that is
-        refused is left out."""
+        """Sets the subscriptions of a legacy client to `uris`. Returns the handlers to run for that. A
+        subscription that is refused is left out."""
         ended = {uri: self._subscribed.pop(uri) for uri in self._subscribed.keys() - set(uris)}
         added = {uri: request.derive(SUBSCRIBE, {"uri": uri}) for uri in {*uris} - self._subscribed.keys()}
         self._subscribed |= added
@@ -159,7 +159,7 @@ class Subscriptions:
             await self._service.run(handler, request.derive(UNSUBSCRIBE, {"uri": uri}))
 
     def _was_last(self, user: object, uri: str) -> bool:
-        """Notes that the changes are not wanted by this one any more; whether no other wants them."""
+        """Removes this subscriber of the URI; returns whether it was the last one."""
         users = self._users.get(uri, set())
         users.discard(user)
         if not users:
