@@ -1,5 +1,5 @@
-"""T490: the file of answers about a project's servers is damaged. What a person declined there, or approved in
-another form, is not started because settings approve it by name or approve every server."""
+"""T490: the file of answers about a project's servers is damaged. What a person declined there, or approved
+in another form, is not started because settings approve it by name or approve every server."""
 
 import json
 from collections.abc import Callable
@@ -18,7 +18,7 @@ ENTRY = {"command": "/bin/echo"}
 
 
 def _rows(text: str, value: Any) -> str:
-    return json.dumps({"files": {file: value for file in json.loads(text)["files"]}})
+    return json.dumps({"files": dict.fromkeys(json.loads(text)["files"], value)})
 
 
 DAMAGE: dict[str, Callable[[str], bytes]] = {

@@ -71,8 +71,8 @@ def decide(
     *,
     live: bool = False,
 ) -> Approval:
-    """`live`: the entry appeared or changed while a host was running, or an answer about it cannot be read; then
-    only an explicit yes counts."""
+    """`live`: the entry appeared or changed while a host was running, or an answer about it cannot be read;
+    then only an explicit yes counts."""
     if scope == "project" and (source := choices.disabled.get(name)) is not None:
         return Approval(state="rejected", reason=f"declined by name in {source}")
     if answer is not None and answer.fingerprint == fingerprint(entry):
@@ -107,8 +107,8 @@ class Answers:
         variables: str | None,
         unreadable: Collection[tuple[str, ...]] = (),
     ) -> None:
-        """`unreadable`: the answers about servers that could not be read, each by file and name, by file alone
-        if it is all about that file, or by `()` if it is all answers."""
+        """`unreadable`: the answers about servers that could not be read, each by file and name, by file
+        alone if it is all about that file, or by `()` if it is all answers."""
         self._servers = servers
         self._unreadable = frozenset(unreadable)
         self._rules = rules
@@ -158,8 +158,8 @@ def _key_of_agent(file: Path) -> str:
 
 
 def read_answers(path: Path, before: Answers | None = None) -> tuple[Answers, tuple[str, ...]]:
-    """The answers, and problems. What cannot be read, and was not read before, approves nothing; and as it may
-    have been a no, what settings say about the server does not approve it either."""
+    """The answers, and problems. What cannot be read, and was not read before, approves nothing; and as it
+    may have been a no, what settings say about the server does not approve it either."""
     from dragoman.config.file_reading import read_object
 
     try:
