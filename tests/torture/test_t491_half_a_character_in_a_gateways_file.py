@@ -1,5 +1,5 @@
 """T491: a gateway's file contains half of a character, as an escape. The file is refused in words, at the
-start and in a running gateway, where the callers before the change stay in effect and the cause is reported."""
+start and in a running gateway: there the callers before the change stay in effect, and it is reported."""
 
 import json
 from pathlib import Path
