@@ -173,4 +173,6 @@ class _Conversation(asyncio.SubprocessProtocol):
 
 def _in_words(error: Exception) -> str:
     number = getattr(error, "errno", None)
-    return os.strerror(number).lower() if isinstance(number, int) else "it holds a NUL character"
+    return (
+        os.strerror(number).lower() if isinstance(number, int) else "it holds a NUL, or half of a character"
+    )

@@ -9,7 +9,7 @@ the person is asked again.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
@@ -75,7 +75,7 @@ def decide(
     live: bool = False,
 ) -> Approval:
     """Decides whether an entry may be started. `live`: the entry appeared or changed while a host was
-    running; then only an explicit approval is valid."""
+    running, or an answer about it cannot be read; then only an explicit approval is valid."""
     if scope == "project" and (source := choices.disabled.get(name)) is not None:
         return Approval(state="rejected", reason=f"declined by name in {source}")
     if answer is not None and answer.fingerprint == fingerprint(entry):
@@ -102,8 +102,18 @@ Rows = Mapping[str, Mapping[str, ApprovalAnswer]]
 class Answers:
     """The stored answers, read once."""
 
-    def __init__(self, servers: Rows, rules: Rows, agents: Rows, variables: str | None) -> None:
+    def __init__(
+        self,
+        servers: Rows,
+        rules: Rows,
+        agents: Rows,
+        variables: str | None,
+        unreadable: Collection[tuple[str, ...]] = (),
+    ) -> None:
+        """`unreadable`: the answers about servers that could not be read, each by file and name, by file
+        alone if it is all about that file, or by `()` if it is all answers."""
         self._servers = servers
+        self._unreadable = frozenset(unreadable)
         self._rules = rules
         self._agents = agents
         self.confirmed_variables = variables
@@ -112,6 +122,13 @@ class Answers:
     def of(self, file: Path | None, name: str) -> ApprovalAnswer | None:
         """The answer about a server's entry. `decide` checks whether it applies to the current entry."""
         return None if file is None else self._servers.get(key_of(file), {}).get(name)
+
+    def is_unknown(self, file: Path | None, name: str) -> bool:
+        """Whether there may be an answer about a server's entry, perhaps a no, that cannot be read."""
+        if file is None or not self._unreadable:
+            return False
+        key = key_of(file)
+        return not self._unreadable.isdisjoint(((), (key,), (key, name)))
 
     def approves_rule(self, file: Path | None, rule: str) -> bool:
         """Whether the person wrote this allow rule into this file through Dragoman."""
@@ -144,8 +161,8 @@ def _key_of_agent(file: Path) -> str:
 
 
 def read_answers(path: Path, before: Answers | None = None) -> tuple[Answers, tuple[str, ...]]:
-    """Reads the answers, and the problems. Answers that cannot be read count as never given, unless they were
-    read before."""
+    """Reads the answers, and the problems. An answer that cannot be read, and was not read before, approves
+    nothing; as it may have been a refusal, settings do not approve its server either."""
     from dragoman.config.file_reading import read_object
 
     try:
@@ -153,23 +170,32 @@ def read_answers(path: Path, before: Answers | None = None) -> tuple[Answers, tu
     except ConfigFileError as error:
         if before is not None:
             return before, (f"{error}; the answers read before stay in effect",)
-        return Answers({}, {}, {}, None), (f"{error}; no approval is taken from it",)
+        return Answers({}, {}, {}, None, [()]), (f"{error}; no approval is taken from it",)
     document = read[1] if read else {}
     problems: list[str] = []
-    sections = (_rows(path, document.get(section), problems) for section in (SERVERS, RULES, AGENTS))
-    servers, rules, agents = sections
+    unreadable: dict[str, list[tuple[str, ...]]] = {SERVERS: [], RULES: [], AGENTS: []}
+    servers, rules, agents = (
+        _rows(path, document.get(section), problems, places) for section, places in unreadable.items()
+    )
     variables = document.get("managedVariables")
     confirmed = variables if isinstance(variables, str) else None
-    return Answers(servers, rules, agents, confirmed), tuple(problems)
+    return Answers(servers, rules, agents, confirmed, unreadable[SERVERS]), tuple(problems)
 
 
-def _rows(path: Path, section: Any, problems: list[str]) -> Rows:
+def _rows(path: Path, section: Any, problems: list[str], unreadable: list[tuple[str, ...]]) -> Rows:
     by_file: dict[str, dict[str, ApprovalAnswer]] = {}
+    if not isinstance(section, dict | None):
+        unreadable.append(())
+        problems.append(f"{path}: a part of the answers cannot be read and does not count")
     for file, rows in _items(section):
+        if not isinstance(rows, dict):
+            unreadable.append((file,))
+            problems.append(f"{path}: the answers about {file!r} cannot be read and do not count")
         for name, row in _items(rows):
             try:
                 by_file.setdefault(file, {})[name] = msgspec.convert(row, ApprovalAnswer)
             except msgspec.ValidationError:
+                unreadable.append((file, name))
                 problems.append(f"{path}: the answer about {name!r} cannot be read and does not count")
     return by_file
 

@@ -268,8 +268,10 @@ def _entry_checks(
     def approve(candidate: Candidate) -> approval.Approval | None:
         if candidate.scope not in IN_PROJECT:
             return None
-        answer = answers.of(Path(candidate.source), candidate.name)
-        live = running is not None and running.get(candidate.name) != fingerprint(candidate.given)
+        file = Path(candidate.source)
+        answer = answers.of(file, candidate.name)
+        changed = running is not None and running.get(candidate.name) != fingerprint(candidate.given)
+        live = changed or answers.is_unknown(file, candidate.name)
         return approval.decide(candidate.scope, candidate.name, candidate.given, answer, choices, live=live)
 
     def parse(candidate: Candidate) -> ServerConfig:

@@ -243,6 +243,10 @@ _ALIASES: Final = {
 ALIASES_OF_URL: Final = tuple(alias for alias, (field, _) in _ALIASES.items() if field == "url")
 
 _HEADER_NAME: Final = re.compile(HTTP_TOKEN)
+_HALF: Final = re.compile("[\ud800-\udfff]")
+"""Half of a character."""
+_HALF_FOR_PROGRAMS: Final = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+"""The same without U+DC80 to U+DCFF, which stand for bytes of variables and file names that are not UTF-8."""
 
 
 def parse_entry(name: str, entry: Mapping[str, Any]) -> ServerConfig:
@@ -400,9 +404,13 @@ def _check_url(name: str, field: str, url: str, kind: str, schemes: tuple[str, .
 
 
 def _check_texts(name: str, config: ServerConfig) -> None:
+    if _HALF.search(name):
+        raise ConfigError(f"server {name!r}: half of a character cannot be a part of its name")
     for value in (config.command or "", *config.args, *config.env, *config.env.values(), config.cwd or ""):
         if "\0" in value:
             raise ConfigError(f"server {name!r}: a NUL character cannot be passed to a program")
+        if _HALF_FOR_PROGRAMS.search(value):
+            raise ConfigError(f"server {name!r}: half of a character cannot be passed to a program")
     if any("=" in variable for variable in config.env):
         raise ConfigError(f"server {name!r}: the name of a variable in env holds an =")
     for header, value in config.headers.items():

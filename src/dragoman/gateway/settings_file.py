@@ -50,6 +50,14 @@ def read_settings(path: Path) -> GatewaySettings:
         if is_open_to(0o077, os.stat(path)):
             raise ConfigError(f"{path} contains tokens, and others can read it", hint=f"chmod 600 {path}")
     settings = _converted(path, found[1])
+    try:
+        msgspec.json.encode(settings)
+    except UnicodeEncodeError:
+        raise ConfigFileError(
+            str(path),
+            "it contains half of a character: an escape from \\ud800 to \\udfff without its other half",
+            hint="Write the whole character.",
+        ) from None
     for problem in problems_of(settings):
         raise ConfigFileError(str(path), problem.cause, hint=problem.hint)
     return settings
