@@ -30,7 +30,9 @@ from dragoman.permissions.patterns import Glob, fits, fold
 UNKNOWN: Final = "\x1e"
 """In a word: what only the running shell knows: a variable or a substitution."""
 FILES: Final = "\x1d"
-"""In a word: a pattern of files, a list in braces, a home directory, a sum; never an option."""
+"""In a word: a pattern of files, a list in braces, a home directory, a sum."""
+GLOB: Final = UNKNOWN + FILES
+"""At the beginning of a word: a pattern of files. The name of a file may be an option: `--to-command=x`."""
 BREAK: Final = "\x1f"
 """Separates words where they are compared as one text; no word of a command that is understood has
 it."""
