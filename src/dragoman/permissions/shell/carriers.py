@@ -100,7 +100,7 @@ def _may_become_options(word: str) -> bool:
 
 def _is_short_for(name: str, option: str) -> bool:
     known = _FILLED_IN.split(name, maxsplit=1)[0]
-    return option.startswith(known) or known == name and name.startswith(option)
+    return option.startswith(known) or (known == name and name.startswith(option))
 
 
 _COPIES: Final = _Options(letters="oSFD")
