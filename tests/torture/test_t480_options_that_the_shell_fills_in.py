@@ -66,7 +66,8 @@ def test_t480_what_may_become_such_an_option_is_asked_about(command: str):
 @pytest.mark.parametrize(
     "command",
     ["tar cf a.tar ./*", "tar cf a.tar src/*", "tar xf ~/a.tar", "tar xf a.tar -C ~",
-     "tar --exclude=*.o -cf a b", "find ~ -name a", "find . -name '*.py'", "git add *", "git add *.py", "git diff -- *",
+     "tar --exclude=*.o -cf a b", "find ~ -name a", "find . -name '*.py'", "git add *", "git add *.py",
+     "git diff -- *",
      "git log -n$x", "git add running/$x", "grep word *", "printf '%s' $((1+2))", "ssh host$x"],
 )  # fmt: skip
 def test_t480_other_words_are_covered_by_the_allow(command: str):
