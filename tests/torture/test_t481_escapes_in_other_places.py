@@ -49,16 +49,8 @@ async def test_t481_nothing_of_a_result_says_it(name: str):
         async with Host({"x": entry}, permission_mode="bypassPermissions") as host:
             await host.ready(timeout=20)
             outcomes = [await host.call("mcp__x__told", raw=raw) for raw in (False, True)]
-            said = [
-                [
-                    repr(each),
-                    each.text,
-                    each.structured,
-                    each.meta,
-                    *(file.path.read_text() for file in each.saved),
-                ]
-                for each in outcomes
-            ]
+            files = [file.path.read_text() for each in outcomes for file in each.saved]
+            said = [(repr(each), each.text, each.structured, each.meta) for each in outcomes]
     assert "s3cr3t" not in f"{said} {files}"
     assert "[secret]" in f"{said} {files}"
 
