@@ -13,6 +13,8 @@ from typing import Any, Final, Literal, cast
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
+from dragoman.cleaning import fold
+
 FieldKind = Literal["text", "number", "integer", "boolean", "choice", "choices"]
 FieldValue = str | int | float | bool | tuple[str, ...]
 
@@ -31,10 +33,12 @@ _EXAMPLES: Final = {
     "date-time": "a date and time such as 2026-07-28T12:00:00Z",
 }
 _SECRET: Final = re.compile(
-    r"\b(pass(word|wd|code|phrase)?s?|pwd|secrets?|api ?keys?|access ?keys?|private ?keys?|secret ?keys?"
-    r"|(access |auth |bearer |refresh |api |session )?token|credentials?|pin|cvv|cvc|otp|ssn"
-    r"|(credit )?card ?(number|no))\b"
+    r"\b(pass ?(word|wd|code|phrase)?s?|pwd?|secrets?|(api|access|private|secret) ?keys?"
+    r"|(access|auth|bearer|refresh|api|session)? ?token|credentials?|pin|cvv|cvc|otp|ssn"
+    r"|(credit )?card ?(number|no))\d*\b"
 )
+_ACCENTS: Final = re.compile("[\u0300-\u036f]")
+_BETWEEN_WORDS: Final = re.compile(r"[^\w|]+")
 _WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_\-.]+")
 
 
@@ -208,7 +212,9 @@ def _number(value: Any) -> float | None:
 
 
 def _is_secret(name: str, title: str, schema: Mapping[str, Any]) -> bool:
-    words = f"{_WORD_START.sub(' ', name)} | {_WORD_START.sub(' ', title)}".lower()
+    """By its name and its title, as a person reads them: letters that look alike are the same."""
+    read = fold(f"{_WORD_START.sub(' ', name)} | {_WORD_START.sub(' ', title)}")
+    words = _BETWEEN_WORDS.sub(" ", _ACCENTS.sub("", read))
     return schema.get("format") == "password" or bool(_SECRET.search(words))
 
 

@@ -40,6 +40,9 @@ HIDING: Final = re.compile(rb"\\[u/\\]")
 """Escapes in which JSON may write a character of a secret, or one of JSON inside a text."""
 _JSON_SIGN = re.compile(r"\\+(?:u00((?!22|5[cC]|7[fF])[2-7][0-9a-fA-F])|/)")
 """A sign in JSON, or in JSON inside JSON, that means the same without the escape."""
+_JSON_SIGN_BYTES = re.compile(_JSON_SIGN.pattern.encode())
+_LONGEST_ESCAPE: Final = len("\\\\u002d")
+"""How many bytes stand for one sign in JSON inside JSON."""
 _TEXT: Final = b'"text"'
 """Occurs twice in each text block: as its type, and as the name of a member."""
 NOT_LOOKED_INTO: Final = frozenset({"data", "blob"})
@@ -91,6 +94,7 @@ class Redactor:
         self._bytes = tuple(text.encode("utf-8", "replace") for text in self._texts)
         self._is_escaped = any(_ESCAPED.search(text) for text in self._texts)
         self._longest = max(map(len, self._bytes), default=0)
+        self._reach = _LONGEST_ESCAPE * self._longest
 
     def __bool__(self) -> bool:
         return bool(self._texts)
@@ -102,6 +106,13 @@ class Redactor:
             if (covered := self._without_whole(unescaped)) != unescaped:
                 text = covered
         return self._without_halves(text) if CUT in text else text
+
+    def _unescaped(self, data: bytes) -> bytes:
+        """The same text, with signs in place of escapes if a secret is found then."""
+        if b"\\u00" in data or b"\\/" in data:
+            plain = _JSON_SIGN_BYTES.sub(lambda found: bytes([int(found[1], 16)]) if found[1] else b"/", data)
+            return plain if self.is_in(plain) else data
+        return data
 
     def _without_whole(self, text: str) -> str:
         for spelling in self._texts:
@@ -172,7 +183,7 @@ class Redactor:
 
     def _may_be_in(self, value: Any) -> bool:
         """Whether its JSON may contain a secret: always true if JSON escapes a character of a secret."""
-        return self._is_escaped or self.is_in(msgspec.json.encode(value))
+        return self._is_escaped or self.is_in(self._unescaped(msgspec.json.encode(value)))
 
     def _in_value(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -194,12 +205,13 @@ class Redactor:
         held = b""
         for piece in pieces:
             held += piece
-            if len(held) >= 2 * self._longest:
+            if len(held) >= 2 * self._reach:
+                held = self._unescaped(held)
                 border = self._border(held)
                 yield self._hidden(held[:border])
                 held = held[border:]
         if held:
-            yield self._hidden(held)
+            yield self._hidden(self._unescaped(held))
 
     def _hidden(self, data: bytes) -> bytes:
         for spelling in self._bytes:
@@ -209,7 +221,7 @@ class Redactor:
     def _border(self, held: bytes) -> int:
         """The position up to which the text is final: a secret that begins after it may continue in the next
         piece."""
-        border = len(held) - self._longest + 1
+        border = max(0, len(held) - self._reach + 1)
         start = max(0, border - self._longest)
         for spelling in self._bytes:
             at = held.find(spelling, start)

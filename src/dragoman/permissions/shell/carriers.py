@@ -18,7 +18,7 @@ from typing import Final
 from msgspec import Struct
 
 from dragoman.permissions.patterns import fold
-from dragoman.permissions.shell.pattern import FILES, UNKNOWN, is_known
+from dragoman.permissions.shell.pattern import FILES, GLOB, UNKNOWN, is_known
 from dragoman.permissions.shell.script import Script, take_apart
 
 
@@ -63,38 +63,50 @@ class _Options(Struct, frozen=True):
     """Short options, anywhere in a cluster."""
     words: re.Pattern[str] | None = None
     """Prefixes of other words."""
+    beginnings: tuple[str, ...] = ()
+    """The beginnings of these words. Of a word with a variable in it, only the beginning is known."""
 
     def has(self, word: str) -> bool:
         if (
             word.startswith(UNKNOWN)
             or _may_become_options(word)
             or (self.words is not None and self.words.match(word))
+            or self._may_become_word(word)
         ):
             return True
         name = word.lstrip("-").partition("=")[0].removeprefix("config.")
         # npm and others also take long options with one dash; a single letter is a short option.
-        if word.startswith("--") or (word.startswith("-") and len(name) > 1):
+        if word.startswith("--") or (word.startswith("-") and (len(name) > 1 or not is_known(name))):
             is_named = bool(name) and any(_is_short_for(name, each) for each in self.names)
             if is_named or word.startswith("--"):
                 return is_named
         cluster = word[1:] if word.startswith("-") else ""
         return bool(self.letters) and any(letter in cluster for letter in (*self.letters, UNKNOWN))
 
+    def _may_become_word(self, word: str) -> bool:
+        known = _FILLED_IN.split(word, maxsplit=1)[0]
+        return known not in ("", word) and any(each.startswith(known) for each in self.beginnings)
+
+
+_FILLED_IN: Final = re.compile(f"[{UNKNOWN}{FILES}]")
+
 
 def _may_become_options(word: str) -> bool:
-    """Whether a brace expansion may contain options: `{--exec=x,y}`, `-{-exec=x,y}`."""
-    return FILES in word and "}" in word and "-" in word and word.startswith(("-", FILES))
+    """Whether a brace expansion may contain options: `{--exec=x,y}`, `-{-exec=x,y}`, `{*,y}`."""
+    if FILES not in word or "}" not in word or not word.startswith(("-", FILES)):
+        return False
+    return "-" in word or _FILLED_IN.search(word, 1) is not None
 
 
 def _is_short_for(name: str, option: str) -> bool:
-    known, is_open, _ = name.partition(UNKNOWN)
-    return option.startswith(known) if is_open else option.startswith(name) or name.startswith(option)
+    known = _FILLED_IN.split(name, maxsplit=1)[0]
+    return option.startswith(known) or (known == name and name.startswith(option))
 
 
 _COPIES: Final = _Options(letters="oSFD")
 _PACKAGES: Final = _Options(("script-shell", "node-options", "shell", "userconfig", "globalconfig"))
 _OPTIONS: Final[dict[str, _Options]] = {
-    "find": _Options(words=re.compile(r"-(?:exec|ok)(?:dir)?\Z")),
+    "find": _Options(words=re.compile(r"-(?:exec|ok)(?:dir)?\Z"), beginnings=("-execdir", "-okdir")),
     "fd": _Options(("exec", "exec-batch"), "xX"),
     "tar": _Options(
         (
@@ -109,7 +121,7 @@ _OPTIONS: Final[dict[str, _Options]] = {
         "IF",
     ),
     "rsync": _Options(("rsh", "rsync-path"), "eM"),
-    "ssh": _Options(words=re.compile(r"-[oF]|(?i:.*(?:proxycommand|localcommand))")),
+    "ssh": _Options(words=re.compile(r"-[oF]|(?i:.*(?:proxycommand|localcommand))"), beginnings=("-o", "-F")),
     "scp": _COPIES,
     "sftp": _COPIES,
     "sort": _Options(("compress-program",)),
@@ -118,7 +130,7 @@ _OPTIONS: Final[dict[str, _Options]] = {
     "zip": _Options(("unzip-command",), "T"),
     "man": _Options(("pager", "html", "config-file"), "PHC"),
     "wget": _Options(("use-askpass", "execute"), "e"),
-    "printf": _Options(words=re.compile(r"-v")),
+    "printf": _Options(words=re.compile(r"-v"), beginnings=("-v",)),
     "jobs": _Options(letters="x"),
     "npm": _PACKAGES,
     "pnpm": _PACKAGES,
@@ -137,18 +149,24 @@ _OPTIONS: Final[dict[str, _Options]] = {
 
 _GIT_NAMES: Final = ("exec", "upload-pack", "receive-pack", "extcmd", "open-files-in-pager", "config-env")
 _GIT_WORDS: Final = re.compile(r"(?:foreach|run)\Z|.*ext::")
+_GIT_BEGINNINGS: Final = ("foreach", "run", "ext::")
 _GIT_COMMANDS: Final = _names(
     """config filter-branch difftool mergetool merge-index remote-ext remote-fd send-email daemon instaweb
     shell"""
 )
 """git's commands that run programs from their arguments, or store commands that are run later."""
-_GIT_MAKES: Final = _Options((*_GIT_NAMES, "config", "template"), "uc", _GIT_WORDS)
+_GIT_MAKES: Final = _Options((*_GIT_NAMES, "config", "template"), "uc", _GIT_WORDS, _GIT_BEGINNINGS)
 _GIT_OPTIONS: Final[dict[str, _Options]] = {
-    "rebase": _Options(_GIT_NAMES, "x", _GIT_WORDS),
-    "grep": _Options(_GIT_NAMES, "O", _GIT_WORDS),
-    "bisect": _Options(_GIT_NAMES, "", re.compile(rf"{_GIT_WORDS.pattern}|(?:view|visualize)\Z")),
+    "rebase": _Options(_GIT_NAMES, "x", _GIT_WORDS, _GIT_BEGINNINGS),
+    "grep": _Options(_GIT_NAMES, "O", _GIT_WORDS, _GIT_BEGINNINGS),
+    "bisect": _Options(
+        _GIT_NAMES,
+        "",
+        re.compile(rf"{_GIT_WORDS.pattern}|(?:view|visualize)\Z"),
+        (*_GIT_BEGINNINGS, "view", "visualize"),
+    ),
     "clone": _GIT_MAKES,
-    "init": _Options((*_GIT_NAMES, "template"), "", _GIT_WORDS),
+    "init": _Options((*_GIT_NAMES, "template"), "", _GIT_WORDS, _GIT_BEGINNINGS),
 }
 _GIT_PLAIN: Final = _names(
     """add am apply archive bisect blame branch bundle cat-file checkout cherry cherry-pick clean commit
@@ -158,8 +176,10 @@ _GIT_PLAIN: Final = _names(
 )
 """git's commands without any short option that runs a program. A command that is not listed here may be an
 alias."""
-_GIT_ANY: Final = _Options(_GIT_NAMES, "", _GIT_WORDS)
-_GIT_ALIAS: Final = _Options((*_GIT_NAMES, "config", "template"), "xuOc", _GIT_WORDS)
+_GIT_FILES: Final = _names("add checkout commit diff log ls-files mv reset restore rm show status")
+"""Those of them that take files, and have no option at all that runs a program."""
+_GIT_ANY: Final = _Options(_GIT_NAMES, "", _GIT_WORDS, _GIT_BEGINNINGS)
+_GIT_ALIAS: Final = _Options((*_GIT_NAMES, "config", "template"), "xuOc", _GIT_WORDS, _GIT_BEGINNINGS)
 _GIT_TAKES_A_WORD: Final = (
     "-C",
     "--git-dir",
@@ -267,6 +287,8 @@ def _git_carries(words: Sequence[str]) -> bool:
     if command in _GIT_COMMANDS or not is_known(command):
         return True
     options = _GIT_OPTIONS.get(command, _GIT_ANY if command in _GIT_PLAIN or not command else _GIT_ALIAS)
+    if command in _GIT_FILES:
+        words = [word for word in words if not word.startswith(GLOB)]
     return any(map(options.has, words[1:]))
 
 

@@ -30,7 +30,10 @@ from dragoman.permissions.patterns import Glob, fits, fold
 UNKNOWN: Final = "\x1e"
 """Stands in a word for a part that only the running shell knows: a variable or a substitution."""
 FILES: Final = "\x1d"
-"""Stands in a word for a file pattern, a brace expansion, a home directory or arithmetic; never an option."""
+"""Stands in a word for a file pattern, a brace expansion, a home directory or arithmetic."""
+GLOB: Final = UNKNOWN + FILES
+"""Stands at the beginning of a word for a file pattern. The name of a file may be an option:
+`--to-command=x`."""
 BREAK: Final = "\x1f"
 """Separates words that are compared as one text; no word of a parsed command contains it."""
 

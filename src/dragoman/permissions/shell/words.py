@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from dragoman.permissions.shell.pattern import FILES, UNKNOWN
+from dragoman.permissions.shell.pattern import FILES, GLOB, UNKNOWN
 
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./^!#\]}\x80-\xff-]+")
 _PATTERN = re.compile(r"[*?\[{]")
@@ -46,8 +46,9 @@ def read_word(source: str, start: int, end: int, holes: Substitutions) -> str:
     parts: list[str] = []
     at = start
     while at < end:
+        is_glob = source[at] in "*?[" and not any(parts)
         at, part = _step(source, at, end, holes, source[at - 1] if at > start else "")
-        parts.append(part)
+        parts.append(GLOB if is_glob else part)
     if at != end:
         raise Unclear("a word that does not end where it seems to")
     return _decoded("".join(parts))
