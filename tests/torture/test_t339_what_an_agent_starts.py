@@ -43,7 +43,10 @@ def test_t339_many_fields_do_not_move_the_command_away(home: Path):
             {"command": "sh", "env": {"LD_PRELOAD": "./x.so"}},
             "it sets LD_PRELOAD, which changes how programs",
         ),
-        ({"url": "https://example.com", "headersHelper": "id"}, "its headersHelper is a command"),
+        (
+            {"url": "https://example.com", "headersHelper": "id"},
+            "headersHelper: this command is run whenever",
+        ),
         ({"command": "p\u0430ypal"}, "these words mix alphabets"),
     ],
 )

@@ -237,7 +237,8 @@ def test_t50_asking_shows_every_entry_and_without_a_terminal_approves_nothing(wo
     assert done.returncode == 3
     for name in NAMES:
         assert f"? Server {name} needs approval." in done.stderr
-    assert "headersHelper is a command" in done.stderr
+    shown = " ".join(done.stderr.split())
+    assert "headersHelper: this command is run whenever the server is connected" in shown
     assert set(eligibilities().values()) == {"pending"}
 
 

@@ -145,7 +145,7 @@ def check_eligibility(server: ConfiguredServer, judge: EntryChecks) -> Configure
         return structs.replace(server, eligibility="refused", reason=verdict.reason)
     if off := judge.disabled_by(server.name):
         return structs.replace(server, eligibility="disabled", reason=f"disabled in {off}")
-    if server.config is not None and (server.config.disabled or not server.config.enabled):
+    if _is_disabled_by_entry(server):
         reason = f"disabled by its entry in {server.source}"
         return structs.replace(server, eligibility="disabled", reason=reason)
     if server.approval is not None and server.approval.state != "approved":
@@ -153,6 +153,17 @@ def check_eligibility(server: ConfiguredServer, judge: EntryChecks) -> Configure
     if server.error is not None:
         return structs.replace(server, eligibility="broken", reason=str(server.error))
     return server
+
+
+def _is_disabled_by_entry(server: ConfiguredServer) -> bool:
+    """Also for an entry that cannot be parsed: a person who disables it need not correct it first."""
+    if server.config is not None:
+        return server.config.disabled or not server.config.enabled
+    given = server.candidate.given
+    if not isinstance(given, Mapping):
+        return False
+    entry = cast("Mapping[str, object]", given)
+    return entry.get("disabled") is True or entry.get("enabled") is False
 
 
 def _exclude(candidates: Iterable[Candidate], dropped: list[Dropped]) -> list[Candidate]:
