@@ -116,6 +116,7 @@ class Pipeline:
         from the beginning.
         """
         hooks, hook_decision, context = self._hooks, None, ()
+        servers, catalog, permissions = self._servers, self._catalog, self._permissions
         try:
             tool = self._known(request) or await self._find(request)
             # A copy: what was judged is what is sent, whatever the caller does with its own.
@@ -124,7 +125,7 @@ class Pipeline:
             if is_new and not self._checker.check(tool, arguments):
                 arguments = await self._checked(tool, arguments, request)
             entry.server = name = tool.server or _server_of(tool, arguments)
-            server = self._servers.find(name)
+            server = servers.find(name)
             if hooks.wants("PreToolUse", tool, arguments):
                 before = await hooks.before_call(tool, arguments, call_id=request.call_id)
                 hook_decision, context = before.hook_decision, before.context
@@ -132,10 +133,10 @@ class Pipeline:
                     arguments = await self._checked(tool, _copied(tool, before.arguments), request)
                     if (named := _server_of(tool, arguments)) != name:
                         entry.server = name = named
-                        server = self._servers.find(name)
+                        server = servers.find(name)
         except (UnknownTool, InvalidArguments, TaskNotFound) as error:
             return outcome_of_error(error.server or "", request.name, error)
-        permissions, version = self._permissions, self._permissions.version
+        version = permissions.version
         decision = permissions.decide_by_rules_alone(tool, hook_decision) or await permissions.decide(
             tool,
             arguments,
@@ -151,9 +152,9 @@ class Pipeline:
             return with_context(outcome_of_error(tool.server, tool.name, refused), context)
 
         def check() -> None:
-            if self._known(request) is not tool or self._servers.find(name) is not server:
-                raise Changed
-            if permissions.version != version and permissions.denies(tool, arguments):
+            # A changed entry gets a new `Server`, and a new `Server` new tools.
+            is_same = catalog.find(tool.name) is tool if tool.server else servers.find(name) is server
+            if not is_same or (permissions.version != version and permissions.denies(tool, arguments)):
                 raise Changed
 
         redactor = server.redactor if server is not None else None
