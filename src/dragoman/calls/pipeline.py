@@ -112,11 +112,11 @@ class Pipeline:
     async def _make(self, request: ToolCall, entry: AuditEntry, attempt: int = 1) -> CallOutcome:
         """The order of one call: find, validate, hooks, permission, send, prepare, hooks.
 
-        `check` runs before each sending: if the tool or its server is another by then, the call starts again
-        from the beginning.
+        `JudgedCall.check` runs before each sending: if the tool or its server has been replaced by then, the
+        call starts again from the beginning.
         """
         hooks, hook_decision, context = self._hooks, None, ()
-        servers, catalog, permissions = self._servers, self._catalog, self._permissions
+        servers, permissions = self._servers, self._permissions
         try:
             tool = self._known(request) or await self._find(request)
             # A copy: what was judged is what is sent, whatever the caller does with its own.
@@ -150,17 +150,10 @@ class Pipeline:
         if not decision.allowed:
             refused = PermissionRefused(name, tool.name, decision.reason)
             return with_context(outcome_of_error(tool.server, tool.name, refused), context)
-
-        def check() -> None:
-            # A changed entry gets a new `Server`, and a new `Server` new tools.
-            is_same = catalog.find(tool.name) is tool if tool.server else servers.find(name) is server
-            if not is_same or (permissions.version != version and permissions.denies(tool, arguments)):
-                raise Changed
-
         redactor = server.redactor if server is not None else None
         if request.resumes is not None and (moved := self.tasks.calls.find(request.resumes.id)):
             redactor = moved.redactor
-        judged = JudgedCall(tool, server, name, arguments, redactor, check)
+        judged = JudgedCall(servers, tool, server, name, arguments, redactor, permissions, version)
         try:
             if tracing.is_on():
                 outcome = await self._traced(judged, request)

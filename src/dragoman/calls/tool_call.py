@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from msgspec import Struct, field
 
 from dragoman.calls.progress import OnProgress
+from dragoman.calls.recovery import Changed
 from dragoman.calls.task_store import RunningTask
 from dragoman.catalog.tools import BuiltinTool, Run, ServerTool, Tool
 from dragoman.content.redact import Redactor
 from dragoman.interaction import LOCAL_CALLER, Caller, RelatedCall
+from dragoman.permissions.checker import PermissionChecker
+from dragoman.servers.registry import ServerRegistry
 from dragoman.servers.server import Server
 
 _PREFIX: Final = f"call_{os.urandom(4).hex()}_"
@@ -61,6 +64,7 @@ class ToolCall(Struct, frozen=True):
 class JudgedCall(Struct, frozen=True):
     """A call that was allowed, with the tool, the server and the arguments for which it was."""
 
+    servers: ServerRegistry
     tool: ServerTool | BuiltinTool
     server: Server | None
     """The server of the tool, or the server that a built-in tool reads from."""
@@ -68,6 +72,22 @@ class JudgedCall(Struct, frozen=True):
     """The name of that server, also if none of this name is configured; empty if the tool needs no server."""
     arguments: Mapping[str, Any]
     redactor: Redactor | None
-    check: Callable[[], None]
-    """Raises `Changed` if tool or server are others by now, or if a rule denies the call by now. Called
-    immediately before each time that something is sent."""
+    permissions: PermissionChecker
+    rules_version: int
+    """The version of the rules before the call was judged."""
+
+    def check(self) -> None:
+        """Raises `Changed` if the tool or the server has been replaced, or if a rule denies the call by now.
+        Called before each time that something is sent. (A method: a function inside `Pipeline._make` takes
+        0.3 µs more for each call.)"""
+        tool = self.tool
+        # A changed entry gets a new `Server`, and a new `Server` new tools.
+        if isinstance(tool, ServerTool):
+            is_same = self.servers.catalog.find(tool.name) is tool
+        else:
+            is_same = self.servers.find(self.server_name) is self.server
+        permissions = self.permissions
+        if not is_same or (
+            permissions.version != self.rules_version and permissions.denies(tool, self.arguments)
+        ):
+            raise Changed
