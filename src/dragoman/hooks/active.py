@@ -116,7 +116,7 @@ class ActiveHooks:
             managed = [hook for hook in hooks if hook.is_managed]
             if managed and merging.is_changed_by_person(arguments, answers):
                 answers = await self._ask(managed, "PreToolUse", _of_call(tool, before.arguments, call_id))
-                before, more = merging.again(before, answers)
+                before, more = merging.merge_second_run(before, answers)
                 conflicts += more
         finally:
             _depth.reset(token)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:  # aiohttp is loaded when the first hook is sent
 
 ANSWER_LIMIT_BYTES: Final = 1024 * 1024
 REQUESTS_AT_ONCE: Final = 32
-"""Of one hook. More could use up the descriptors of the process; a hook that fails then prevents nothing."""
+"""The most requests of one hook at the same time. More could use up the file descriptors of the process, and
+a hook that fails for that denies nothing."""
 
 
 class HttpHookFailure(Exception):

@@ -72,7 +72,7 @@ def is_changed_by_person(arguments: Mapping[str, Any], answers: Sequence[HookAns
     return not is_managed and not _is_same(final, arguments)
 
 
-def again(first: Before, answers: Sequence[HookAnswer]) -> tuple[Before, list[Conflict]]:
+def merge_second_run(first: Before, answers: Sequence[HookAnswer]) -> tuple[Before, list[Conflict]]:
     """The combined result after hooks ran again for the changed arguments: all answers of the second run are
     used; of the first run the context, and the decision if it restricts or if the second run changed
     nothing."""

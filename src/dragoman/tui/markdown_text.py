@@ -31,10 +31,10 @@ length."""
 PIECE_CHARACTERS: Final = 2_000
 """From this length on a text is continued in another widget, so that a paint stays short."""
 COLOURED_CHARACTERS: Final = 2_000
-"""Of one block of code that get colours: with some lexers the time for one token grows with the cube of the
-length."""
+"""How many characters of one block of code get colours: with some lexers the time for one token grows with
+the cube of the length."""
 COLOURED_SECONDS: Final = 0.05
-"""Of this thread, after which the rest of a block gets no colours."""
+"""The processor time after which the rest of a block gets no colours."""
 FENCE_CHARACTERS: Final = 40
 LINE_LIMIT: Final = 1_000
 """Lines of one text that are shown: a widget takes some 0.1 ms for each."""

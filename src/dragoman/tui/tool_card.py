@@ -33,7 +33,7 @@ OPEN_CHARACTERS: Final = 100_000
 """How many characters of a result or argument an open card shows; a terminal shows no more in one piece."""
 OPEN_ARGUMENTS: Final = 100
 OPEN_LINES: Final = 1_000
-"""Of a result or of all arguments in an open card: a widget takes some 0.1 ms for each line."""
+"""The most lines of a result, and of all arguments, in an open card: a widget takes about 0.1 ms for each."""
 BAR_CELLS: Final = 20
 IMAGE_LIMIT: Final = 4
 """Images of one result that are shown."""

@@ -28,12 +28,13 @@ from dragoman.permissions.conditions import BadRule, escaped, read_escaped
 from dragoman.permissions.patterns import Glob, fits, fold
 
 UNKNOWN: Final = "\x1e"
-"""Stands in a word for a part that only the running shell knows: a variable or a substitution."""
+"""Placeholder in a parsed word for the value of a variable or of a substitution: it is unknown before the
+command runs."""
 FILES: Final = "\x1d"
-"""Stands in a word for a file pattern, a brace expansion, a home directory or arithmetic."""
+"""Placeholder in a parsed word for the result of a file pattern, a brace expansion, `~` or `$((…))`."""
 GLOB: Final = UNKNOWN + FILES
-"""Stands at the beginning of a word for a file pattern. The name of a file may be an option:
-`--to-command=x`."""
+"""Placeholder for a file pattern at the beginning of a word: the name of a file that it finds may be an
+option, such as `--to-command=x`."""
 BREAK: Final = "\x1f"
 """Separates words that are compared as one text; no word of a parsed command contains it."""
 

@@ -239,10 +239,8 @@ class ClientConnection:
                 raise
             # Not cancelled by the client: something that the handler awaits was cancelled.
             reply = encode_error(request_id, INTERNAL_ERROR, "internal error: cancelled")
-        except (
-            Exception,
-            BaseExceptionGroup,
-        ) as error:  # border: whatever a handler raises costs its own request only
+        # border: whatever a handler raises fails only its own request
+        except (Exception, BaseExceptionGroup) as error:
             self._service.report(running.request.method, error)
             reply = encode_error(request_id, INTERNAL_ERROR, "internal error")
         if self._running.get(request_id) is running:
