@@ -12,15 +12,12 @@ from dragoman import events
 from dragoman.clock import SystemClock
 from dragoman.config.load import load
 from dragoman.config.scopes import Sources
-from dragoman.connections.connect_limiter import ConnectLimiter
 from dragoman.connections.connection import Connection, ConnectionHandlers
-from dragoman.connections.eras import EraMemory
 from dragoman.connections.factory import TransportDependencies, older_maker, transport_maker
 from dragoman.connections.server_requests import ServerRequests
 from dragoman.connections.session import Session
 from dragoman.connections.target import ConnectionContext, ConnectionTarget
 from dragoman.errors import ConfigError, PolicyRefused
-from dragoman.version import VERSION
 
 
 class DirectSession:
@@ -60,15 +57,8 @@ async def open_session(
     if server.config is None:
         raise server.error or ConfigError("the entry cannot be used")
     config, values = server.config, configuration.settings
-    clock, dependencies = SystemClock(), TransportDependencies()
-    context = ConnectionContext(
-        values,
-        clock,
-        events.EventBus(),
-        EraMemory(clock),
-        {"name": "dragoman", "version": VERSION},
-        ConnectLimiter(local=1, remote=1),
-    )
+    dependencies = TransportDependencies()
+    context = ConnectionContext.of(values, SystemClock(), events.EventBus())
     connection = Connection(
         "server",
         ConnectionTarget(
@@ -76,10 +66,10 @@ async def open_session(
             older_transport=older_maker("server", config, values, dependencies),
             protocol=config.protocol,
             fingerprint=config.fingerprint(),
-            kind=config.transport.place,
+            place=config.transport.place,
         ),
         context,
-        ConnectionHandlers(_nothing_to_prepare, lambda _session, _method: None, ServerRequests()),
+        ConnectionHandlers(_nothing_to_prepare, lambda _session, _method, _params: None, ServerRequests()),
     )
     connection.start()
     try:

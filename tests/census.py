@@ -13,19 +13,12 @@ from typing import NamedTuple
 PROC = Path("/proc")
 
 
-class Process(NamedTuple):
-    pid: int
-    start_ticks: int  # with the pid, names one process for good: pids are used again
-
-
 class _Entry(NamedTuple):
-    process: Process
     parent: int
     state: str
 
 
 def _read(pid: int, name: str) -> bytes:
-    # Not by `Path`: this is done for every process of the machine, twice in each test.
     descriptor = os.open(f"{PROC}/{pid}/{name}", os.O_RDONLY)
     try:
         data = os.read(descriptor, 1 << 16)
@@ -38,10 +31,10 @@ def _read(pid: int, name: str) -> bytes:
 
 def _read_entry(pid: int) -> _Entry | None:
     try:
-        fields = _read(pid, "stat").rpartition(b")")[2].split(None, 20)
+        state, parent, _ = _read(pid, "stat").rpartition(b")")[2].split(None, 2)
     except OSError:
         return None
-    return _Entry(Process(pid, int(fields[19])), parent=int(fields[1]), state=fields[0].decode())
+    return _Entry(int(parent), state.decode())
 
 
 def _has_home(pid: int, home: Path) -> bool:
@@ -51,59 +44,56 @@ def _has_home(pid: int, home: Path) -> bool:
         return False
 
 
-def _entries() -> dict[int, _Entry]:
-    if not PROC.is_dir():
-        return {}
-    pids = (int(name) for name in os.listdir(PROC) if name.isdigit())
-    return {pid: entry for pid in pids if (entry := _read_entry(pid))}
+def running_processes() -> set[int]:
+    """Every process of the machine, whoever started it.
+
+    Only the numbers, as this is asked for twice in each test: one is given again only after all others, which
+    are tens of thousands.
+    """
+    return {int(name) for name in os.listdir(PROC) if name.isdigit()} if PROC.is_dir() else set()
 
 
-def running_processes() -> set[Process]:
-    """Every process of the machine, whoever started it."""
-    return {entry.process for entry in _entries().values()}
-
-
-def _started_since(before: set[Process], home: Path) -> set[Process]:
+def _started_since(before: set[int], home: Path) -> set[int]:
     """Descendants of this process, and everyone with this HOME. A zombie counts while we are its parent."""
-    entries = _entries()
-    ours = {os.getpid()}
-    for pid in entries:
-        lineage = []
-        while pid in entries and pid not in ours:
-            lineage.append(pid)
-            pid = entries[pid].parent
-        if pid in ours:
-            ours.update(lineage)
     return {
-        entry.process
-        for pid, entry in entries.items()
-        if entry.process not in before
-        and (pid in ours or _has_home(pid, home))
+        pid
+        for pid in running_processes() - before
+        if (entry := _read_entry(pid))
         and (entry.state != "Z" or entry.parent == os.getpid())
+        and (_descends_from_us(entry) or _has_home(pid, home))
     }
 
 
-def leftovers(home: Path, before: set[Process], *, grace_seconds: float) -> list[str]:
+def _descends_from_us(entry: _Entry | None) -> bool:
+    while entry is not None and entry.parent != os.getpid():
+        entry = _read_entry(entry.parent)
+    return entry is not None
+
+
+def leftovers(home: Path, before: set[int], *, grace_seconds: float) -> list[str]:
     """Waits for the processes started since `before` to end; those that do not are described, and killed."""
     deadline = time.monotonic() + grace_seconds
     while left := _started_since(before, home):
         if time.monotonic() > deadline:
             break
         time.sleep(0.02)
-    described = [_describe(process) for process in left]
-    for process in left:
+    described = [_describe(pid) for pid in left]
+    for pid in left:
         try:
-            os.kill(process.pid, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
     return described
 
 
-def _describe(process: Process) -> str:
-    try:
-        words = (
-            (PROC / str(process.pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        )
-    except OSError:
-        words = ""
-    return f"{process.pid} {words.strip() or '(a zombie nobody waited for)'}"
+def _describe(pid: int) -> str:
+    """The command line of a process. It is empty for a moment while the process replaces its program."""
+    deadline = time.monotonic() + 1
+    while (entry := _read_entry(pid)) and entry.state != "Z":
+        try:
+            words = _read(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace").strip()
+        except OSError:
+            break
+        if words or time.monotonic() > deadline:
+            return f"{pid} {words}"
+    return f"{pid} (a zombie nobody waited for)"

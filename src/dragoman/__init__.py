@@ -1,6 +1,6 @@
-"""Dragoman: an MCP host for Python. Connects an agent to every MCP server, and answers for every call.
+"""Dragoman: an MCP host for Python. It connects an agent to MCP servers and controls every tool call.
 
-Importing this package does nothing; its names (listed in `public.py`) load when first used.
+Importing this package loads no other module; its names (listed in `public.py`) are loaded when first used.
 """
 
 from typing import TYPE_CHECKING, Any

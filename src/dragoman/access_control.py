@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from msgspec import Struct, structs
+from msgspec import Struct, ValidationError, convert, structs
 
 from dragoman import paths
 from dragoman.calls.audit import AuditLog
@@ -37,12 +37,13 @@ from dragoman.hooks.configured import from_parts
 from dragoman.hooks.declared import Hook
 from dragoman.hooks.events import CONNECTION_EVENTS
 from dragoman.interaction import Interaction
-from dragoman.permissions.checker import PermissionChecker, names_of
+from dragoman.permissions.checker import Deciders, PermissionChecker, names_of
 from dragoman.permissions.classifier import ByAnnotations, Classifier
 from dragoman.permissions.modes import MODES, PermissionMode, effective
 from dragoman.permissions.rules import Behaviour, Rulebook
 from dragoman.permissions.rules import parse as parse_rule
 from dragoman.permissions.shell.script import NO_PARSER, has_parser
+from dragoman.permissions.subject_form import fault_of_name
 from dragoman.questions import Questions
 
 HOOKS_END_SECONDS: Final = 5.0
@@ -61,8 +62,7 @@ class EffectiveRules(NamedTuple):
         in_code: PermissionRules | None = None,
         wanted: PermissionMode | None = None,
     ) -> EffectiveRules:
-        """Combines the rules. `in_code`: the rules of the program; `wanted`: the mode that the program
-        requests."""
+        """Combines the rules. `in_code`: rules of the program; `wanted`: the mode that it requests."""
         parts = [(part.scope, part.source, part.rules) for part in configuration.permissions]
         if in_code is not None:
             parts.append(("dynamic", "code", in_code))
@@ -152,10 +152,8 @@ class AccessControl:
         self.permissions = PermissionChecker(
             found.book,
             found.mode,
-            questions=self.questions,
-            hooks=self.hooks,
-            classifier=options.classifier or ByAnnotations(is_trusted),
-            bus=bus,
+            Deciders(options.classifier or ByAnnotations(is_trusted), self.hooks, self.questions),
+            bus,
             keep=None if configuration.sources.only_given else self._keep,
         )
         self.audit = (
@@ -189,8 +187,7 @@ class AccessControl:
             self._set_rules(structs.replace(now, **{kind: (*getattr(now, kind), rule)}))
 
     def remove_rule(self, kind: Behaviour, rule: str) -> bool:
-        """Removes a rule that the program has added; returns false if there is no such rule. Rules of files
-        stay."""
+        """Removes a rule that the program has added; returns false if there is none."""
         now = self._rules or PermissionRules()
         left = tuple(each for each in getattr(now, kind) if each != rule)
         if len(left) == len(getattr(now, kind)):
@@ -210,7 +207,7 @@ class AccessControl:
 
     def _read(self, configuration: Configuration) -> tuple[EffectiveRules, tuple[Hook, ...]]:
         rules = EffectiveRules.of(configuration, self._rules, self._wanted)
-        configured = from_parts(configuration.parts, configuration.environ)
+        configured = from_parts(configuration.parts, configuration.environ, fault_of_name)
         declared = (*self._hooks_in_code, *configured.hooks)
         self._wants_connection_events = any(hook.event in CONNECTION_EVENTS for hook in declared)
         self.problems = (*rules.problems, *configured.problems)
@@ -227,9 +224,9 @@ class AccessControl:
                 self._configuration = configuration
                 self._adopt_rules(EffectiveRules.of(configuration, self._rules, self._wanted))
         except (DragomanError, OSError) as error:
-            self.report_problem(f"the rule could not be kept: {error}")
+            self.report_problem(f"the rule could not be saved: {error}")
 
-    # Life.
+    # Opening and closing.
 
     def start(self) -> None:
         """Notifies hooks that a session begins; servers are connected meanwhile."""
@@ -242,13 +239,13 @@ class AccessControl:
         self._context = await self.hooks.notify("SessionStart", {"source": "startup"})
 
     async def session_context(self) -> tuple[str, ...]:
-        """What `SessionStart` hooks have to say to a model; waits until they have ended."""
+        """The texts of `SessionStart` hooks for a model. Waits until those hooks have ended."""
         if self._starting is not None:
             await asyncio.wait([self._starting])
         return self._context
 
     def listen(self) -> None:
-        """Notifies hooks of what happens to connections."""
+        """Starts to notify hooks of connection events."""
         if self._hook_task is None:
             self._events = self._bus.listen(ServerConnected, ServerFailed, ServerStateChanged, ToolsChanged)
             self._hook_task = asyncio.create_task(self._notify_hooks(self._events), name="dragoman hooks")
@@ -314,13 +311,20 @@ def rules_in_code(rules: Mapping[str, Any] | PermissionRules | None) -> Permissi
         unknown = rules.keys() - {"allow", "ask", "deny"}
         if unknown:
             raise ConfigError(f"rules: unknown key {sorted(unknown)[0]!r}", hint="One of allow, ask, deny.")
-        rules = PermissionRules(
-            tuple(rules.get("allow", ())), tuple(rules.get("ask", ())), tuple(rules.get("deny", ()))
-        )
+        allow, ask, deny = (_rule_texts(rules, kind) for kind in ("allow", "ask", "deny"))
+        rules = PermissionRules(allow, ask, deny)
     problems = Rulebook.of([("dynamic", "code", rules)]).problems
     if problems:
         raise ConfigError(problems[0].partition("; ")[0])
     return rules
+
+
+def _rule_texts(rules: Mapping[str, Any], kind: Behaviour) -> tuple[str, ...]:
+    try:
+        return convert(rules.get(kind, ()), tuple[str, ...])
+    except ValidationError:
+        hint = 'For example ["mcp__files"].'
+        raise ConfigError(f"rules: {kind!r} must be a list of strings", hint=hint) from None
 
 
 def _write_rule(sources: Sources, scope: str, rule: str) -> None:

@@ -17,6 +17,9 @@ from dragoman.calls.task_access import Tasks
 from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
 from dragoman.errors import ConfigError, HostClosed, TaskNotFound, UnknownTool
 from dragoman.events import Event
+from dragoman.permissions.conditions import BadRule
+from dragoman.permissions.rules import parse_prohibited_tool
+from dragoman.permissions.subjects import Subject
 from dragoman.servers.status import ServerStatus
 from dragoman.sign_ins import SignInTool
 
@@ -52,7 +55,7 @@ class HasTools(Protocol):
 
 
 class ToolHost(HasTools, Protocol):
-    """What `AgentServers` needs of a host in addition to `HasTools`."""
+    """The interface of a host for `AgentServers`."""
 
     @property
     def tasks(self) -> Tasks: ...
@@ -72,9 +75,11 @@ class AgentServers:
         shared: Sequence[str],
         own: ToolHost | None,
         has_tool: Callable[[str], bool] = lambda name: True,
+        disallowed: Sequence[str] = (),
     ) -> None:
-        """`has_tool`: whether the agent has the tool of this name."""
+        """`has_tool`: whether the agent has the tool of this name. `disallowed`: see `Host.for_agent`."""
         self._host = host
+        self._disallowed = prohibited(disallowed)
         self._has_tool = has_tool
         self._shared = frozenset(shared)
         self._own = own
@@ -119,18 +124,22 @@ class AgentServers:
         wanted = {"include_app_tools": include_app_tools, "include_denied": include_denied}
         shared = [tool for tool in self._host.tools(**wanted) if tool.server in self._shared]
         own = self._own.tools(**wanted) if self._own is not None else []
-        found = [tool for tool in (*shared, *own) if self._has_tool(tool.name)]
+        found = [tool for tool in (*shared, *own) if self._has(tool)]
         return sorted(found, key=lambda tool: tool.name)
 
     def sign_in_tools(self) -> Mapping[str, SignInTool]:
-        """By name, the pseudo-tools that start a sign-in: one for each server that waits for one."""
+        """The pseudo-tools that start a sign-in, by name: one for each server that waits for one."""
         found = {
             name: tool
             for name, tool in self._host.sign_in_tools().items()
             if tool.signs_in_to in self._shared
         }
         own: Mapping[str, SignInTool] = self._own.sign_in_tools() if self._own is not None else {}
-        return {name: tool for name, tool in {**found, **own}.items() if self._has_tool(name)}
+        return {
+            name: tool
+            for name, tool in {**found, **own}.items()
+            if self._has_tool(name) and not self._disallows(name, tool.signs_in_to, tool.definition.name)
+        }
 
     def is_app_tool(self, name: str) -> bool:
         """Whether there is a tool of this name that is for apps only, and not for models."""
@@ -185,22 +194,40 @@ class AgentServers:
             places.append((self._own, frozenset(self._own.servers)))
         for host, servers in places:
             known = (info for info in await host.tasks.list() if info.server in servers)
-            if any(info.id == task and self._has_tool(info.tool) for info in known):
+            tools = {tool.name for tool in _all_tools(host) if self._has(tool)}
+            if any(info.id == task and info.tool in tools for info in known):
                 return await host.tasks.result(task, timeout_seconds=timeout_seconds, on_progress=on_progress)
         return outcome_of_error("", "", TaskNotFound("", task, "no running task has this id"))
 
     def _host_of(self, name: str) -> ToolHost | None:
         """The host that has the tool; the agent's own servers come first."""
-        if not self._has_tool(name):
-            return None
-        if self._own is not None and any(tool.name == name for tool in _all_tools(self._own)):
-            return self._own
+        if self._own is not None:
+            own = next((tool for tool in _all_tools(self._own) if tool.name == name), None)
+            if own is not None:
+                return self._own if self._has(own) else None
         shared = (tool for tool in _all_tools(self._host) if tool.server in self._shared)
-        return self._host if any(tool.name == name for tool in shared) else None
+        return self._host if any(tool.name == name and self._has(tool) for tool in shared) else None
+
+    def _has(self, tool: ServerTool) -> bool:
+        return self._has_tool(tool.name) and not self._disallows(tool.name, tool.server, tool.wire_name)
+
+    def _disallows(self, name: str, server: str, wire_name: str) -> bool:
+        return any(each.may_mean(name, server, wire_name) for each in self._disallowed)
 
 
 def _all_tools(host: HasTools) -> list[ServerTool]:
     return host.tools(include_app_tools=True, include_denied=True)
+
+
+def prohibited(disallowed: Sequence[str]) -> list[Subject]:
+    """The tools that an agent does not have. `ConfigError` for what no deny rule could mean, or only with
+    conditions: it would prohibit nothing."""
+    if isinstance(disallowed, str):
+        raise ConfigError("disallowed: must be a list of strings", hint='For example ["mcp__files"].')
+    try:
+        return [parse_prohibited_tool(text) for text in disallowed]
+    except BadRule as error:
+        raise ConfigError(f"disallowed: {error}") from None
 
 
 def split(

@@ -35,37 +35,37 @@ _CANNOT_BE_REPLACED: Final = (errno.EACCES, errno.EPERM, errno.EBUSY)
 _NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK | CLOSE_ON_EXEC
 
 
-def put(real: Path, data: bytes, *, private: bool) -> None:
+def write_file(real: Path, data: bytes, *, private: bool) -> None:
     """Writes the data as the file's content. `real` is not a link, and the caller holds its lock. Raises
     `OSError`."""
     if private:
         paths.make_private(real.parent)
-        tighten(real)
+        restrict_access(real)
     else:
         real.parent.mkdir(parents=True, exist_ok=True)
     _sweep(real)
     _replace(real, data, private)
 
 
-def put_output(real: Path, data: bytes) -> None:
+def write_output(real: Path, data: bytes) -> None:
     """Writes the data to a file that a person or a model has named. `real` is not a link. Raises `OSError`. A
     file that is a mount point, or whose folder cannot be written, is written in place."""
     try:
-        put(real, data, private=False)
+        write_file(real, data, private=False)
     except OSError as error:
         if error.errno not in _CANNOT_BE_REPLACED or not real.exists():
             raise
         real.write_bytes(data)
 
 
-def put_cache(path: Path, data: bytes) -> None:
+def write_cache(path: Path, data: bytes) -> None:
     """Replaces a private file that may be lost: no error is raised, and nothing waits for the disk."""
     with contextlib.suppress(OSError):
         paths.make_private(path.parent)
         _replace(path, data, private=True, is_cache=True)
 
 
-def tighten(real: Path) -> None:
+def restrict_access(real: Path) -> None:
     """Removes the access of other users to the file, if it exists, and to the folders that are Dragoman's
     own.
 
@@ -82,7 +82,7 @@ def tighten(real: Path) -> None:
 def copy_aside(real: Path) -> Path:
     """Keeps a copy as `<name>.corrupt-<n>`, with the first free number. The file stays until it is replaced.
 
-    Not a rename: if the new content is never written, the file would be missing.
+    The file is not renamed: if the new content were never written, it would be missing.
     """
     aside, descriptor = _open_aside(real)
     try:
@@ -124,7 +124,7 @@ def discard(path: Path) -> None:
 
 def resolved(path: Path) -> Path:
     """The path without links. Parts of it need not exist."""
-    # Strict first: otherwise a link that may not be read is treated as a file.
+    # First strict: otherwise a link that may not be read is treated as a file.
     try:
         return Path(os.path.realpath(path, strict=True))
     except FileNotFoundError:

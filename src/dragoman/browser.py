@@ -39,7 +39,7 @@ def open_page(url: str) -> bool:
     """Opens the page; returns whether a browser was started. Raises `ConfigError` for a URL that may not be
     opened."""
     if parse_page_url(url) is None:
-        raise ConfigError("the URL is not one that a browser is sent to")
+        raise ConfigError("the URL is not opened: only https, or http on this machine, is allowed")
     program = opener()
     if program is None:
         return False

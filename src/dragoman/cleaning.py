@@ -9,13 +9,15 @@ fall between whole characters and are marked.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import groupby
 from typing import Any, Final, cast
 
-CUT_WORDS: Final = 40
+COVER: Final = "•••"
+"""Replaces a secret in a text."""
+CUT_NOTE_LENGTH: Final = 40
 """Characters that are reserved for the note about how much was cut."""
-LOOKED_AT: Final = 4
+CLEANED_FACTOR: Final = 4
 """Input up to this many times the limit is cleaned: cleaning 60 MB, of which 100 kB are shown, takes
 seconds."""
 
@@ -55,7 +57,7 @@ _LINE_ENDS = re.compile("\r\n?|[\u2028\u2029]")
 
 
 LAST_LINES: Final = 5
-"""How many lines of a failed server's stderr people are shown."""
+"""The most lines of a failed server's stderr that are shown."""
 _SAYS_NOTHING: Final = re.compile(
     r"\s*$"
     # npm: warnings, notices, bare codes, and advice that follows every failure
@@ -81,20 +83,30 @@ def is_safe(text: str) -> bool:
 
 
 def visible(text: str, limit: int | None = None) -> str:
-    """For people: the text with everything unsafe made visible, cut at `limit` characters with a note."""
+    """The text for people: unsafe characters are escaped, and it is cut at `limit` characters with a note."""
     return replaced(cut(text, limit), _escaped)
 
 
 def one_line(text: str, limit: int | None = None) -> str:
-    """Like `visible`, with line breaks escaped too: for table cells and sentences."""
-    return visible(text, limit).replace("\n", "\\n").replace("\t", "\\t")
+    """Like `visible`, with line breaks escaped too: for table cells and sentences. Escapes count as long as
+    they are, so that a text of invisible characters moves nothing out of sight."""
+    shown = _in_one_line(cut(text, limit))
+    if limit is None or len(shown) <= limit + CUT_NOTE_LENGTH:
+        return shown
+    from bisect import bisect_right
+
+    longer = bisect_right(range(limit + 1), limit, key=lambda kept: len(_in_one_line(text[:kept])))
+    return _in_one_line(cut(text, longer - 1))
+
+
+def _in_one_line(text: str) -> str:
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def for_model(text: str, limit: int | None = None) -> str:
-    """For models: the text without everything unsafe; at most `limit` characters, including the note about
-    the cut."""
+    """The text for models: without unsafe characters, and at most `limit` characters with the note."""
     beyond = 0
-    if limit is not None and len(text) > (kept := LOOKED_AT * (limit + CUT_WORDS)):
+    if limit is not None and len(text) > (kept := CLEANED_FACTOR * (limit + CUT_NOTE_LENGTH)):
         text, beyond = text[:kept], len(text) - kept
     if not is_plain(text):
         if "\x1b" in text or not text.isascii():
@@ -102,7 +114,7 @@ def for_model(text: str, limit: int | None = None) -> str:
         text = replaced(_LINE_ENDS.sub("\n", text), lambda _: "")
     if limit is None or (len(text) <= limit and not beyond):
         return text
-    return cut(text, max(0, limit - CUT_WORDS), beyond)
+    return cut(text, max(0, limit - CUT_NOTE_LENGTH), beyond)
 
 
 def without_invisible(text: str) -> str:
@@ -127,6 +139,13 @@ _LOOK_ALIKES: Final = str.maketrans(
 """Lower-case letters of other alphabets, with the Latin letters that they, or their capitals, look like."""
 
 
+def cover(text: str, secrets: Iterable[str]) -> str:
+    """The text without the secrets."""
+    for secret in sorted(secrets, key=len, reverse=True):  # one may contain another
+        text = text.replace(secret, COVER)
+    return text
+
+
 def fold(text: str) -> str:
     """A form of the text that is equal for texts that differ only in case, look-alike or invisible
     characters.
@@ -135,7 +154,8 @@ def fold(text: str) -> str:
     match an `e` with an accent.
     """
     if text.isascii():
-        return text.lower() if text.isprintable() else _without_controls(text.lower())
+        lower = text.lower()
+        return lower if text.isprintable() else _without_invisible(BLANKS.sub(_as_blanks, lower))
     import unicodedata
 
     text = text.replace("\u03f2", "c").replace("\u03f9", "c")  # a form of sigma that looks like a c
@@ -145,10 +165,6 @@ def fold(text: str) -> str:
     folded = BLANKS.sub(_as_blanks, folded)  # some white space is a control character, too
     unseen = {ord(char): None for char in set(folded) if unicodedata.category(char) == "Cf"}
     return _without_invisible(folded.translate(unseen) if unseen else folded)
-
-
-def _without_controls(text: str) -> str:
-    return _without_invisible(BLANKS.sub(_as_blanks, text))
 
 
 def _without_invisible(text: str) -> str:

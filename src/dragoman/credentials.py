@@ -13,7 +13,7 @@ from msgspec import Struct
 
 
 class Challenge(Struct, frozen=True):
-    """How a server refused a message. Never printed: it holds the headers that were sent."""
+    """The refusal of a message by a server. Its repr is short, because it contains the sent headers."""
 
     status: int
     """401: the credentials are missing or not valid. 403: they do not permit this request."""

@@ -60,7 +60,7 @@ class DragomanError(Exception):
 
     @property
     def hint(self) -> str | None:
-        """What to do next. It may contain names from a repository or a server, so it is cleaned as well."""
+        """Advice on what to do next. It may contain names from a server, so it is cleaned."""
         return self._hint
 
     @hint.setter

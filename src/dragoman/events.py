@@ -104,8 +104,8 @@ class CallEvent(ServerEvent, frozen=True, kw_only=True):
 
     tool: str
     call_id: str = ""
-    """The same in all events of one call, and the `tool_use_id` of hooks: the id that the caller passed
-    (`Host.call(call_id=…)`), or one that the host generates."""
+    """The id of the call, the same in all its events and as `tool_use_id` of hooks: the id that the caller
+    passed (`Host.call(call_id=…)`), or one that the host generates."""
 
 
 class CallStarted(CallEvent, frozen=True, kw_only=True):
@@ -120,9 +120,9 @@ class CallProgressed(CallEvent, frozen=True, kw_only=True):
     message: str | None = None
 
     def as_mcp_progress(self) -> dict[str, Any]:
-        """The progress of a tool use, in the form that some programs expect:
-        `{"toolUseID": …, "data": {"type": "mcp_progress", "progress": …, "total": …, "message": …}}`.
-        Values that the server did not send are left out."""
+        """The progress of a tool use, in the form that some programs expect: `{"toolUseID": …, "data":
+        {"type": "mcp_progress", "progress": …, "total": …, "message": …}}`. Values that the server did not
+        send are left out."""
         params = {"progress": self.progress, "total": self.total, "message": self.message}
         given = {name: value for name, value in params.items() if value is not None}
         return {"toolUseID": self.call_id, "data": {"type": "mcp_progress", **given}}

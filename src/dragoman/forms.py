@@ -212,13 +212,13 @@ def _number(value: Any) -> float | None:
 
 
 def _is_secret(name: str, title: str, schema: Mapping[str, Any]) -> bool:
-    """By its name and its title, as a person reads them: letters that look alike are the same."""
+    """Whether the name or the title suggests a secret. Letters that look alike are treated as equal."""
     read = fold(f"{_WORD_START.sub(' ', name)} | {_WORD_START.sub(' ', title)}")
     words = _BETWEEN_WORDS.sub(" ", _ACCENTS.sub("", read))
     return schema.get("format") == "password" or bool(_SECRET.search(words))
 
 
-# Answers.
+# Checking answers.
 
 
 def completed(fields: Sequence[FormField], content: Mapping[str, Any]) -> dict[str, Any]:
@@ -234,7 +234,7 @@ def _as_json(value: Any) -> Any:
 
 
 def problems_of(fields: Sequence[FormField], content: Mapping[str, Any]) -> dict[str, str]:
-    """By field, why the content cannot be sent; empty if it can."""
+    """The problems of the content by field; empty if it can be sent."""
     known = {field.name for field in fields}
     found = {name: "the form has no such field" for name in content if name not in known}
     for field in fields:

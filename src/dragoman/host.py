@@ -16,6 +16,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, Unpack
 from weakref import WeakSet
@@ -24,7 +25,7 @@ from msgspec import structs
 
 from dragoman import sign_ins, tracing
 from dragoman.access_control import AccessControl, AccessOptions
-from dragoman.agent_servers import AgentServers, split
+from dragoman.agent_servers import AgentServers, prohibited, split
 from dragoman.calls.audit import AuditLog
 from dragoman.calls.elicitation import Elicitor
 from dragoman.calls.outcome import CallOutcome
@@ -45,7 +46,7 @@ from dragoman.catalog.naming import prefix
 from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
 from dragoman.clock import Clock, SystemClock
 from dragoman.config.connector_entries import safe_origins
-from dragoman.config.edits import switch_off, switch_on
+from dragoman.config.edits import save_disabled, save_enabled
 from dragoman.config.load import Configuration
 from dragoman.config.merge import ConfiguredServer
 from dragoman.config.model import ServerConfig
@@ -53,15 +54,16 @@ from dragoman.config.plan import Plan
 from dragoman.config.scopes import Sources
 from dragoman.connections.factory import AccountOptions, TransportDependencies
 from dragoman.connections.server_log import ServerLogs
+from dragoman.connections.target import ConnectionContext
 from dragoman.content.prepare import Preparer
 from dragoman.content.redact import Redactor
 from dragoman.errors import ConfigError, HostClosed, HostNotOpen, WrongLoop
 from dragoman.events import Event, EventBus
 from dragoman.hooks.active import ActiveHooks
-from dragoman.host_options import HostOptions
+from dragoman.host_options import HostOptions, check_options
 from dragoman.interaction import LOCAL_CALLER, SIGN_IN_SECONDS, Caller, SignInScreen
 from dragoman.live_configuration import ConfigurationSource, ConfiguredParts, LiveConfiguration, limits_of
-from dragoman.names import RESERVED, ServerName, typed
+from dragoman.names import RESERVED, ServerName, shell_quoted
 from dragoman.permissions.grants import SessionGrants
 from dragoman.permissions.modes import PermissionMode
 from dragoman.permissions.rules import Behaviour, Rule
@@ -100,6 +102,7 @@ class Host:
         shares; for a settings file that cannot be read, the version that the parent has read is used.
         `account`: this host has the servers that the parent sets aside, and signs in to them with this
         account."""
+        check_options(options)
         if not isinstance(servers, Sources):
             servers = Sources.here(given=servers, only_given=True)
         if settings := options.get("settings"):
@@ -200,12 +203,10 @@ class Host:
         return ServerRegistry(
             configuration,
             self._catalog,
-            self._bus,
-            clock,
+            ConnectionContext.of(configuration.settings, clock, self._bus, options.get("extensions")),
             dependencies,
             self._handlers.of,
             self._logs,
-            options.get("extensions"),
         )
 
     def _allows_secret_fields(self) -> bool:
@@ -228,7 +229,7 @@ class Host:
         sources = Sources.here(Path(cwd) if cwd is not None else None, given=servers, only_given=strict)
         return cls(sources, **options)
 
-    # Life.
+    # Opening and closing.
 
     async def __aenter__(self) -> Self:
         if self._stage != "new":
@@ -315,7 +316,7 @@ class Host:
             if self._logs is not None:
                 await asyncio.to_thread(self._logs.close)
 
-    # What there is.
+    # State.
 
     @property
     def servers(self) -> Mapping[str, ServerStatus]:
@@ -346,7 +347,7 @@ class Host:
         return tool if server is not None and server.connection.offers_tools else None
 
     def sign_in_tools(self) -> Mapping[str, SignInTool]:
-        """By name, the pseudo-tools that start a sign-in: one for each server that waits for one."""
+        """The pseudo-tools that start a sign-in, by name: one for each server that waits for one."""
         return self._sign_in_tools.tools()
 
     def is_app_tool(self, name: str) -> bool:
@@ -358,7 +359,7 @@ class Host:
         """The names of the tools for which a rule denies every call; models are not shown them."""
         return self._access.permissions.denied(tools)
 
-    def is_unopposed(self, tool: BuiltinTool, arguments: Mapping[str, Any]) -> bool:
+    def is_unrestricted(self, tool: BuiltinTool, arguments: Mapping[str, Any]) -> bool:
         """Whether no rule denies such a call or requires a question about it."""
         return self._access.permissions.preview(tool, arguments).behaviour == "allow"
 
@@ -397,7 +398,7 @@ class Host:
 
     @property
     def hooks(self) -> ActiveHooks:
-        """The hooks in effect, of code and of files. They tell what hooks would do, without a call."""
+        """The hooks in effect, of code and of files. They show what hooks would do, without a call."""
         return self._access.hooks
 
     @property
@@ -520,10 +521,10 @@ class Host:
         """
         return self._live.problems
 
-    # What can be done.
+    # Actions.
 
     async def plan(self) -> Plan:
-        """What `reload` would change now."""
+        """The changes that `reload` would make now."""
         return await self._live.plan()
 
     async def _edit_and_reload(self, edit: Callable[[], object]) -> None:
@@ -574,7 +575,8 @@ class Host:
         `NotConnected`, `ConnectionLost`, `CallTimeout`, `HttpError`, `MalformedReply`, `MessageTooLarge` and
         `HostClosed`.
         """
-        self._check_open()
+        if self._stage != "open":
+            self._check_open()
         if name.endswith(_SIGN_IN_ENDING):
             builtin_tools = {**self._sign_in_tools.tools(), **(builtin_tools or {})}
         return self._pipeline.call(
@@ -678,7 +680,7 @@ class Host:
         """Connects a server that was disabled. `remember`: also for later hosts, if the server is in a
         file."""
         if remember and self._is_in_file(name):
-            await self._edit_and_reload(lambda: switch_on(self.configuration, name))
+            await self._edit_and_reload(lambda: save_enabled(self.configuration, name))
         return await self._wanted(name, Server.enable)
 
     async def disable(self, name: str, *, remember: bool = True) -> ServerStatus:
@@ -688,23 +690,24 @@ class Host:
             return await self._wanted(name, Server.disable)
         try:
             await self._edit_and_reload(
-                lambda: switch_off(self.configuration, self.configuration.servers[name])
+                lambda: save_disabled(self.configuration, self.configuration.servers[name])
             )
         except (ConfigError, OSError) as error:
             await self._wanted(name, Server.disable)
             raise ConfigError(
-                f"server {name!r} is disabled in this host, but that could not be written down: {error}",
+                f"server {name!r} is disabled in this host, but that could not be saved: {error}",
                 hint=getattr(error, "hint", None) or "Correct that, and disable it again.",
             ) from None
         return self._view_of(name)
 
     async def _wanted(self, name: str, act: Callable[[Server], Awaitable[None]]) -> ServerStatus:
+        await self._servers.replaced(name)
         self._check_open()
         await act(self._servers.named(name))
         return self._view_of(name)
 
     def _view_of(self, name: str) -> ServerStatus:
-        view = self.servers.get(name)
+        view = self._servers.status_of(name)
         if view is None:
             raise ConfigError(f"server {name!r} was removed from configuration meanwhile")
         return view
@@ -719,26 +722,31 @@ class Host:
         *,
         required: Sequence[str] = (),
         has_tool: Callable[[str], bool] = lambda name: True,
+        disallowed: Sequence[str] = (),
         start_in: Path | Literal["own"] | None = None,
     ) -> AgentServers:
         """The servers of one agent: names share this host's connections, `{name: entry}` are its own.
-        `has_tool`: which of their tools the agent has, by qualified name. `start_in`: where its own servers
-        start: in this folder, or each in a folder of its own; None: where this program works.
+        `has_tool`: which of their tools the agent has, by qualified name. `disallowed`: tools that it does
+        not have, as in deny rules: found by every name that they could have. `start_in`: where its own
+        servers start: in this folder, or each in a folder of its own; None: where this program works.
 
         `ConfigError` if a server it names, or one that is required, is missing or may not be started.
         """
+        prohibited(disallowed)  # an error comes before a host for its own servers is made
+        if iscoroutinefunction(has_tool):  # a coroutine would count as a yes
+            raise ConfigError("has_tool must be a plain function", hint="Do not write it with `async def`.")
         shared, inline = split(servers)
         known = self._servers.configuration.servers
         prefixes = {prefix(name) for name in known}
         for name in inline:
             if name in known or f"{RESERVED}{name}__" in prefixes:
-                # Rules and trust for the host's server would apply to it.
+                # The rules and the trust of the host's server would apply to it.
                 raise ConfigError(
                     f"the agent's own server {name!r} has the name of one of the host's",
                     hint="Give it another name, or name the host's without an entry.",
                 )
             if any(child._has_other(name, inline[name], start_in) for child in self._children):
-                # A grant for the session would apply to both.
+                # A permission for the session would apply to both.
                 raise ConfigError(
                     f"the agent's own server {name!r} has the name of another agent's, with another entry",
                     hint="Give it another name.",
@@ -750,7 +758,7 @@ class Host:
         for name in required:
             if own is not None and name in inline:
                 _check_usable(name, own.configuration.servers.get(name))
-        return AgentServers(self, borrowed, own, has_tool)
+        return AgentServers(self, borrowed, own, has_tool, disallowed)
 
     def for_account(self, account: AccountOptions) -> Host:
         """A host for the servers that this one sets aside, signed in to with this account. Entries, rules,
@@ -765,7 +773,7 @@ class Host:
     # Wiring.
 
     def _has_other(self, name: str, entry: object, start_in: Path | str | None) -> bool:
-        """Whether a server of this name, with another entry or folder, is or may be in use."""
+        """Whether a server of this name, with another entry or folder, may be in use."""
         given, folder = self._sources.given, self._sources.given_in
         return self._stage != "closed" and name in given and (given[name], folder) != (entry, start_in)
 
@@ -806,7 +814,7 @@ def _check_usable(name: str, server: ConfiguredServer | None) -> None:
     if server is None:
         raise ConfigError(
             f"the agent needs server {name!r}, which is not configured",
-            hint=f"Add it with `dragoman mcp add {typed(name)} …`.",
+            hint=f"Add it with `dragoman mcp add {shell_quoted(name)} …`.",
         )
     if server.eligibility != "ready":
         raise ConfigError(

@@ -9,9 +9,11 @@ from collections.abc import (
     Sequence,
 )
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
+from dragoman.cleaning import one_line
 from dragoman.clock import Clock
+from dragoman.errors import ConfigError
 from dragoman.hooks.declared import Hook
 from dragoman.interaction import Interaction, Sampler
 from dragoman.permissions.classifier import Classifier
@@ -58,7 +60,7 @@ class HostOptions(TypedDict, total=False):
     watch: bool
     """Whether changes of the configuration files are followed while running."""
     only: Collection[str] | None
-    """Only these servers, of all that are configured."""
+    """The servers to use, of all that are configured; by default all."""
     set_aside: Collection[str]
     """Servers that this host leaves to hosts of single accounts; see `Host.for_account`."""
     tool_lock: Path | None
@@ -69,9 +71,26 @@ class HostOptions(TypedDict, total=False):
     control: ControlChannel | None
     """Carries the messages of servers that live in an embedding program (type `sdk`)."""
     bearer: Callable[[str], Credentials] | None
-    """By server: the credentials for an organisation's connectors (type `claudeai-proxy`)."""
+    """Returns the credentials for a connector of an organisation (type `claudeai-proxy`), by server."""
     accounts: AccountStore | None
     """Where the sign-ins of servers are stored, if not in the secret store of this machine."""
     bearer_origins: Collection[str]
     """Origins at which these connectors are connected, besides those named in `connectors` of the
     settings."""
+
+
+_COLLECTIONS: Final = ("roots", "only", "set_aside", "bearer_origins")
+_FLAGS: Final = ("session_hooks", "audit", "server_logs", "watch", "ignore_broken_settings")
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Raises `TypeError` for an option that does not exist, as Python does for any function. Raises
+    `ConfigError` for one string in place of a collection, and for a flag that is no bool: such an option
+    would silently allow more than it says."""
+    for name, value in options.items():
+        if name not in HostOptions.__annotations__:
+            raise TypeError(f"Host() got an unexpected keyword argument {one_line(name, 80)!r}")
+        if name in _COLLECTIONS and isinstance(value, str):
+            raise ConfigError(f"{name}: must be a list of strings", hint='For example ["one", "two"].')
+        if name in _FLAGS and not isinstance(value, bool | None):
+            raise ConfigError(f"{name}: must be True or False", hint="Text such as 'false' counts as true.")

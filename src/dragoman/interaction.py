@@ -43,7 +43,7 @@ class RelatedCall(Struct, frozen=True, gc=False):
     input_key: str = ""
     """The server's key for the question, if it came in an `input_required` result."""
     input_count: int = 1
-    """How many questions came together."""
+    """The number of questions in the same `input_required` result."""
     task_id: str = ""
     """The server's id of the task that runs the call."""
 
@@ -52,7 +52,7 @@ class PermissionQuestion(Struct, frozen=True, kw_only=True):
     """May this call be made? Title and arguments come from a server and a model: show them as data."""
 
     server: str
-    """Empty for a built-in tool."""
+    """The name of the server; empty for a built-in tool."""
     tool: str
     title: str
     arguments: Mapping[str, Any]
@@ -75,7 +75,7 @@ class PermissionQuestion(Struct, frozen=True, kw_only=True):
     caller: Caller = LOCAL_CALLER
     """The party that makes the call."""
     call_id: str = ""
-    """As in events and hooks."""
+    """The call id, as in events and hooks."""
     agent: str = ""
     """The agent that makes the call, if the conversation has given it work; agents may work in parallel."""
 
@@ -145,7 +145,7 @@ class UrlElicitation(Struct, frozen=True, kw_only=True):
 
 
 class SamplingMessage(Struct, frozen=True):
-    """One message of a conversation that a server wants a model to continue."""
+    """One message of the conversation in a sampling request."""
 
     role: Literal["user", "assistant"]
     content: tuple[Mapping[str, Any], ...]
@@ -158,14 +158,14 @@ class SamplingRequest(Struct, frozen=True, kw_only=True):
     server: str
     messages: tuple[SamplingMessage, ...]
     max_tokens: int
-    """Not more than the host's limit."""
+    """The most tokens of the answer; at most the host's limit."""
     system_prompt: str = ""
     model_hints: tuple[str, ...] = ()
     """Names, or parts of names, of the models that the server prefers, the most preferred first."""
     cost_priority: float | None = None
     speed_priority: float | None = None
     intelligence_priority: float | None = None
-    """How much each matters to the server, from 0 to 1."""
+    """The importance of each property to the server, from 0 to 1."""
     temperature: float | None = None
     stop_sequences: tuple[str, ...] = ()
     tools: tuple[Mapping[str, Any], ...] = ()
@@ -291,7 +291,7 @@ class ListsRoots(Protocol):
 
 
 SIGN_IN_SECONDS: Final = 600.0
-"""How long a person has to sign in, by default."""
+"""The default time limit for a sign-in."""
 
 
 class SignInScreen(Protocol):
@@ -319,22 +319,22 @@ class SignInScreen(Protocol):
 
 
 class ConversationTurn(Struct, frozen=True):
-    """What one side of a conversation said."""
+    """One message of a conversation."""
 
     role: Literal["user", "assistant"]
     text: str
-    """For the assistant: its text, and the calls it made. Results of tools are left out, because a server's
+    """The text; for the assistant also the calls it made. Results of tools are left out, because a server's
     text must not influence the decision on the next call."""
 
 
-Turns = Callable[[], Sequence[ConversationTurn]]
+ReadTurns = Callable[[], Sequence[ConversationTurn]]
 
-_conversation: ContextVar[Turns | None] = ContextVar("dragoman conversation", default=None)
+_conversation: ContextVar[ReadTurns | None] = ContextVar("dragoman conversation", default=None)
 """The conversation of the task that makes a call; a call has no other relation to a conversation."""
 
 
 @contextmanager
-def conversation_for_classifier(turns: Turns) -> Generator[None]:
+def conversation_for_classifier(turns: ReadTurns) -> Generator[None]:
     """Calls made inside this context belong to this conversation: a classifier is given its turns so far.
     `turns` is called only if a classifier is asked."""
     token = _conversation.set(turns)
@@ -362,6 +362,6 @@ def current_agent() -> str:
     return _agent.get()
 
 
-def current_conversation() -> Turns | None:
+def current_conversation() -> ReadTurns | None:
     """The turns of the conversation that the current call belongs to."""
     return _conversation.get()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
+import msgspec
+
 _FIXED = frozenset({str, int, float, bool, type(None)})
 
 
@@ -33,12 +35,14 @@ def _inside(value: Any) -> Iterable[Any]:
 
 
 def copied(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """A deep copy of an object, so that it cannot change after it was checked. Most objects have a few plain
-    values, and copying them takes almost no time."""
+    """A deep copy of an object, with values as JSON has them, so that it cannot change after it was checked.
+    Most objects have a few plain values, and copying them takes almost no time. Raises `msgspec.DecodeError`
+    for a `msgspec.Raw` that is not JSON."""
     given = dict(arguments)
-    for value in given.values():
-        if type(value) not in _FIXED:
-            return {key: each if type(each) in _FIXED else _copied(each) for key, each in given.items()}
+    for key, value in given.items():
+        if type(value) not in _FIXED or type(key) is not str:
+            named = given if all(type(each) is str for each in given) else _as_sent(given)
+            return {key: each if type(each) in _FIXED else _copied(each) for key, each in named.items()}
     return given
 
 
@@ -47,4 +51,14 @@ def _copied(value: Any) -> Any:
         return copied(cast("Mapping[str, Any]", value))
     if isinstance(value, list | tuple):
         return [item if type(item) in _FIXED else _copied(item) for item in cast("list[Any]", value)]
-    return value
+    return _as_sent(value)
+
+
+def _as_sent(value: Any) -> Any:
+    """A value of any other type as JSON writes it: rules and hooks must see what is sent for a member of an
+    `Enum` (which may be a name, too), a set or a dataclass. Unchanged if JSON cannot express it."""
+    try:
+        encoded = msgspec.json.encode(value)
+    except (TypeError, ValueError, OverflowError):
+        return value
+    return msgspec.json.decode(encoded)

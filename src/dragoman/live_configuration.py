@@ -18,7 +18,7 @@ from dragoman.config.all_files import is_current
 from dragoman.config.file_watch import changes, stamps
 from dragoman.config.load import Configuration, load, path_of
 from dragoman.config.model import fingerprint
-from dragoman.config.plan import Plan, compare, marks_of, remember
+from dragoman.config.plan import Plan, compare, remember, snapshots_of
 from dragoman.config.scopes import IN_PROJECT, Sources
 from dragoman.content.prepare import Preparer, ResultLimits
 from dragoman.errors import DragomanError
@@ -34,7 +34,7 @@ class ConfigurationSource(NamedTuple):
 
     sources: Sources
     only: frozenset[str] | None = None
-    """Only these servers, of all that are configured."""
+    """The servers to use, of all that are configured; None: all."""
     set_aside: frozenset[str] = frozenset()
     """Servers that are left to the hosts of single accounts."""
     parent: Callable[[], Configuration] | None = None
@@ -119,14 +119,20 @@ class LiveConfiguration:
             self._saving.cancel()
 
     async def plan(self) -> Plan:
-        """What `reload` would change now."""
-        return compare(marks_of(self.current), marks_of(await self._read()))
+        """The changes that `reload` would make now."""
+        return compare(snapshots_of(self.current), snapshots_of(await self._read()))
 
     async def reload(self) -> Plan:
         plan = await self._reload_once()
+        await self._ended()
         if self._saving is not None:
             await asyncio.wait([self._saving])
         return plan
+
+    async def _ended(self) -> None:
+        """Waits until servers whose entry was removed or has changed are closed. Not under the lock: what is
+        changed meanwhile, perhaps a prohibition, has an effect at once."""
+        await asyncio.gather(self._parts.servers.ended(), *(child._ended() for child in self._children))
 
     async def _reload_once(self) -> Plan:
         # A task of its own: a caller that is cancelled does not leave the change half done.
@@ -138,7 +144,7 @@ class LiveConfiguration:
     async def _reload(self) -> Plan:
         async with self._reloading:
             new = await self._read()
-            plan = compare(marks_of(self.current), marks_of(new))
+            plan = compare(snapshots_of(self.current), snapshots_of(new))
             await self._apply(new, plan)
         return plan
 
@@ -162,7 +168,7 @@ class LiveConfiguration:
             access.adopt(new)
         self._parts.preparer.limits = limits_of(new)
         self._parts.resources.end_denied()
-        await servers.apply(new, plan)
+        servers.apply(new, plan)
         if not self.is_open:
             return
         rules_changed = access.permissions.rules != rules
@@ -251,14 +257,14 @@ class LiveConfiguration:
             except DragomanError as error:
                 self._report(str(error))
             except OSError as error:
-                self._report(f"what is in use could not be remembered: {error}")
+                self._report(f"the list of servers in use could not be saved: {error}")
             except RuntimeError:  # no thread can be started: what the caller needs one for reports it
                 return
 
     def _write(self, configuration: Configuration) -> None:
         sources = self._selection.sources
         if self._selection.only is None and self._selection.parent is None:
-            remember(sources, marks_of(configuration))
+            remember(sources, snapshots_of(configuration))
         for server in configuration.servers.values():
             path = path_of(configuration, server)
             if server.approval and server.approval.pin and server.eligibility == "ready" and path is not None:

@@ -50,7 +50,7 @@ class LogThread(Generic[T]):
         self._is_closed = False
 
     def put(self, item: T) -> None:
-        # For work that outlives its host: nothing waits for the thread any more.
+        # After `close`: work that outlives its host writes directly.
         if self._is_closed or not self._is_started():
             self._write([item])
         else:
@@ -105,6 +105,15 @@ class LogThread(Generic[T]):
         return batch
 
 
+class CutShort(OSError):
+    """Only the beginning of the lines could be written: the disk is full."""
+
+    def __init__(self, rest: bytes) -> None:
+        """`rest`: the lines that were not written as a whole."""
+        super().__init__(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.rest = rest
+
+
 def append(path: Path, data: bytes, *, limit_bytes: int, kept: int) -> None:
     """Writes lines; `OSError` if that is not possible. `kept`: how many files there are at most."""
     paths.make_private(path.parent)
@@ -120,7 +129,7 @@ def append(path: Path, data: bytes, *, limit_bytes: int, kept: int) -> None:
         # One write per batch: lines of several processes do not mix.
         written = os.write(descriptor, data)
         if written < len(data):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            raise CutShort(data[data.rfind(b"\n", 0, written) + 1 :])
     finally:
         os.close(descriptor)
     if found.st_size + len(data) > limit_bytes:
@@ -133,9 +142,9 @@ def files(path: Path, kept: int) -> Iterator[Path]:
 
 
 def opened(path: Path, kept: int, stack: contextlib.ExitStack) -> list[BinaryIO]:
-    """The files of a log, oldest first, each once, also while another process makes room."""
+    """The open files of a log, oldest first, each once, even if another process rotates them meanwhile."""
     found: dict[int, BinaryIO] = {}
-    # The newest first: a file that is renamed meanwhile is seen twice, and none is missed.
+    # Opens the newest first: a file that is renamed meanwhile is seen twice, and none is missed.
     for each in (path, *_older(path, kept)):
         with contextlib.suppress(FileNotFoundError):
             if each.is_file():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Final, NewType
@@ -37,7 +38,7 @@ _NEAR: Final = 0.75
 """The similarity from which a name is treated as a misspelling of another."""
 
 
-def typed(name: str) -> str:
+def shell_quoted(name: str) -> str:
     """The name quoted for a shell, whatever characters it has; invisible ones are shown as escapes."""
     quoted = one_line(shlex.quote(name))
     return f"-- {quoted}" if name.startswith("-") else quoted
@@ -148,3 +149,8 @@ class ProhibitedNames:
 def counted(number: int, noun: str) -> str:
     """A number with its noun: `1 tool`, `2 tools`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def letters_of(key: str) -> str:
+    """A key in a form that ignores case, blanks, punctuation and forms of letters."""
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", key))).casefold()

@@ -16,13 +16,15 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
+from dragoman.processes import run_in_forked_children
+
 T = TypeVar("T")
 AddressInfo = tuple[int, int, int, str, tuple[Any, ...]]
 
 _resolving: Final[dict[tuple[Any, ...], Future[Sequence[AddressInfo]]]] = {}
 """Names that are being resolved. All callers that resolve the same name share one thread, so there are at
 most as many threads as names."""
-_lock: Final = threading.Lock()
+_lock = threading.Lock()
 
 
 async def in_own_thread(function: Callable[[], T]) -> T:
@@ -48,6 +50,16 @@ def _resolved(key: tuple[Any, ...]) -> Sequence[AddressInfo]:
     finally:
         with _lock:
             del _resolving[key]
+
+
+def _forget_after_fork() -> None:
+    """In a forked child: the threads that resolve names, and may hold the lock, belong to the parent."""
+    global _lock
+    _lock = threading.Lock()
+    _resolving.clear()
+
+
+run_in_forked_children(_forget_after_fork)
 
 
 def _started(function: Callable[[], T]) -> Future[T]:

@@ -24,7 +24,7 @@ NOWHERE: Final = Path("/nonexistent/.dragoman")
 def config_dir(environ: Mapping[str, str] = os.environ) -> Path:
     """The person's folder: settings, plugins and state.
 
-    `ConfigError` if a variable moves it to a relative path: there a repository's settings would count as the
+    `ConfigError` if a variable moves it to a relative path: a repository's settings would be used as the
     person's.
     """
     try:
@@ -42,8 +42,8 @@ def state_dir(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def server_folder(name: str) -> Path:
-    """Where a server starts that belongs to no project: one folder for each, so that none can leave programs
-    or modules there for another."""
+    """The working directory of a server that belongs to no project. Each server has its own, so that none can
+    place programs or modules there for another."""
     return config_dir() / "servers" / file_name(name)
 
 

@@ -8,6 +8,7 @@ cannot be replaced meanwhile.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -57,6 +58,21 @@ def read_at(descriptor: int, count: int, offset: int) -> bytes:
         return os.pread(descriptor, count, offset)
     os.lseek(descriptor, offset, os.SEEK_SET)
     return os.read(descriptor, count)
+
+
+def read_regular(path: Path | str, limit_bytes: int) -> bytes:
+    """The content of a regular file, in bounded time and memory. Raises `OSError` for a larger file, and for
+    a pipe, a device or a folder."""
+    descriptor = os.open(path, os.O_RDONLY | NO_WAIT | NO_TERMINAL | CLOSE_ON_EXEC)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        if status.st_size > limit_bytes:
+            raise OSError(errno.EFBIG, "it is too large")
+        return os.read(descriptor, limit_bytes)
+    finally:
+        os.close(descriptor)
 
 
 def sync_folder(folder: Path) -> None:

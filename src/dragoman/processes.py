@@ -7,11 +7,11 @@ pidfds, nothing can change between the comparison and the signal.
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import os
 import signal
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 HAS_GROUPS: Final = hasattr(os, "killpg")
@@ -25,7 +25,14 @@ MARKER: Final = "DRAGOMAN_SERVER_PROCESS"
 """The environment variable by which all descendants of a server's process are found, also in other process
 groups."""
 
+_SHORTAGE: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _MARKER_PREFIX: Final = f"{MARKER}=".encode()
+
+
+def run_in_forked_children(function: Callable[[], object]) -> None:
+    """Calls the function in each child that this program forks, before anything else."""
+    if hasattr(os, "register_at_fork"):  # not on Windows
+        os.register_at_fork(after_in_child=function)
 
 
 class ProcessFacts(NamedTuple):
@@ -45,9 +52,18 @@ class ProcessFacts(NamedTuple):
 def read_process(pid: int) -> ProcessFacts | None:
     """The facts about a process, also about one that ended and was not waited for; None if there is none."""
     try:
+        return find_process(pid)
+    except OSError:
+        return None
+
+
+def find_process(pid: int) -> ProcessFacts | None:
+    """Like `read_process`; raises `OSError` where it cannot be known, because no file descriptor is left."""
+    try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             text = file.read()
-    except OSError:
+    except OSError as error:
+        _check_shortage(error)
         return None if HAS_PROC else _read_process_with_ps(pid)
     # The program's name is in parentheses and may contain anything, parentheses included.
     fields = text[text.rindex(b")") + 2 :].split()
@@ -56,8 +72,14 @@ def read_process(pid: int) -> ProcessFacts | None:
     )
 
 
+def _check_shortage(error: OSError) -> None:
+    """Raises the error if the reason is not this file, but that no file can be opened now."""
+    if error.errno in _SHORTAGE:
+        raise error
+
+
 def _read_process_with_ps(pid: int) -> ProcessFacts | None:
-    """The same facts where there is no /proc; the start time is then a number made from its text."""
+    """Reads the facts with `ps`; the start time is a number computed from its text."""
     command = ["/bin/ps", "-o", "stat=,pgid=,sess=,lstart=", "-p", str(pid)]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=2, check=False).stdout.split(
@@ -78,15 +100,20 @@ def start_of(pid: int) -> int:
 
 
 def all_processes() -> Iterator[ProcessFacts]:
-    """Every process. Empty where there is no /proc."""
-    with contextlib.suppress(OSError):
-        for name in os.listdir("/proc"):
-            if name.isdigit() and (facts := read_process(int(name))) is not None:
-                yield facts
+    """Every process. Empty where there is no /proc. Raises `OSError` like `find_process`."""
+    try:
+        names = os.listdir("/proc")
+    except OSError as error:
+        _check_shortage(error)
+        return
+    for name in names:
+        if name.isdigit() and (facts := find_process(int(name))) is not None:
+            yield facts
 
 
 def group_members(group: int, since: int = 0) -> list[int]:
-    """Living processes of a group whose session it also leads. Empty where there is no /proc."""
+    """Living processes of a group whose session it also leads. Empty where there is no /proc. Raises
+    `OSError` like `find_process`."""
     return [
         facts.pid
         for facts in all_processes()
@@ -98,12 +125,13 @@ def marker_of(pid: int) -> str | None:
     """The value of `MARKER` in the environment that a process was started with; empty if there is none.
 
     None: not known yet, because the process is just being started. An environment that may not be read counts
-    as empty.
+    as empty. Raises `OSError` like `find_process`.
     """
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             environment = file.read()
-    except OSError:
+    except OSError as error:
+        _check_shortage(error)
         return ""
     if not environment:
         return None

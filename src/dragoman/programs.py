@@ -29,7 +29,7 @@ def search_path(environ: Mapping[str, str] = os.environ) -> str:
 
 
 class Watches(Protocol):
-    """Ensures that a process group ends when this program ends, in whatever way."""
+    """Ensures that a process group ends when this program ends, even if it is killed."""
 
     def watch(self, pid: int) -> None: ...
     def release(self, pid: int) -> None: ...
@@ -37,13 +37,13 @@ class Watches(Protocol):
 
 class Ended(NamedTuple):
     exit_code: int
-    """Negative: the signal that ended it."""
+    """The exit code; negative: the number of the signal that ended the command."""
     stdout: bytes
     stderr: bytes = b""
 
 
 class CommandFailure(Exception):
-    """Why a command did not finish. The message contains nothing of its output."""
+    """A command did not finish. The message is the reason, without any output of the command."""
 
 
 async def run(
@@ -63,7 +63,7 @@ async def run(
     if not HAS_GROUPS:
         raise CommandFailure(f"could not be started: {NO_COMMANDS}")
     try:
-        transport, conversation = await _spawned(command, env, cwd, limit_bytes)
+        transport, collector = await _spawned(command, env, cwd, limit_bytes)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the command or its environment
         raise CommandFailure(f"could not be started: {_in_words(error)}") from None
     pid = transport.get_pid()
@@ -73,24 +73,24 @@ async def run(
         stdin = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))
         stdin.write(given)
         stdin.close()  # once everything is written
-        await conversation.ended
-        printed = conversation.printed
+        await collector.ended
+        printed = collector.printed
         return Ended(transport.get_returncode() or 0, bytes(printed[1]), bytes(printed[2]))
     finally:
         try:
-            await _end(transport, conversation, pid, started)
+            await _end(transport, collector, pid, started)
         finally:
             watchdog.release(pid)
 
 
 async def _spawned(
     command: str, env: Mapping[str, str], cwd: str, limit_bytes: int
-) -> tuple[asyncio.SubprocessTransport, _Conversation]:
-    """The running command. Cancelling this ends the whole group: asyncio would end its leader only."""
+) -> tuple[asyncio.SubprocessTransport, _OutputCollector]:
+    """Starts the command. Cancellation kills the whole group: asyncio would kill its leader only."""
     loop = asyncio.get_running_loop()
     spawning = asyncio.ensure_future(
         loop.subprocess_exec(
-            lambda: _Conversation(loop, limit_bytes),
+            lambda: _OutputCollector(loop, limit_bytes),
             SHELL,
             "-c",
             command,
@@ -103,31 +103,31 @@ async def _spawned(
         return await asyncio.shield(spawning)
     except asyncio.CancelledError:
         with contextlib.suppress(OSError, ValueError):
-            transport, conversation = await spawning
+            transport, collector = await spawning
             pid = transport.get_pid()
-            await _end(transport, conversation, pid, start_of(pid))
+            await _end(transport, collector, pid, start_of(pid))
         raise
 
 
 async def _end(
-    transport: asyncio.SubprocessTransport, conversation: _Conversation, pid: int, started: int
+    transport: asyncio.SubprocessTransport, collector: _OutputCollector, pid: int, started: int
 ) -> None:
     """Kills every process of the command's group. The command may have ended long ago, and its pid belong to
     another program."""
     signal_group(pid, started, KILL)
     try:
-        if 0 in conversation.open:
+        if 0 in collector.open:
             # Not `close`, which waits for a program that will never read.
             with contextlib.suppress(AttributeError):  # asyncio released it at this moment
                 cast("asyncio.WriteTransport", transport.get_pipe_transport(0)).abort()
-        await asyncio.wait({conversation.exited}, timeout=REAP_SECONDS)
+        await asyncio.wait({collector.exited}, timeout=REAP_SECONDS)
     finally:
         transport.close()
-        if conversation.ended.done() and not conversation.ended.cancelled():
-            conversation.ended.exception()  # retrieved, so that asyncio does not report it as never retrieved
+        if collector.ended.done() and not collector.ended.cancelled():
+            collector.ended.exception()  # retrieved, so that asyncio does not report it as never retrieved
 
 
-class _Conversation(asyncio.SubprocessProtocol):
+class _OutputCollector(asyncio.SubprocessProtocol):
     """Collects the output of a program, and detects its end."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, limit_bytes: int) -> None:
@@ -138,8 +138,7 @@ class _Conversation(asyncio.SubprocessProtocol):
         self.open = {0, 1, 2}
         self.exited: asyncio.Future[None] = loop.create_future()
         self.ended: asyncio.Future[None] = loop.create_future()
-        """Resolved when the program has exited and its output is complete, or when it has printed too
-        much."""
+        """Done when the program has exited and its output is complete, or when it printed too much."""
 
     def pipe_data_received(self, fd: int, data: bytes | str) -> None:
         if self.ended.done():
@@ -174,5 +173,5 @@ class _Conversation(asyncio.SubprocessProtocol):
 def _in_words(error: Exception) -> str:
     number = getattr(error, "errno", None)
     return (
-        os.strerror(number).lower() if isinstance(number, int) else "it holds a NUL, or half of a character"
+        os.strerror(number).lower() if isinstance(number, int) else "it contains a NUL, or a lone surrogate"
     )

@@ -29,6 +29,21 @@ class TooManyQuestions(Exception):
     """The server already has `WAITING_LIMIT` questions in the queue."""
 
 
+class CallbackCancelled(Exception):
+    """The program's code was cancelled, and the task that waits for it was not: for example, a front end has
+    closed its dialog."""
+
+    def __init__(self) -> None:
+        super().__init__("it was cancelled")
+
+
+def is_cancelled() -> bool:
+    """Whether the running task was cancelled. A `CancelledError` that comes while it was not is a failure of
+    the code that raised it."""
+    current = asyncio.current_task()
+    return current is not None and current.cancelling() > 0
+
+
 class OpenQuestion:
     """A question while it is shown. Work that the answer depends on is done within it."""
 
@@ -36,7 +51,7 @@ class OpenQuestion:
 
 
 sampling_depth: ContextVar[int] = ContextVar("dragoman sampling depth", default=0)
-"""How many nested sampling requests the running code helps to answer."""
+"""The number of nested sampling requests that the running code helps to answer."""
 
 _current: ContextVar[OpenQuestion | None] = ContextVar("dragoman question", default=None)
 
@@ -56,7 +71,7 @@ class Questions:
         self._is_busy = False
         """Whether a question is being shown."""
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        """By server, the questions that wait to be shown. The first server is next."""
+        """The waiting questions by server. The first server is next."""
         self._shown: set[asyncio.Task[Any]] = set()
         self._is_closed = False
 
@@ -91,7 +106,8 @@ class Questions:
             _current.reset(token)
 
     async def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of work that ends with the host; raises `HostClosed` if the host is closed first."""
+        """The result of work that ends with the host. Raises `HostClosed` if the host is closed first, and
+        `CallbackCancelled` if the work is cancelled by itself."""
         if self._is_closed:
             work.close()
             raise HostClosed
@@ -100,10 +116,9 @@ class Questions:
         try:
             return await task
         except asyncio.CancelledError:
-            current = asyncio.current_task()
-            if self._is_closed and (current is None or not current.cancelling()):
-                raise HostClosed from None
-            raise
+            if is_cancelled():
+                raise
+            raise HostClosed() if self._is_closed else CallbackCancelled() from None
         finally:
             self._shown.discard(task)
 

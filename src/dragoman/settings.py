@@ -32,14 +32,14 @@ TABLE: tuple[Setting, ...] = (
         3,
         1,
         "servers",
-        "Local servers that begin to connect at once; one that takes longer than 1 s no longer counts.",
+        "Local servers that begin to connect at once; one that takes longer than 1 s is no longer counted.",
     ),
     Setting(
         "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE",
         20,
         1,
         "servers",
-        "Remote servers that begin to connect at once; one that takes longer than 1 s no longer counts.",
+        "Remote servers that begin to connect at once; one that takes longer than 1 s is no longer counted.",
     ),
     Setting(
         "DRAGOMAN_MESSAGE_LIMIT_BYTES",

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.catalog.naming import assign, qualify
 from dragoman.catalog.tools import BuiltinTool
-from dragoman.errors import ConfigError, DragomanError, SignInFailed, reworded
+from dragoman.connections.factory import oauth_unused
+from dragoman.errors import DragomanError, SignInFailed, reworded
 from dragoman.interaction import SignInScreen
 from dragoman.names import ServerName, WireToolName
 from dragoman.servers.registry import ServerRegistry
@@ -41,7 +42,7 @@ async def sign_in(
     on_device: bool,
     identity: str | None,
 ) -> None:
-    """As `Host.sign_in`; the server is reconnected afterwards by the caller."""
+    """Signs in, as `Host.sign_in` describes; the caller reconnects the server afterwards."""
     from dragoman.auth.sign_in import sign_in
 
     credentials = _credentials(servers, name, identity)
@@ -72,10 +73,7 @@ async def sign_out(servers: ServerRegistry, name: str, identity: str | None) -> 
 def _credentials(servers: ServerRegistry, name: str, identity: str | None = None) -> OAuthCredentials:
     credentials = servers.named(name).checked_credentials()
     if credentials is None:
-        raise ConfigError(
-            f"server {name!r} takes no sign-in",
-            hint="Only servers of type http and sse without Authorization header or headersHelper do.",
-        )
+        raise oauth_unused(name)
     return credentials if identity is None else credentials.for_identity(identity)
 
 
@@ -100,7 +98,7 @@ class SignInTool(BuiltinTool):
         self._screen: CollectingScreen | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def touched(self, arguments: Mapping[str, Any]) -> tuple[ServerName, str]:
+    def target(self, arguments: Mapping[str, Any]) -> tuple[ServerName, str]:
         """Rules and hooks about the server apply to this tool: a rule that denies the server denies its
         sign-in."""
         return self.signs_in_to, SIGN_IN
@@ -199,11 +197,11 @@ class SignInTools:
         """The pseudo-tools by server; a replaced server gets a new one."""
 
     def tools(self) -> dict[str, SignInTool]:
-        """By qualified name, those of the servers that wait for a sign-in."""
+        """The pseudo-tools of servers that wait for a sign-in, by qualified name."""
         waiting = {
             name: server
             for name, server in self._servers.items()
-            if server.connection.state.status == "needs-auth" and server.takes_sign_in
+            if server.connection.state.status == "needs-auth" and server.uses_oauth
         }
         # Names that would be equal get a hash, as for tools, so that no server gets the sign-in of another.
         names = assign((ServerName(name), WireToolName(SIGN_IN)) for name in waiting)

@@ -26,7 +26,7 @@ OPAQUE_KEYS: Final = (b'"requestState"', b'"nextCursor"')
 _SURROGATES: Final = re.compile(
     rb"\\u[dD](?:([89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|[89a-fA-F][0-9a-fA-F]{2})"
 )
-"""A pair, or one half. Both begin with the same letters, which makes the search some 40 times as fast."""
+"""A pair, or one half. Both begin with the same letters, which makes the search about 40 times as fast."""
 _REPLACEMENT: Final = rb"\ufffd"
 
 

@@ -59,7 +59,7 @@ def configure(environ: Mapping[str, str] = os.environ) -> None:
 
 
 class Span:
-    """A span, or nothing if there are none."""
+    """A span, or a placeholder if no spans are made."""
 
     def __init__(self, span: Any = None) -> None:
         self._span = span
@@ -75,7 +75,7 @@ class Span:
 @contextmanager
 def span(name: str, parent: Mapping[str, Any] | None = None, **attributes: str) -> Generator[Span]:
     """Makes one span of the block. `parent`: a trace context from `_meta`, if the work was requested by
-    another process. In the names of attributes, `__` stands for a dot."""
+    another process. In the names of attributes, `__` is replaced by a dot."""
     if _tracer is None:
         yield Span()
         return

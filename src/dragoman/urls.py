@@ -71,7 +71,7 @@ class ServerUrl(Struct, frozen=True):
         return f"{self.origin}{self.path}" + (f"?{self.query}" if self.query else "")
 
     def __repr__(self) -> str:
-        """Without path and query, which may contain secrets."""
+        """The URL without path and query, which may contain secrets."""
         return f"<ServerUrl {self.origin}>"
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -44,26 +45,33 @@ def workshop(*options: str) -> str:
     return json.dumps({"mcpServers": {"shop": entry}})
 
 
+PASSING: list[tuple[str, Step, str]] = [
+    (ANTHROPIC, Status(529), "the provider is overloaded"),
+    (CHAT, Status(429, "1"), "too many requests"),
+    (RESPONSES, Status(500), "the provider had an error"),
+    (ANTHROPIC, Cut(["Half an"]), "the connection to the provider at {url} failed"),
+    (CHAT, Cut(["Half an"]), "the connection to the provider at {url} failed"),
+    (RESPONSES, Cut(["Half an"]), "the connection to the provider at {url} failed"),
+    (ANTHROPIC, Cut(["Half an"], cleanly=True), "the answer was cut off"),
+    (RESPONSES, Cut(["Half an"], cleanly=True), "the answer was cut off"),
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("model", "failure", "reason"),
-    [
-        (ANTHROPIC, Status(529), "the provider is overloaded"),
-        (CHAT, Status(429, "1"), "too many requests"),
-        (RESPONSES, Status(500), "the provider had an error"),
-        (ANTHROPIC, Cut(["Half an"]), "the connection to the provider at {url} failed"),
-        (CHAT, Cut(["Half an"]), "the connection to the provider at {url} failed"),
-        (RESPONSES, Cut(["Half an"]), "the connection to the provider at {url} failed"),
-        (ANTHROPIC, Cut(["Half an"], cleanly=True), "the answer was cut off"),
-        (RESPONSES, Cut(["Half an"], cleanly=True), "the answer was cut off"),
-    ],
-)
-def test_a_passing_failure_is_shown_and_tried_again(model: str, failure: Step, reason: str) -> None:
-    with FakeProvider(failure, ["The whole answer."]) as provider:
-        done = run(*words(provider, model, "-p", "go"))
-    assert (done.returncode, done.stdout) == (0, "The whole answer.\n")
-    assert done.stderr == f"{reason.format(url=provider.url)}; next attempt in 1 s\n"
-    assert provider.requests[0] == provider.requests[1]
+def test_a_passing_failure_is_shown_and_tried_again() -> None:
+    def told(case: tuple[str, Step, str]) -> tuple[Any, ...]:
+        model, failure, _ = case
+        with FakeProvider(failure, ["The whole answer."]) as provider:
+            done = run(*words(provider, model, "-p", "go"))
+        is_same = provider.requests[0] == provider.requests[1]
+        return case, done.returncode, done.stdout, done.stderr.replace(provider.url, "{url}"), is_same
+
+    # Side by side: each waits a second before it is tried again.
+    with ThreadPoolExecutor(len(PASSING)) as pool:
+        found = list(pool.map(told, PASSING))
+    assert found == [
+        (case, 0, "The whole answer.\n", f"{case[2]}; next attempt in 1 s\n", True) for case in PASSING
+    ]
 
 
 @pytest.mark.parametrize(
@@ -171,8 +179,8 @@ def test_a_full_disk_is_said_once_and_the_conversation_goes_on(home: Path) -> No
     (transcript,) = (home / ".dragoman/state/conversations").glob("*.jsonl")
     (said,) = [line for line in done.stderr.splitlines() if "transcript" in line]
     assert said == (
-        f"The transcript {transcript} cannot be written: File too large. The conversation goes on. Unless "
-        "the file can be written again, what is said from now on is lost when it ends."
+        f"The transcript {transcript} cannot be written: File too large. The conversation continues. "
+        "Unless the file can be written again, later messages are lost when it ends."
     )
     old, new = (home / "work" / f"{name}.txt" for name in ("old", "new"))
     assert [json.loads(result)["error"] for result in provider.tool_results(2)[1:]] == [

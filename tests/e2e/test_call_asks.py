@@ -241,6 +241,7 @@ def test_a_lasting_yes_to_a_tool_that_became_another_holds_no_more_and_says_so(h
     assert refused.returncode == exit_codes.REFUSED
     assert "changed since it was allowed" in refused.stderr
     assert "It was allowed before, and has changed since." in shown
+    assert shown.count("changed since") == 1
 
 
 @pytest.mark.requirement("PRM-1")
@@ -271,7 +272,7 @@ def test_a_settings_file_that_cannot_be_written_costs_only_the_rule(home: Path):
     assert code == exit_codes.OK
     assert "burn" in rest.splitlines()
     file, locks = home / ".dragoman" / "settings.json", home / ".dragoman" / "state" / "locks"
-    problem = f"! the rule could not be kept: {file}: its lock in {locks} cannot be used: Not a directory"
+    problem = f"! the rule could not be saved: {file}: its lock in {locks} cannot be used: Not a directory"
     assert problem in " ".join(rest.split()), "it may take several lines"
     assert "Traceback" not in rest
 

@@ -201,7 +201,7 @@ def test_a_server_that_dies_in_a_call_is_told_with_its_last_output_on_stderr():
     assert (done.returncode, done.stdout) == (exit_codes.NOT_CONNECTED, "")
     assert done.stderr == (
         "error: the connection to s was lost: it exited with code 7; the request may have run\n"
-        "  last output on stderr:\n"
+        "  last output:\n"
         "    opening the database\n"
         "    \\x1b[31mdisk is \ufffd full\\x1b[0m\n"
     )

@@ -66,7 +66,7 @@ def test_a_conversation_with_a_scripted_model_needs_no_key_and_no_network(home: 
     bare = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(tmp_path)}
     done = subprocess.run([DRAGOMAN, "demo", "--agent"], env=bare, capture_output=True, text=True, timeout=40)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "a scripted model: its words are written down in advance" in done.stdout
+    assert "a scripted model: its texts are fixed" in done.stdout
     assert "→ mcp__demo__table(rows=20000)\n→ mcp__demo__picture(size=32)\n" in done.stdout
     assert "There are 20000 deployments. 20 of them took exactly 999 seconds." in done.stdout
     assert "? Write needs permission: no rule allows it\n  yes (the demonstration answers" in done.stdout

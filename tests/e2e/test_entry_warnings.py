@@ -121,6 +121,56 @@ def test_the_question_for_approval_says_what_would_not_be_used(desk: Desk):
     assert 'command: "run-this"' in done.stderr
 
 
+# --- entries of a project that cannot work ---
+
+UNUSABLE = {
+    "num": ({"command": 3}, "Expected `str | null`, got `int` - at `$.command`"),
+    "typ": ({"type": "pi\x1bgeon", "command": "x"}, "unknown type 'pi\\x1bgeon'"),
+    "ftp": ({"url": "ftp://x/"}, "the URL has a scheme other than http, https, ws and wss"),
+    "txt": ("x", "the entry must be an object"),
+}
+PENDING_COMMANDS: dict[str, tuple[str, ...]] = {
+    "list": ("mcp", "list"),
+    "get": ("mcp", "get"),
+    "explain": ("config", "explain"),
+    "approve": ("mcp", "approve"),
+}
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.requirement("CFG-5")
+@pytest.mark.parametrize("name", UNUSABLE)
+@pytest.mark.parametrize("what", PENDING_COMMANDS)
+def test_an_entry_that_cannot_work_is_reported_before_its_approval(desk: Desk, what: str, name: str):
+    entry, fault = UNUSABLE[name]
+    desk.in_project({name: entry})
+    done = run(*PENDING_COMMANDS[what], *([] if what == "list" else [name]))
+    shown = flat(done.stdout + done.stderr)
+    assert shown.count("even with approval it cannot be started: ") == 1
+    assert fault in shown
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+@pytest.mark.requirement("CFG-5")
+def test_after_the_answer_the_fault_is_the_reason_alone(desk: Desk):
+    desk.in_project({"num": {"command": 3}})
+    for answer, eligibility in (("--yes", "broken"), ("--no", "rejected")):
+        run("mcp", "approve", "num", answer)
+        document = json.loads(run("mcp", "get", "num", "--json").stdout)
+        assert document["eligibility"] == eligibility
+        assert "even with approval" not in document["reason"]
+
+
+@pytest.mark.requirement("CFG-5")
+def test_the_reason_of_an_entry_that_can_work_names_no_fault(desk: Desk):
+    desk.in_project({"it": CALM})
+    reason = json.loads(run("mcp", "get", "it", "--json").stdout)["reason"]
+    assert reason == "the project defines it, and it is not approved yet"
+
+
 # --- duplicates ---
 
 

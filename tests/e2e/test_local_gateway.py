@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.cli import exit_codes
-from dragoman.cli.warm.client import plain_call
-from dragoman.cli.warm.place import environment_digest, is_own_peer, socket_path
+from dragoman.cli.local_gateway.client import plain_call
+from dragoman.cli.local_gateway.endpoint import environment_digest, is_own_peer, socket_path
 from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS, ROOT, Terminal, run
 
 pytestmark = pytest.mark.requirement("GWY-1")

@@ -135,3 +135,24 @@ def test_callers_of_a_gateway_are_shown_and_the_local_person_is_not(logs: Path):
     logs.write_text("".join(json.dumps(line) + "\n" for line in lines))
     shown = run("logs", "--audit").stdout.splitlines()
     assert shown == ["1 allow mcp__s__get () ok 2 ms", "1 ada\\u202e allow mcp__s__get () ok 2 ms"]
+
+
+def test_who_decided_is_shown_once(logs: Path):
+    reasons = [
+        ("person", "allowed by the person: typed on the command line"),
+        ("person", "denied by the person"),
+        ("mode", "allowed by the person for this session"),
+        ("person", "asked by the person"),
+        ("rule", "deny mcp__s"),
+    ]
+    entry = {"time": "1", "tool": "mcp__s__get", "decision": "allow", "outcome": "ok", "duration_ms": 2}
+    lines = [{**entry, "by": by, "reason": reason} for by, reason in reasons]
+    logs.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    shown = [line.partition(" ms ")[2] for line in run("logs", "--audit").stdout.splitlines()]
+    assert shown == [
+        "by the person: typed on the command line",
+        "by the person",
+        "by mode: allowed by the person for this session",
+        "by person: asked by the person",
+        "by rule: deny mcp__s",
+    ]

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from dragoman import paths
 from tests.e2e.command import LIMIT_SECONDS, config, entry
 from tests.e2e.forked import Terminal, run
 from tests.integration.desk import CALM, Desk, other_calm
@@ -212,6 +213,62 @@ def test_what_cannot_be_used_is_named_and_nothing_is_written(
     assert "('" not in done.stderr, "no Python in a message"
     assert done.stdout == ""
     assert_nothing_written(desk)
+
+
+@pytest.mark.requirement("CLI-1")
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("-e", "TOKEN", "x", "p"), "-e/--env TOKEN: expected KEY=VALUE"),
+        (("--env=A=1", "--env", "API_KEY", "x", "p"), "-e/--env API_KEY: expected KEY=VALUE"),
+        (("-e", SECRET, "x", "p"), "-e/--env: expected KEY=VALUE"),
+        (("-e", "nothing", "x", "p"), "-e/--env: expected KEY=VALUE"),
+        (("-e", "AKIA0123456789ABCDEF", "x", "p"), "-e/--env: expected KEY=VALUE"),
+        (("x", "https://example.com", "-H", "NoColon"), '-H/--header NoColon: expected "Key: Value"'),
+        (("x", "https://example.com", "-H", "X-Api-Key"), '-H/--header X-Api-Key: expected "Key: Value"'),
+        (("x", "https://example.com", "-H", f"Bearer {SECRET}"), '-H/--header: expected "Key: Value"'),
+    ],
+)
+def test_the_option_without_a_value_is_named_and_a_possible_secret_is_not(
+    desk: Desk, words: tuple[str, ...], complaint: str
+) -> None:
+    done = run("mcp", "add", *words)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == f"Error: {complaint}"
+    assert_nothing_written(desk)
+
+
+@pytest.mark.requirement("CLI-1")
+@pytest.mark.parametrize("scope", ["local", "project"])
+def test_a_path_without_a_program_is_noted(desk: Desk, scope: str) -> None:
+    done = run("mcp", "add", "-s", scope, "it", "./nothere.py")
+    assert done.returncode == 0, done.stderr
+    place = f"in {desk.project}, where it starts"
+    assert flat(done.stderr) == f"! there is no program './nothere.py' {place}"
+    (desk.project / "there.py").write_text("")
+    done = run("mcp", "add", "-s", scope, "other", "./there.py")
+    assert flat(done.stderr) == f"! there is no program that can be executed './there.py' {place}"
+    (desk.project / "there.py").chmod(0o755)
+    done = run("mcp", "add", "-s", scope, "third", "./there.py")
+    assert flat(done.stderr) == "! it is the same server as 'other' in the same file; both are used"
+
+
+@pytest.mark.requirement("CLI-1")
+def test_a_path_without_a_program_is_noted_with_the_folder_of_its_scope(desk: Desk) -> None:
+    (desk.project / "there.py").write_text("")
+    (desk.project / "there.py").chmod(0o755)
+    done = run("mcp", "add", "-s", "user", "it", "./there.py")
+    own = paths.server_folder("it")
+    assert flat(done.stderr) == f"! there is no program './there.py' in {own}, where it starts"
+    done = run("mcp", "add", "-s", "user", "other", str(desk.project / "there.py"))
+    assert done.stderr == ""
+    done = run("mcp", "add", "--json", "-s", "user", "third", "/nowhere/at/all")
+    assert json.loads(done.stdout)["notes"] == ["there is no program '/nowhere/at/all'"]
+
+
+def flat(text: str) -> str:
+    """The text without the line ends and indentation of wrapped lines."""
+    return " ".join(text.split())
 
 
 @pytest.mark.requirement("CLI-1")

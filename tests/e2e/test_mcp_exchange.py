@@ -430,7 +430,7 @@ def test_an_export_of_nothing_says_why(desk: Desk) -> None:
     desk.user({"mine": {"command": "a"}})
     run("mcp", "export", "cursor", "out.json")
     done = run("mcp", "export", "cursor", "out.json")
-    assert done.stdout.splitlines()[1:] == ["  = mine: it is there already"]
+    assert done.stdout.splitlines()[1:] == ["  = mine: it exists already"]
     desk.user({})
     desk.write(desk.plugin_file("p"), {"plugins": {"command": "b"}})
     done = run("mcp", "export", "cursor", "out.json")

@@ -599,3 +599,12 @@ def test_what_is_not_the_persons_own_cannot_be_removed(desk: Desk) -> None:
         assert done.returncode == 5
         assert f"no server '{name}'" in done.stderr
     assert desk.plugin_file("p").read_text() == before
+
+
+@pytest.mark.requirement("CLI-1")
+def test_a_long_line_of_output_is_shown_with_the_advice_at_its_end(desk: Desk):
+    said = f"Error: {'x' * 240}: set API_URL"
+    desk.user({"it": {"command": "sh", "args": ["-c", f"echo '{said}' >&2; exit 1"]}})
+    for command in (["list"], ["get", "it"]):
+        done = run("mcp", *command)
+        assert f"    {said}\n" in done.stdout

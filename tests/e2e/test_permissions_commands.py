@@ -76,6 +76,20 @@ def test_a_rule_is_added_to_its_scope_counts_at_once_and_is_removed(home: Path, 
     assert as_json("permissions", "list")["rules"] == []
 
 
+def test_a_rule_can_be_removed_by_the_words_that_added_it(home: Path):
+    file = home / ".dragoman" / "settings.json"
+    settings(home, allow=["mcp__s"], deny=["mcp__s"])
+
+    refused = run("permissions", "remove", "ask", "mcp__s")
+    assert refused.returncode == exit_codes.NOT_FOUND
+    assert "there is no ask rule 'mcp__s' in your files" in refused.stderr
+    run("permissions", "remove", "deny", "mcp__s")
+    assert rules_in(file) == {"allow": ["mcp__s"]}
+    for words in (("mcp__s", "mcp__s"), ("allow", "deny", "mcp__s")):
+        assert run("permissions", "remove", *words).returncode == exit_codes.USAGE
+    assert rules_in(file) == {"allow": ["mcp__s"]}
+
+
 def test_adding_replaces_the_same_rule_of_another_kind_and_keeps_all_else_of_the_file(home: Path):
     file = home / ".dragoman" / "settings.json"
     file.parent.mkdir()
@@ -213,7 +227,8 @@ def test_a_tool_that_cannot_be_looked_at_is_judged_by_its_name_and_that_is_said(
     ):
         found = as_json("permissions", "test", *words, code=code)
         assert "decided by the name only" in found["doubt"]
-    assert "decided by the name only" in run("permissions", "explain", "mcp__gone__x", *gone).stderr
+    said = "! gone: start failed: there is no program 'no-such-program' on PATH; decided by the name only\n"
+    assert said in run("permissions", "explain", "mcp__gone__x", *gone).stderr
 
 
 def test_a_tool_is_found_though_another_servers_name_begins_its_own(home: Path):
@@ -277,7 +292,7 @@ def test_a_project_talks_nobody_into_less_asking(home: Path, mode: str):
     found = as_json("permissions", "list")
 
     assert found["mode"] == "default"
-    assert any("counts only in your own settings" in problem for problem in found["problems"])
+    assert any("applies only in your own settings" in problem for problem in found["problems"])
 
 
 def test_an_allow_that_came_with_a_clone_does_not_count_until_the_person_adds_it(home: Path):

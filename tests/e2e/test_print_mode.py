@@ -167,7 +167,10 @@ def test_without_a_key_it_says_what_to_set_and_what_works_all_the_same(
         (("--model", "anthropic:m", "--resume", "../../etc/passwd", "-p", "x"), "there is no conversation"),
         (("--model", "anthropic:m", "--resume", "no", "-p", "x"), "/resume in a conversation lists them"),
         (("--model", "anthropic:m", "--add-dir", "/nonexistent", "-p", "x"), "does not exist"),
-        (("--model", "anthropic:m", "tools"), "--model goes without a command"),
+        (
+            ("--model", "anthropic:m", "tools"),
+            "--model is for `dragoman` without a command",
+        ),
     ],
 )
 def test_wrong_options_are_named(words: tuple[str, ...], problem: str) -> None:

@@ -144,7 +144,7 @@ def test_a_form_on_the_screen_disappears_when_it_is_not_needed_any_more(
         ended, rest = person.ends()
         assert person.is_as_before
     assert ended == code, rest
-    assert "This is no longer asked." in left
+    assert "This question is no longer needed." in left
     assert "Your name" not in left + rest, "the form is not printed once more"
 
 
@@ -157,7 +157,7 @@ def test_a_form_on_the_screen_disappears_when_the_time_of_its_call_is_over(home:
         code, rest = person.ends()
         assert person.is_as_before
     assert code == exit_codes.TIMEOUT, rest
-    assert "This is no longer asked." in rest
+    assert "This question is no longer needed." in rest
     assert "Your name" not in rest
 
 

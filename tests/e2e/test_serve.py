@@ -249,7 +249,7 @@ def test_without_accounts_of_callers_there_is_nothing_to_forget(home: Path):
     done = run("serve", "--mcp-config", "demo", "--forget-caller", "ada")
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.splitlines()[0] == (
-        "error: callers have no accounts of their own, so there is nothing to forget"
+        "error: callers have no accounts of their own, so there are none to delete"
     )
 
 

@@ -63,11 +63,11 @@ async def test_a_caller_signs_in_outlives_a_new_start_and_is_forgotten(home: Pat
     ("entry", "error"),
     [
         (None, "callerSignIn names the server 'tracker', which is not configured"),
-        ({"command": "true"}, "server 'tracker' takes no sign-in, so that"),
-        ({"type": "ws", "url": "wss://x.example/"}, "server 'tracker' takes no sign-in, so that"),
+        ({"command": "true"}, "server 'tracker' does not use OAuth, so that"),
+        ({"type": "ws", "url": "wss://x.example/"}, "server 'tracker' does not use OAuth, so that"),
         (
             {"type": "http", "url": "https://x.example/", "headers": {"authorization": "Bearer x"}},
-            "server 'tracker' takes no sign-in, so that",
+            "server 'tracker' does not use OAuth, so that",
         ),
         (
             {"type": "http", "url": "https://x.example/", "oauth": {"xaa": True}},

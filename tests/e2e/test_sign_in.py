@@ -319,7 +319,7 @@ def test_servers_that_take_no_sign_in(site: SignInSite, home: Path) -> None:
         for command in ("login", "logout", "whoami"):
             done = run("mcp", command, name)
             assert (done.returncode, done.stdout) == (3, ""), command
-            assert "takes no sign-in" in words_of(done.stderr), command
+            assert "does not use OAuth" in words_of(done.stderr), command
             assert "canary" not in done.stderr
     for command in ("login", "logout", "whoami", "reconnect"):
         done = run("mcp", command, "unknown")

@@ -65,7 +65,7 @@ def test_what_is_left_running_is_told_with_what_may_become_of_it(server: None):
     assert done.returncode == exit_codes.OK
     (task,) = [each["id"] for each in listed()]
     began, fetched = done.stdout.splitlines()
-    assert began.startswith(f"The call goes on at its server as {task}.")
+    assert began.startswith(f"The call continues at its server as {task}.")
     assert fetched == f"Its result is not known yet: fetch it with `dragoman tasks resume {task}`."
     assert "! desk runs on this computer and ends with this command." in done.stderr
     run("tasks", "cancel", task)

@@ -1,6 +1,7 @@
 """`dragoman tools`: listed, searched, shown, as a person or a program sees it."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -250,3 +251,27 @@ def test_a_broken_lock_is_told_with_its_place_and_left_as_it_is():
         assert ".mcp.lock, line 2, column" in done.stderr
         assert "delete it and run" in done.stderr
     assert lock.read_text() == '{"version": 1,\n "servers": {"s": 3}}'
+
+
+# --- two words where one tool is expected ---
+
+NEITHER = "There is no such server either, and a call takes one tool."
+
+
+@pytest.mark.parametrize(
+    ("words", "unknown", "hint"),
+    [
+        (("nosrv", "look", "a=1"), "nosrv", f"{NEITHER} Did you mean mcp__s__look?"),
+        (("ss", "loook"), "ss", f"{NEITHER} Did you mean mcp__s__look?"),
+        (("nosrv", "zzz"), "nosrv", f"{NEITHER} List the tools to see what there is."),
+        (("loook", "a=1"), "loook", "Did you mean mcp__s__look?"),
+        (("loook", "{}"), "loook", "Did you mean mcp__s__look?"),
+        (("loook",), "loook", "Did you mean mcp__s__look?"),
+    ],
+)
+def test_a_word_before_the_tool_that_is_no_server_is_explained(
+    words: tuple[str, ...], unknown: str, hint: str
+):
+    done = run("call", "--mcp-config", SOME, *words, env={**os.environ, "COLUMNS": "200"})
+    assert done.returncode == exit_codes.NOT_FOUND
+    assert done.stderr == f"error: there is no tool named {unknown}\n  hint: {hint}\n"

@@ -42,7 +42,7 @@ async def moved(host: Any, **options: Any) -> str:
     outcome = await host.call(HOLD, {"a": 1}, background_after_seconds=0, timeout_seconds=LIMIT, **options)
     assert not outcome.is_error
     assert outcome.text == (
-        f"The call goes on as {outcome.task}.\n"
+        f"The call continues as {outcome.task}.\n"
         f"Its result is not known yet: fetch it with `tasks.result('{outcome.task}')` of the host."
     )
     return outcome.task

@@ -108,7 +108,7 @@ async def test_an_image_stays_and_other_data_is_named():
     assert [block["type"] for block in found["content"]] == ["text", "image", "text"]
     assert found["content"][1] == image
     assert found["content"][2]["text"] == (
-        "[audio, said to be audio/wav: 9000 bytes, not saved: this gateway limits results to 1000 tokens]"
+        "[audio, declared as audio/wav: 9000 bytes, not saved: this gateway limits results to 1000 tokens]"
     )
 
 

@@ -18,7 +18,7 @@ from dragoman.errors import InvalidArguments, PermissionRefused
 from dragoman.events import HookReported
 from dragoman.hooks import commands
 from dragoman.hooks.active import ActiveHooks, HookSession
-from dragoman.hooks.declared import CommandHook, Hook, Post, hook
+from dragoman.hooks.declared import CommandHook, Hook, HttpHook, hook
 from dragoman.hooks.events import EVENTS
 from dragoman.hooks.merging import After, Before
 from dragoman.hooks.verdicts import CONTEXT_LIMIT, HookDecision
@@ -356,7 +356,7 @@ class Site:
 
     def hook(self, **more: Any) -> Hook:
         headers = (("Authorization", "Bearer abc"),)
-        what = Post(f"http://127.0.0.1:{self.port}/hook", headers)
+        what = HttpHook(f"http://127.0.0.1:{self.port}/hook", headers)
         return Hook(event="PreToolUse", what=what, name="h", **more)
 
 
@@ -372,7 +372,7 @@ async def test_an_address_gets_the_event_and_decides(there: Site):
     there.answer = lambda request: web.json_response(decides(permissionDecision="ask", updatedInput={"a": 1}))
     async with Desk(there.hook()) as desk:
         before = await desk.before({"a": 0})
-        assert before == Before({"a": 1}, HookDecision("ask", "a hook wants it to be asked", "h"))
+        assert before == Before({"a": 1}, HookDecision("ask", "a hook wants a person to be asked", "h"))
         await desk.before({"a": 0})
     headers, given = there.requests[0]
     assert headers["Authorization"] == "Bearer abc"
@@ -431,7 +431,7 @@ async def test_an_address_that_does_not_answer_in_time_is_reported(there: Site):
 async def test_an_address_where_nobody_is_is_reported():
     async with site() as port:
         pass
-    gone = Hook(event="PreToolUse", what=Post(f"http://127.0.0.1:{port}/"), name="h")
+    gone = Hook(event="PreToolUse", what=HttpHook(f"http://127.0.0.1:{port}/"), name="h")
     async with Desk(gone) as desk:
         await desk.before()
         assert desk.reports == ["connection refused"]
@@ -439,7 +439,7 @@ async def test_an_address_where_nobody_is_is_reported():
 
 @pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "a\0b"])
 async def test_a_header_that_cannot_be_sent_is_reported_and_not_told(there: Site, value: str):
-    what = Post(f"http://127.0.0.1:{there.port}/hook", (("X-Key", f"s3cret{value}"),))
+    what = HttpHook(f"http://127.0.0.1:{there.port}/hook", (("X-Key", f"s3cret{value}"),))
     async with Desk(Hook(event="PreToolUse", what=what, name="h")) as desk:
         await desk.before()
         assert len(desk.reports) == 1

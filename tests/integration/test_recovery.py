@@ -12,7 +12,7 @@ from typing import Any, Literal
 import pytest
 
 from dragoman import CallOutcome, Host
-from dragoman.calls import delivery, recovery
+from dragoman.calls import attempts, recovery
 from dragoman.errors import CallTimeout, ConnectionLost, HttpError, RemoteError, UrlNotOpened
 from dragoman.interaction import PermissionAnswer, UrlElicitation
 from dragoman.wire.peer import Progress
@@ -153,7 +153,7 @@ async def test_the_wait_for_a_busy_server_can_be_given_up(era: str, monkeypatch:
         waits.set()
         return recovery.react(*about, **more)
 
-    monkeypatch.setattr(delivery, "react", react)
+    monkeypatch.setattr(attempts, "react", react)
     busy = answers.status(429, retry_after="30")
     async with connected(era, on={"tools/call": busy}) as (host, server):
         calling = asyncio.create_task(run(host))

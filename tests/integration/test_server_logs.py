@@ -115,3 +115,21 @@ async def test_a_level_that_does_not_exist_is_refused(home: Path):
             await host.set_log_level("s", "loud")  # type: ignore[arg-type]
         with pytest.raises(ConfigError, match="there is no server 'other'"):
             await host.set_log_level("other", "info")
+
+
+@pytest.mark.requirement("LIF-3")
+@pytest.mark.parametrize("when", ["start", "greeting"])
+async def test_a_process_that_ends_at_the_probe_and_is_started_again_is_in_the_log(home: Path, when: str):
+    arguments = ["-S", "-E", str(SERVERS / "dies.py"), when, "3"]
+    async with Host({"s": {"command": sys.executable, "args": arguments}}, server_logs=True) as host:
+        assert (await host.ready())["s"].status == "failed"
+    again = "it ended before it answered server/discover; it is started again and sent initialize"
+    output = [("info", "", "opening the database"), ("info", "", "\\x1b[31mdisk is \ufffd full\\x1b[0m")]
+    assert lines("stderr", "host") == [*output, ("info", "", again), *output]
+
+
+async def test_one_that_ends_later_has_no_such_line(home: Path):
+    arguments = ["-S", "-E", str(SERVERS / "dies.py"), "list", "3"]
+    async with Host({"s": {"command": sys.executable, "args": arguments}}, server_logs=True) as host:
+        await host.ready()
+    assert lines("host") == []

@@ -15,7 +15,7 @@ from dragoman.config.scopes import Sources
 from dragoman.demo.server import demo_server
 from dragoman.permissions.decide import Verdict, decide
 from dragoman.permissions.rules import Call, parse
-from dragoman.permissions.shell.script import NO_PARSER, take_apart
+from dragoman.permissions.shell.script import NO_PARSER, parse_script
 from tests.e2e.person import settings
 
 BLOCKED = ("tree_sitter", "tree_sitter_bash", "pydantic_ai")
@@ -34,9 +34,9 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
 def without_extras(monkeypatch: pytest.MonkeyPatch) -> Any:
     for name in BLOCKED:
         monkeypatch.setitem(sys.modules, name, None)
-    take_apart.cache_clear()
+    parse_script.cache_clear()
     yield
-    take_apart.cache_clear()
+    parse_script.cache_clear()
 
 
 def judged(command: str, mode: str = "default", **rules: str) -> Verdict:
@@ -104,8 +104,9 @@ def test_the_reason_says_what_to_install() -> None:
     asked = judged("git status", allow="Bash(git *)")
 
     assert denied.reason == f"deny rule Bash(rm *) of user (x); {NO_PARSER}"
-    assert asked.reason == f"it cannot be taken apart: {NO_PARSER}"
+    assert asked.reason == f"it cannot be split into parts: {NO_PARSER}"
     (considered,) = asked.considered
     assert (
-        considered.why_not == f"it does not allow all of the command: it cannot be taken apart: {NO_PARSER}"
+        considered.why_not
+        == f"it does not allow all of the command: it cannot be split into parts: {NO_PARSER}"
     )

@@ -14,7 +14,7 @@ import aiohttp
 import pytest
 
 from dragoman.auth import authorization, lock, sign_in
-from dragoman.calls import delivery, recovery
+from dragoman.calls import attempts, recovery
 from dragoman.calls.recovery import GIVE_UP, Step
 from dragoman.errors import CallError, ConnectionLost, SignInNeeded
 from tests.e2e.command import config, entry
@@ -41,7 +41,7 @@ def repeats_what_was_dropped(error: CallError, *, attempt: int, retry_safe: bool
 async def test_t27_finds_a_build_that_repeats_what_was_dropped(
     arena, way: Way, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(delivery, "react", repeats_what_was_dropped)
+    monkeypatch.setattr(attempts, "react", repeats_what_was_dropped)
     async with lanes(arena, way, count=1) as cut:
         await cut.lanes[0].cut_at("down", [0])
     assert max(cut.ledger.counts.values()) == 2, "the fault is planted where it matters"

@@ -41,7 +41,7 @@ async def test_t01_noise_between_messages_costs_nothing_and_is_told_once(arena, 
         words = [text for text in a.log() if "ignored" in text]
         lines = sum(bool(line.strip()) for line in "".join(noise).split("\n"))
         assert sum(a.view.ignored.values()) == 3 * lines
-        assert a.view.noise_count == 3 * lines
+        assert a.view.unparsed_lines == 3 * lines
         assert len(words) == min(lines, 1), "told once, however often it happens"
         assert not any("\x1b" in text or "\x07" in text for text in words)
 
@@ -83,7 +83,7 @@ async def test_t01_noise_is_still_known_when_the_server_has_failed(arena):
     entry = {"command": "sh", "args": ["-c", "echo API_KEY is not set; echo giving up; exit 1"]}
     async with arena(entry) as a:
         await until(lambda: a.view.status == "failed")
-        assert a.view.noise_count == 2
+        assert a.view.unparsed_lines == 2
         assert any("API_KEY is not set" in text for text in a.log())
 
 

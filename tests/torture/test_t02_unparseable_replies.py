@@ -71,7 +71,7 @@ async def test_t02_a_reply_that_names_no_request_is_noise_and_the_call_waits_for
     async with arena(zoo("says_as_told.py", protocol=era)) as a:
         async with at_once():
             assert await a.call("say", writes=[line, reply()]) == "right"
-        assert a.view.noise_count == 1
+        assert a.view.unparsed_lines == 1
         await a.serves_still()
 
 

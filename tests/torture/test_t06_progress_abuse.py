@@ -67,7 +67,7 @@ async def test_t06_progress_after_the_reply_reaches_nobody(arena, era):
 async def test_t06_a_megabyte_of_progress_text_is_cut(arena, era):
     async with arena(zoo("floods_progress.py", protocol=era)) as a:
         seen: list[str] = []
-        await a.call("report", kind="wordy", count=20, on_progress=lambda p: seen.append(p.message))
+        await a.call("report", kind="wordy", count=5, on_progress=lambda p: seen.append(p.message))
         shown = [event.message or "" for event in a.happened(CallProgressed)]
         assert seen
         assert shown

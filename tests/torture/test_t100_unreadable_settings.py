@@ -280,7 +280,7 @@ def test_t100_the_flag_leaves_the_file_out_and_says_what_that_means(desk: Home, 
     found = load(Sources.here(ignore_broken_settings=True))
     assert found.servers["mine"].eligibility == "ready"
     assert any(
-        str(desk.file) in problem and "does not count in this run" in problem for problem in found.problems
+        str(desk.file) in problem and "is not applied in this run" in problem for problem in found.problems
     )
 
 

@@ -32,6 +32,8 @@ ERRORS: dict[str, Callable[[str], str]] = {
     "cut off": lambda text: text[:-3],
     "empty": lambda text: "",
     "a comma": lambda text: text.replace("}", ",}", 1),
+    "servers that are null": lambda text: '{"mcpServers": null}',
+    "servers in a list": lambda text: '{"mcpServers": []}',
 }
 
 

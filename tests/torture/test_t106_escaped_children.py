@@ -183,7 +183,7 @@ async def test_t106_closing_a_server_whose_pid_is_used_again_signals_nobody(aren
         family = Family(gone, "no marker")
         gone.wait()
         monkeypatch.setattr(family, "leader", stranger.pid)
-        assert await reaper.reaper.end(family, lambda: None).future == ()
+        assert await reaper.reaper.end(family, lambda _: None).future == ()
         assert stranger.poll() is None
 
 

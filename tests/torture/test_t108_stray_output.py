@@ -51,8 +51,10 @@ async def test_t108_stray_lines_are_counted_and_the_newest_are_shown(arena, era)
     stray = "".join(f'{{"jsonrpc":"2.0 message","number":{number}}}\n' for number in range(100))
     async with arena(zoo("says_as_told.py", protocol=era)) as a:
         assert await a.call("say", writes=[stray, reply()]) == "right"
-        assert a.view.noise_count == 100
-        assert a.view.noise == tuple(f'{{"jsonrpc":"2.0 message","number":{n}}}' for n in range(92, 100))
+        assert a.view.unparsed_lines == 100
+        assert a.view.unparsed_output == tuple(
+            f'{{"jsonrpc":"2.0 message","number":{n}}}' for n in range(92, 100)
+        )
 
 
 @pytest.mark.parametrize(
@@ -94,7 +96,7 @@ async def test_t108_a_stray_message_over_the_network_fails_no_call_under_way(are
             await until(lambda: server.ledger.counts["wait"] == TOGETHER)
             server.push({"level": "info", "jsonrpc": "2.0 message"})
             if (kind, revision) != ("http", MODERN):  # where only what was asked for reaches a client
-                await until(lambda: a.view.noise_count == 1)
+                await until(lambda: a.view.unparsed_lines == 1)
             released.set()
             async with at_once():
                 assert await asyncio.gather(*calls) == [str(number) for number in range(TOGETHER)]

@@ -14,10 +14,13 @@ from tests.servers import zoo
 
 CHANGES = {
     "a search hint": ({"_meta": {"anthropic/searchHint": "bank transfer"}}, "anthropic/searchHint"),
-    "loading at once": ({"_meta": {"anthropic/alwaysLoad": True}}, "anthropic/alwaysLoad: (not said) → true"),
+    "loading at once": (
+        {"_meta": {"anthropic/alwaysLoad": True}},
+        "anthropic/alwaysLoad: (not stated) → true",
+    ),
     "visibility": ({"_meta": {"ui": {"visibility": ["app"]}}}, "visibility"),
     "icons": ({"icons": [{"src": "https://evil.example/lock.png"}]}, "https://evil.example/lock.png"),
-    "execution": ({"execution": {"taskSupport": "required"}}, 'taskSupport: (not said) → "required"'),
+    "execution": ({"execution": {"taskSupport": "required"}}, 'taskSupport: (not stated) → "required"'),
 }
 
 

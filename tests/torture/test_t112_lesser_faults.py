@@ -96,9 +96,7 @@ async def test_a_full_disk_does_not_keep_a_server_connected(home: Path, monkeypa
             full.setattr(os, "fsync", _no_space)  # where a file system with delayed allocation tells
             with pytest.raises(ConfigError) as raised:
                 await host.disable("box")
-        assert "server 'box' is disabled in this host, but that could not be written down: " in str(
-            raised.value
-        )
+        assert "server 'box' is disabled in this host, but that could not be saved: " in str(raised.value)
         assert "No space left on device" in str(raised.value)
         assert host.servers["box"].status == "disabled"
         assert host.tools() == []

@@ -18,5 +18,5 @@ LOCKS = {
 def test_t146_half_a_surrogate_pair_is_refused_in_words(tmp_path: Path, tools: str):
     lock = tmp_path / ".mcp.lock"
     lock.write_text(f'{{"version": 1, "servers": {{"box": {tools}}}}}')
-    with pytest.raises(ConfigFileError, match=r"digest and definition of tool .* do not fit"):
+    with pytest.raises(ConfigFileError, match=r"the digest of tool .* is not of its definition"):
         admission(lock)

@@ -67,7 +67,7 @@ def test_t160_every_server_is_refused_and_the_place_is_named(home: Path, hide: C
     lifted = projects.seen(given={"box": ENTRY}, ignore_broken_settings=True)
     assert lifted.servers["box"].eligibility == "ready"
     assert lifted.problems == (
-        f"{folder}: {reason}; the file is left out; what it forbids does not count in this run",
+        f"{folder}: {reason}; the file is left out; what it forbids is not applied in this run",
     )
 
 

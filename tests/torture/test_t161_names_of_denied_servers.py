@@ -103,7 +103,7 @@ def test_t161_enabling_takes_out_what_disabled_the_server(home: Path, name: str,
         home, {"disabledMcpServers": [written, "another"], **projects.servers(**{name: ENTRY})}
     )
     assert projects.eligibilities() == {name: "disabled"}
-    assert edits.switch_on(projects.seen(), name) == [file]
+    assert edits.save_enabled(projects.seen(), name) == [file]
     assert json.loads(file.read_text())["disabledMcpServers"] == ["another"]
     assert projects.eligibilities() == {name: "ready"}
 
@@ -111,6 +111,6 @@ def test_t161_enabling_takes_out_what_disabled_the_server(home: Path, name: str,
 def test_t161_a_pattern_that_disables_is_left_to_the_person(home: Path):
     file = projects.user(home, {"disabledMcpServers": ["b*"], **projects.servers(box=ENTRY)})
     with pytest.raises(ConfigError) as caught:
-        edits.switch_on(projects.seen(), "box")
+        edits.save_enabled(projects.seen(), "box")
     assert str(caught.value) == f"'box' is disabled by the pattern 'b*' in {file}"
     assert projects.eligibilities() == {"box": "disabled"}

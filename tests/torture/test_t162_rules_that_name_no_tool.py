@@ -11,7 +11,7 @@ from dragoman.permissions.rules import BEHAVIOURS, BadRule, Behaviour, Call, Rul
 from tests.servers import zoo
 from tests.torture import projects
 
-HOLDS = "until it is corrected it holds for all calls of"
+HOLDS = "until it is corrected it applies to all calls of"
 TOLD: list[tuple[str, str]] = [
     ("mcp__box, mcp__b", "mcp__box and mcp__b"),
     ("mcp__b,box", "mcp__b and mcp__box"),

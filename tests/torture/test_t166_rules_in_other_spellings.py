@@ -101,7 +101,7 @@ def test_t166_a_pattern_that_names_no_program_is_told_and_holds_for_every_comman
     book = Rulebook.of([("user", "file.json", rules)])
     [problem] = book.problems
     assert problem.startswith(f"file.json: {behaviour} rule 'Bash({pattern})': ")
-    assert problem.endswith("; until it is corrected it holds for all calls of Bash")
+    assert problem.endswith("; until it is corrected it applies to all calls of Bash")
     assert [rule.shell for rule in book.rules] == [None]
 
 
@@ -143,7 +143,7 @@ def test_t166_an_allow_counts_by_the_letter(text: str):
 def test_t166_a_name_that_surely_means_a_server_is_told_and_holds(text: str, meant: str, covers_other: bool):
     book = denying(text, "box", "third")
     [problem] = book.problems
-    assert problem.endswith(f"(did you mean {meant}?); until it is corrected it holds for {meant}, too")
+    assert problem.endswith(f"(did you mean {meant}?); until it is corrected it applies to {meant}, too")
     assert any(rule.is_about(ECHO) for rule in book.rules)
     assert any(rule.is_about(OTHER) for rule in book.rules) is covers_other
 
@@ -191,6 +191,6 @@ async def test_t166_the_host_tells_it_and_refuses_the_call(home: Path):
         await host.ready(timeout=30)
         assert host.problems == (
             f"{file}: deny rule 'mcp__box_echo': no server has that name (did you mean mcp__box__echo?); "
-            "until it is corrected it holds for mcp__box__echo, too",
+            "until it is corrected it applies to mcp__box__echo, too",
         )
         assert (await host.call("mcp__box__echo", {"message": "x"})).is_error

@@ -125,7 +125,7 @@ async def test_a_status_message_of_megabytes_is_cut(arena, kind: str):
     async with arena(zoo("lies_about_tasks.py", kind)) as a:
         long = {"statusMessage": {"repeat": ["x", 4 * MEGABYTE]}, "pollInterval": 0, "pollIntervalMs": 0}
         with pytest.raises(CallTimeout):
-            await a.outcome("run", states=[long], on_progress=seen.append, seconds=2)
+            await a.outcome("run", states=[long], on_progress=seen.append, seconds=1)
         assert len(seen[0].message) < 3000
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dragoman import Host
+from dragoman.agent.agent_tools import Folders, open_agent_tools
 from dragoman.agent.definitions import approve_agent, find_agents, parse
-from dragoman.agent.equipment import Folders, open_equipment
 from dragoman.agent_servers import AgentServers
 from dragoman.config.scopes import Scope, Sources
 from tests.servers import ZOO
@@ -47,8 +47,11 @@ class World:
         for agent in find_agents(sources):
             if agent.state == "ready":
                 with contextlib.chdir(cwd):
-                    async with Host(sources) as host, open_equipment(host, Folders(cwd), agent) as equipment:
-                        await equipment.connected()
+                    async with (
+                        Host(sources) as host,
+                        open_agent_tools(host, Folders(cwd), agent) as agent_tools,
+                    ):
+                        await agent_tools.connected()
         return self.canary.started
 
 
@@ -143,9 +146,9 @@ async def test_t195_a_server_of_a_projects_agent_grants_itself_nothing(
     text = AGENT.replace("./tool}", f"./tool, {field}: {value}}}")
     agent = parse(text, world.home / "work" / FOLDER / "helper.md", scope)
     assert agent.problems == (f"{field} of a server has no effect here",)
-    async with Host({}) as host, open_equipment(host, Folders(world.home), agent) as equipment:
-        assert isinstance(equipment.servers, AgentServers)
-        own = equipment.servers._own
+    async with Host({}) as host, open_agent_tools(host, Folders(world.home), agent) as agent_tools:
+        assert isinstance(agent_tools.servers, AgentServers)
+        own = agent_tools.servers._own
         assert isinstance(own, Host)
         config = own.configuration.servers["own"].config
         assert config is not None

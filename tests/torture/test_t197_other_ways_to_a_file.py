@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dragoman import Host
+from dragoman.agent.agent_tools import Folders, open_agent_tools
 from dragoman.agent.builtin.find import found_in, readable
-from dragoman.agent.equipment import Folders, open_equipment
 
 pytestmark = pytest.mark.requirement("AGT-3")
 KEY = "KEY=canary"
@@ -25,9 +25,9 @@ def folder(tmp_path: Path) -> Path:
 
 async def found(folder: Path, behaviour: str, **arguments: object) -> str:
     rules = {behaviour: ["Read(file_path=*/keys*)"]}
-    async with Host({}, rules=rules) as host, open_equipment(host, Folders(folder)) as equipment:
+    async with Host({}, rules=rules) as host, open_agent_tools(host, Folders(folder)) as agent_tools:
         with contextlib.chdir(folder):
-            return (await equipment.toolbox.call("Grep", {"pattern": "KEY", **arguments})).text
+            return (await agent_tools.toolbox.call("Grep", {"pattern": "KEY", **arguments})).text
 
 
 @pytest.mark.parametrize("behaviour", ["deny", "ask"])

@@ -8,8 +8,8 @@ import pytest
 from msgspec import structs
 
 from dragoman import Host
+from dragoman.agent.agent_tools import Folders, open_agent_tools
 from dragoman.agent.definitions import parse
-from dragoman.agent.equipment import Folders, open_equipment
 from dragoman.agent.models import ModelChoice
 from dragoman.agent.session import AgentOptions, open_session
 from dragoman.testing.model import Calls, ScriptedModel
@@ -76,7 +76,7 @@ async def test_t199_commands_of_a_model_are_given_no_key(monkeypatch: pytest.Mon
     for name in names:
         monkeypatch.setenv(name, f"canary-{name}")
     host = Host({}, permission_mode="bypassPermissions")
-    async with host, open_equipment(host, Folders(tmp_path)) as equipment:
-        text = (await equipment.toolbox.call("Bash", {"command": "env"})).text
+    async with host, open_agent_tools(host, Folders(tmp_path)) as agent_tools:
+        text = (await agent_tools.toolbox.call("Bash", {"command": "env"})).text
     assert "PATH=" in text
     assert re.findall(r"canary-\w+", text) == []

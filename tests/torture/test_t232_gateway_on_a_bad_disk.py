@@ -16,7 +16,7 @@ import pytest
 
 from dragoman import paths
 from dragoman.cli import exit_codes, gateway_token
-from dragoman.cli.gateway_token import own_token
+from dragoman.cli.gateway_token import generated_token
 from dragoman.errors import ConfigError
 from dragoman.gateway.store import sqlite
 from dragoman.gateway.store.sqlite import SqliteStore
@@ -122,8 +122,8 @@ async def test_t232_a_clock_that_is_set_neither_ends_sessions_nor_keeps_them(
 
 
 def test_t232_a_token_is_made_once_and_is_the_owners_alone(home: Path):
-    first = own_token()
-    assert own_token() == first
+    first = generated_token()
+    assert generated_token() == first
     path = paths.state_dir() / gateway_token.TOKEN_FILE
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
@@ -134,9 +134,9 @@ def test_t232_a_token_that_is_none_is_replaced(home: Path, content: bytes):
     paths.make_private(path.parent)
     path.touch(0o600)
     path.write_bytes(content)
-    made = own_token()
+    made = generated_token()
     assert len(made) == 43
-    assert own_token() == made
+    assert generated_token() == made
 
 
 @pytest.mark.parametrize("how", ["readable", "fifo", "of another user"])
@@ -152,7 +152,7 @@ def test_t232_a_token_that_others_may_know_is_refused(home: Path, how: str, monk
     if how == "of another user":
         monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
     with pytest.raises(ConfigError, match="others may know the token of the gateway"):
-        own_token()
+        generated_token()
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.ENOSPC, errno.EACCES])
@@ -162,11 +162,13 @@ def test_t232_a_token_that_cannot_be_kept_is_no_token(
     def fail(*_: object, **__: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(gateway_token, "put", fail)
+    monkeypatch.setattr(gateway_token, "write_file", fail)
     with pytest.raises(ConfigError) as raised:
-        own_token()
+        generated_token()
     path = paths.state_dir() / gateway_token.TOKEN_FILE
-    assert str(raised.value) == (f"the token of the gateway cannot be kept in {path}: {os.strerror(number)}")
+    assert str(raised.value) == (
+        f"the token of the gateway cannot be stored in {path}: {os.strerror(number)}"
+    )
     assert "--config" in (raised.value.hint or "")
 
 
@@ -203,5 +205,5 @@ def test_t232_the_program_does_not_start_without_a_token(home: Path):
     done = run("serve", "--mcp-config", "demo")
     said = " ".join(done.stderr.split())
     assert done.returncode == exit_codes.CONFIG
-    assert said.startswith("error: the token of the gateway cannot be kept in")
+    assert said.startswith("error: the token of the gateway cannot be stored in")
     assert "Not a directory" in said

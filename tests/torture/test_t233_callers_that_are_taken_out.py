@@ -120,5 +120,5 @@ async def test_t233_other_views_are_said_to_hold_from_the_next_start(tmp_path: P
     write(path, BOTH, views={"small": {}})
     await file.identify([f"Bearer {ADA}"])
     assert reported == [
-        f"{path}: only callers and oauth are read again; other changes count from the next start on"
+        f"{path}: only callers and oauth are read again; other changes take effect at the next start"
     ]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import Host
-from dragoman.agent.context import CONTINUED
+from dragoman.agent.context import SUMMARY_HEADING
 from dragoman.agent.events import Message
 from dragoman.agent.loop import Conversation
 from dragoman.agent.mentions import expanded
@@ -120,5 +120,5 @@ async def test_t240_a_summary_is_shown_as_a_note(home: Path):
         await conversation.compact()
     assert blocks_of(conversation.history) == [
         PromptBlock("Hello."),
-        NoteBlock(f"{CONTINUED}\n\nThey said hello."),
+        NoteBlock(f"{SUMMARY_HEADING}\n\nThey said hello."),
     ]

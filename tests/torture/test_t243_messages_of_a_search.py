@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import Host
-from dragoman.agent.equipment import Folders, open_equipment
+from dragoman.agent.agent_tools import Folders, open_agent_tools
 
 pytestmark = pytest.mark.requirement("AGT-3")
 RIPGREP = """#!/bin/sh
@@ -25,6 +25,6 @@ async def test_t243_a_message_before_a_name_is_no_part_of_it(tmp_path: Path, mon
     program.chmod(0o700)
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
     rules = {"deny": [f"Read(file_path={folder}/keys.txt)"]}
-    async with Host({}, rules=rules) as host, open_equipment(host, Folders(folder)) as equipment:
-        found = (await equipment.toolbox.call("Grep", {"pattern": "KEY"})).text
+    async with Host({}, rules=rules) as host, open_agent_tools(host, Folders(folder)) as agent_tools:
+        found = (await agent_tools.toolbox.call("Grep", {"pattern": "KEY"})).text
     assert found == "a.bin:1:KEY=1\nplain.txt:1:KEY=2\n(1 files are left out: by a rule about Read.)"

@@ -66,7 +66,7 @@ def test_t254_two_agents_have_two_files_though_the_first_could_not_be_written(
 
     with monkeypatch.context() as full:
         full.setattr(transcript, "_append", refuse)
-        works = [begun.begin_work("helper", Path("/x"), "m") for _ in range(2)]
+        works = [begun.begin_subagent("helper", Path("/x"), "m") for _ in range(2)]
     said = [ModelRequest([UserPromptPart(text)]) for text in ("first", "second")]
     for work, message in zip(works, said):
         work.add(message)

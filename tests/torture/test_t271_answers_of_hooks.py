@@ -21,13 +21,15 @@ SPOILED = {
     "another letter case": ASK.replace("ask", "Ask"),
     "in a list": f"[{ASK}]",
     "an older field": '{"decision": "ask"}',
+    "a byte that is not UTF-8": f'{ASK[:-1]}, "reason": "\udcff"}}',
+    "a NUL before it": f"\0{ASK}",
     "an allow besides": f'{ASK[:-1]}, "permissionDecision": "allow"}}',
 }
 
 
 @pytest.mark.parametrize("how", SPOILED)
 def test_t271_an_ask_counts_against_an_allow_rule(home: Path, how: str):
-    (home / "answer").write_text(SPOILED[how])
+    (home / "answer").write_text(SPOILED[how], "utf-8", "surrogateescape")
     hook = {"type": "command", "command": f"cat {home}/answer"}
     user(
         home,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli.warm.place import socket_path
+from dragoman.cli.local_gateway.endpoint import socket_path
 from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS, run
 
 SERVER = """

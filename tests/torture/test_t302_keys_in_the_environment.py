@@ -2,25 +2,33 @@
 
 import os
 import subprocess
+from typing import Any
 
 import pytest
 
+from tests.e2e import forked
 from tests.e2e.command import DRAGOMAN
 from tests.e2e.fake_provider import FakeProvider
 
 pytestmark = pytest.mark.requirement("AGT-2")
 CANARY = "key-of-a-provider-0123456789"
+REFUSED = "{} was not allowed: no rule allows it"
 
 
-def told(tool: str, arguments: dict[str, str], *options: str) -> str:
+def as_installed(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """In a process whose environment is the given one; that of a forked process is its parent's."""
+    return subprocess.run(
+        [DRAGOMAN, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, **options
+    )
+
+
+def told(run: Any, tool: str, arguments: dict[str, str], *options: str) -> str:
     """What a model that works in the root folder is told of its call."""
     with FakeProvider([(tool, arguments)], ["Done."]) as provider:
         said = ["--model", "openai-chat:gpt-5.5", "--base-url", f"{provider.url}/v1", "-p", "go", *options]
         # A long first value: the beginning of the file looks like a text.
         env = {"FIRST": "x" * 100, **os.environ, "OPENAI_API_KEY": CANARY}
-        done = subprocess.run(
-            [DRAGOMAN, *said], cwd="/", env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True
-        )
+        done = run(*said, cwd="/", env=env)
         assert done.returncode == 0, done.stderr
         (result,) = provider.tool_results(1)
         return result
@@ -38,8 +46,10 @@ def told(tool: str, arguments: dict[str, str], *options: str) -> str:
     ids=["Read", "by a detour", "of a thread", "Grep", "Glob"],
 )
 def test_t302_processes_need_a_rule(home: object, tool: str, arguments: dict[str, str]):
-    assert told(tool, arguments).startswith(f"{tool} was not allowed: no rule allows it")
+    assert told(forked.run, tool, arguments).startswith(REFUSED.format(tool))
 
 
-def test_t302_a_rule_allows_it(home: object):
-    assert CANARY in told("Read", {"file_path": "/proc/self/environ"}, "--allowed-tools", "Read")
+def test_t302_a_rule_allows_it_and_nothing_else_does(home: object):
+    environment = ("Read", {"file_path": "/proc/self/environ"})
+    assert told(as_installed, *environment).startswith(REFUSED.format("Read"))
+    assert CANARY in told(as_installed, *environment, "--allowed-tools", "Read")

@@ -12,7 +12,7 @@ import pytest
 from filelock import FileLock
 
 from dragoman import Host, paths
-from dragoman.config.plan import _memory  # pyright: ignore[reportPrivateUsage]
+from dragoman.config.plan import _snapshots_file  # pyright: ignore[reportPrivateUsage]
 from dragoman.config.scopes import Sources
 
 pytestmark = pytest.mark.requirement("CFG-11")
@@ -37,7 +37,7 @@ async def until_denied(host: Host, rule: str) -> None:
 
 async def test_t360_new_denials_do_not_wait_for_the_lock(home: Path):
     configure(home)
-    state = _memory(Sources.here())
+    state = _snapshots_file(Sources.here())
     lock = FileLock(lock_of(state))
     Path(lock.lock_file).parent.mkdir(parents=True)
     with lock:

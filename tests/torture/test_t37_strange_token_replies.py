@@ -16,7 +16,7 @@ pytestmark = pytest.mark.requirement("AUT-1")
 
 GOOD = {"access_token": "cAnary-good", "token_type": "Bearer", "expires_in": 3600}
 NO_OBJECT = "its authorization server did not answer with a JSON object"
-NO_HEADER = "its authorization server gave an access_token that cannot be sent in a header"
+NO_HEADER = "its authorization server gave a value of access_token that cannot be sent in a header"
 NO_KIND = "its authorization server gave a token of a type that cannot be used"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.cli.warm.server import Asked, LocalGateway, _Declined
+from dragoman.cli.local_gateway.server import LocalGateway, RequestedCall, _Declined
 from dragoman.gateway.replicas import GrantsChanged, Replicas
 
 pytestmark = pytest.mark.requirement("GWY-4")
@@ -32,4 +32,4 @@ async def test_t425_grants_are_read_without_those_of_another_version():
 async def test_t425_a_command_without_words_is_declined():
     gateway: Any = LocalGateway.__new__(LocalGateway)
     with pytest.raises(_Declined):
-        gateway._found(Asked())
+        gateway._found(RequestedCall())

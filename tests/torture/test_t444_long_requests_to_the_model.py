@@ -32,7 +32,7 @@ SHORT = SamplingReview(
 
 async def test_t444_all_of_it_can_be_shown():
     view = SamplingView(REVIEW)
-    assert view.keys() == "Ctrl+S Send · Esc Refuse · Ctrl+O Show all of it"
+    assert view.keys() == "Ctrl+S Send · Esc Refuse · PgUp and PgDn scroll · Ctrl+O Show all of it"
     text, _ = await shown(view)
     assert "end of the last message" in text
     assert "end of the system prompt" not in text
@@ -40,11 +40,11 @@ async def test_t444_all_of_it_can_be_shown():
     text, _ = await shown(view, "ctrl+o")
     for end in ("end of the system prompt", "end of the first message", "end of the last message"):
         assert end in text
-    assert view.keys() == "Ctrl+S Send · Esc Refuse"
+    assert view.keys() == "Ctrl+S Send · Esc Refuse · PgUp and PgDn scroll"
 
 
 async def test_t444_what_is_short_is_shown_at_once():
-    assert SamplingView(SHORT).keys() == "Ctrl+S Send · Esc Refuse"
+    assert SamplingView(SHORT).keys() == "Ctrl+S Send · Esc Refuse · PgUp and PgDn scroll"
     assert await typed(SamplingView(SHORT), "ctrl+o", "ctrl+s") == SHORT
 
 

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from dragoman import Host
-from dragoman.hooks.declared import Hook, Post
+from dragoman.hooks.declared import Hook, HttpHook
 from dragoman.hooks.http import REQUESTS_AT_ONCE
 from dragoman.testing import InMemoryServer
 
@@ -53,7 +53,7 @@ class Endpoint:
 def host_with(url: str) -> Host:
     server = InMemoryServer("x")
     server.add_tool("echo", lambda arguments, context: "hi")
-    hook = Hook(event="PreToolUse", what=Post(url, ()), name="web", timeout_seconds=30)
+    hook = Hook(event="PreToolUse", what=HttpHook(url, ()), name="web", timeout_seconds=30)
     return Host({"x": server}, permission_mode="bypassPermissions", hooks=[hook])
 
 

@@ -150,7 +150,7 @@ async def test_t46_an_error_of_very_many_blocks_is_an_outcome_that_can_be_read(a
     [
         ('"content":[{"type":"hologram","text":"', "unknown type 'hologram'"),
         ('"content":[{"type":7,"text":"', "unknown type"),
-        ('"content":[{"type":"image","mimeType":"image/png","data":"', "image, said to be image/png"),
+        ('"content":[{"type":"image","mimeType":"image/png","data":"', "image, declared as image/png"),
         ('"content":[{"type":"resource","resource":{"uri":"../../x","blob":"', "resource ../../x"),
         ('"content":[{"type":"resource","resource":{"text":"', "without an address"),
     ],

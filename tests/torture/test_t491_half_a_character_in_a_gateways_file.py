@@ -15,7 +15,7 @@ from dragoman.gateway.settings_file import read_settings
 from tests.gateway import ADA, BOB
 
 pytestmark = pytest.mark.requirement("GWY-3")
-CAUSE = "it contains half of a character: an escape from \\ud800 to \\udfff without its other half"
+CAUSE = "it contains a lone surrogate: an escape from \\ud800 to \\udfff without its other half"
 HALVES: dict[str, dict[str, Any]] = {
     "token": {"callers": {"ada": {"token": ADA}, "eve": {"token": "\ud83d" * 20}}},
     "name": {"callers": {"ada\udc00": {"token": ADA}}},

@@ -11,10 +11,10 @@ from tests.torture import projects
 
 pytestmark = pytest.mark.requirement("CFG-2")
 ECHO = {"command": "/bin/echo"}
-PASSED = "half of a character cannot be passed to a program"
+PASSED = "a lone surrogate cannot be passed to a program"
 ENTRIES: dict[str, tuple[str, dict[str, Any], str]] = {
-    "name": ("box\ud83d", ECHO, "half of a character cannot be a part of its name"),
-    "name, second half": ("\udc80box", ECHO, "half of a character cannot be a part of its name"),
+    "name": ("box\ud83d", ECHO, "a lone surrogate cannot be a part of its name"),
+    "name, second half": ("\udc80box", ECHO, "a lone surrogate cannot be a part of its name"),
     "command": ("box", {"command": "/bin/echo\ud83d"}, PASSED),
     "argument": ("box", {**ECHO, "args": ["\udfff"]}, PASSED),
     "variable": ("box", {**ECHO, "env": {"A\ud83d": "a"}}, PASSED),

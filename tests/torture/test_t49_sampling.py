@@ -172,7 +172,8 @@ def test_t49_a_project_cannot_grant_its_servers_the_model_or_roots(home: Path):
     assert box.config is not None
     assert (box.config.sampling, box.config.roots) == ("ask", None)
     told = (
-        "has no effect in scope project: it counts in your own settings, in code and in the administrator's"
+        "has no effect in scope project: it applies only in your own settings, in code and in the "
+        "administrator's"
     )
     assert [warning for warning in box.warnings if "no effect" in warning] == [
         f"sampling: allow {told} file",

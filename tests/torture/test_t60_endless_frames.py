@@ -64,13 +64,13 @@ async def test_t60_time_grows_with_size_and_not_with_its_square(arena):
         )
 
 
-async def test_t60_a_million_tiny_messages_neither_block_nor_pile_up(arena):
+async def test_t60_very_many_tiny_messages_neither_block_nor_pile_up(arena):
     """Allowed by the setting here; by default such a server is cut off, see T109."""
     settings = {"DRAGOMAN_UNREQUESTED_MESSAGES_PER_SECOND": 1_000_000}
     async with arena(zoo("floods_logs.py"), settings=settings) as a:
         async with at_once(50):
-            assert await a.call("chatter", count=1_000_000, seconds=60) == "said 1000000"
-        assert a.pulse.growth_bytes < ALLOWANCE
+            assert await a.call("chatter", count=400_000, seconds=60) == "said 400000"
+        assert a.pulse.growth_bytes < ALLOWANCE // 4
         await a.serves_still()
 
 

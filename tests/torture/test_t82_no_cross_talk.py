@@ -17,7 +17,7 @@ from tests.integration.waiting import until
 pytestmark = pytest.mark.requirement("GWY-3")
 SERVERS = Path(__file__).parents[1] / "servers"
 CLIENTS = 50
-CALLS = 100_000
+CALLS = 40_000
 PROGRESS_EVERY = 10
 CALLERS = {f"caller{n}": CallerEntry(token=f"token-of-caller-{n:04d}") for n in range(CLIENTS)}
 

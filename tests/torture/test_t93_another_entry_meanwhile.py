@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 
 from dragoman import ConfigError, Host, PermissionAnswer
-from dragoman.calls import delivery, recovery
+from dragoman.calls import attempts, recovery
 from dragoman.errors import PermissionRefused
 from dragoman.interaction import FormAnswer, PermissionQuestion
 from dragoman.testing import InMemoryServer
@@ -111,7 +111,7 @@ async def test_t93_while_a_busy_server_is_waited_for(home: Path, monkeypatch: py
         return None if switched.is_set() else await answers.status(429, "busy", retry_after="1")(ask)
 
     answer: Answer = busy
-    monkeypatch.setattr(delivery, "react", react)
+    monkeypatch.setattr(attempts, "react", react)
     monkeypatch.setattr(recovery, "TABLE", _patient(recovery.TABLE))
     async with two_servers(home) as (host, person, first, second):
         first.on["tools/call"] = answer

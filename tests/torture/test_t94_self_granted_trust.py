@@ -24,7 +24,7 @@ from tests.torture.projects import Listener, seen, servers, write
 LIST = "https://org.example.com/connectors"
 CLOSED = "https://127.0.0.1:1/list"
 """Nobody answers there."""
-COUNTS = "it counts in your own settings, in code and in the administrator's file"
+COUNTS = "it applies only in your own settings, in code and in the administrator's file"
 READS = json.dumps(
     [{"tools": [{"name": "get", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}]}]
 )

@@ -18,8 +18,8 @@ def pending(home: Path, **entries: dict) -> None:
 
 @pytest.mark.requirement("CFG-8")
 def test_padding_does_not_scroll_the_entry_away(home: Path):
-    fields = {f"pad{number}": "x" * 5000 for number in range(100)}
-    pending(home, box={**fields, "false": "? Server good needs", **ENTRY, "env": {"A": " " * 50_000}})
+    fields = {f"pad{number}": "x" * 1500 for number in range(100)}
+    pending(home, box={**fields, "false": "? Server good needs", **ENTRY, "env": {"A": " " * 30_000}})
     with Person("mcp", "approve") as person:
         shown = person.answers("y/n/l/v", "l")
         person.ends()
@@ -80,14 +80,19 @@ def test_it_says_which_server_would_be_replaced_and_which_rules_would_hold(home:
     projects.user(home, {**servers(box={"command": "mine"}), "permissions": {"allow": allow}})
     pending(home, box=ENTRY, new=ENTRY)
     with Person("mcp", "approve") as person:
-        first = person.answers("y/n/l", "l").replace("\n    y", " y").replace("\n    ", "")
-        second = person.answers("y/n/l", "l")
+        new, box = (
+            person.answers("y/n/l", "l").replace("\n    y", " y").replace("\n    ", "") for _ in range(2)
+        )
         person.ends()
     file = home / ".dragoman" / "settings.json"
-    assert f"! it would replace the server of the same name in {file}" in first
+    assert f"! it would replace the server of the same name in {file}" in box
     told = "! these allow rules apply to its tools, which are then called without a question: "
-    assert f"{told}mcp__box, mcp__box__read_file(readOnly), mcp__*__read*, mcp__bo* y  yes" in first
-    assert f"{told}mcp__*__read*, mcp__new__x y  yes" in second.replace("\n    y", " y").replace("\n    ", "")
+    same = "! these allow rules apply to tools that it defines like those that were allowed: "
+    assert (
+        f"{told}mcp__box, mcp__box__read_file(readOnly), mcp__*__read*, mcp__bo*\n"
+        f"  {same}mcp__box__x@{'a' * 32} y  yes"
+    ) in box
+    assert f"{told}mcp__*__read*, mcp__new__x y  yes" in new
 
 
 def test_words_that_mix_alphabets_are_told(home: Path):

@@ -6,9 +6,10 @@ import pytest
 
 from dragoman import Host
 from dragoman.catalog.texts import DESCRIPTION_LIMIT
-from dragoman.cleaning import CUT_WORDS
+from dragoman.cleaning import CUT_NOTE_LENGTH
 from dragoman.testing import InMemoryServer
 from tests.torture.test_t42_hidden_text import CLEANED, TRICKS
+from tests.torture.test_t98_secrets_said_back import text
 
 pytestmark = pytest.mark.requirement("CAT-2")
 
@@ -31,10 +32,6 @@ async def outcomes(result: Any, **options: Any) -> list[Any]:
         if options:
             return [await host.call("mcp__s__t", **options)]
         return [await host.call("mcp__s__t"), await host.toolbox().call("mcp__s__t")]
-
-
-def text(said: str) -> dict[str, Any]:
-    return {"type": "text", "text": said}
 
 
 SHAPES: dict[str, Any] = {
@@ -120,5 +117,5 @@ async def test_t97_what_a_server_says_about_its_use_is_cleaned_and_cut(trick: st
     async with Host({"s": server}) as host:
         await host.ready()
         said = host.instructions()["s"]
-    whole, kept = f"  Use{cleaned} me. " + "x" * 5000, DESCRIPTION_LIMIT - CUT_WORDS
+    whole, kept = f"  Use{cleaned} me. " + "x" * 5000, DESCRIPTION_LIMIT - CUT_NOTE_LENGTH
     assert said == f"{whole[:kept].strip()}… [{len(whole) - kept} more characters]"

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.cleaning import CUT_WORDS, LAST_LINES, cut, for_model, is_safe, last_lines, one_line, visible
+from dragoman.cleaning import (
+    CUT_NOTE_LENGTH,
+    LAST_LINES,
+    cut,
+    for_model,
+    is_safe,
+    last_lines,
+    one_line,
+    visible,
+)
 from tests.cpu_time import CpuTimer, shortest
 
 
@@ -239,7 +248,7 @@ def test_ten_times_the_text_takes_about_ten_times_the_time(hostile: str, clean: 
 
 
 def test_the_words_about_a_cut_have_room():
-    assert len(cut("x" * 10**6, 0) + "000") <= CUT_WORDS
+    assert len(cut("x" * 10**6, 0) + "000") <= CUT_NOTE_LENGTH
 
 
 @pytest.mark.requirement("CAT-2")

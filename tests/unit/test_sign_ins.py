@@ -9,7 +9,7 @@ from dragoman.sign_ins import SignInTools
 
 def waiting_server(name: str = "s") -> Any:
     state = SimpleNamespace(status="needs-auth")
-    return SimpleNamespace(name=name, takes_sign_in=True, connection=SimpleNamespace(state=state))
+    return SimpleNamespace(name=name, uses_oauth=True, connection=SimpleNamespace(state=state))
 
 
 async def test_an_attempt_ends_when_its_server_is_replaced():

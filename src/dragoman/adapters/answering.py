@@ -1,5 +1,4 @@
-"""What all adapters share: makes the call that a model asked for, and converts the outcome to parts that
-models accept.
+"""Makes the calls of models for all adapters, and converts outcomes to parts that model APIs accept.
 
 Every call of a model gets an answer, because APIs refuse a conversation in which one is missing. So the loss
 of a server is reported to the model; only a closed host and cancellation are raised. Texts are cleaned and
@@ -25,7 +24,7 @@ NOTHING: Final = "(no output)"
 
 
 class ToolCaller(Protocol):
-    """Whose tools they are: a host, the servers of an agent, the toolbox of a conversation."""
+    """The owner of the tools: a host, the servers of an agent, or the toolbox of a conversation."""
 
     def tools(self) -> Sequence[Tool]: ...
     def is_app_tool(self, name: str) -> bool: ...
@@ -35,8 +34,8 @@ class ToolCaller(Protocol):
 
 
 async def ask(caller: ToolCaller, name: str, arguments: object, call_id: str | None = None) -> CallOutcome:
-    """The outcome of a call as the model asked for it: `arguments` may be JSON text, and may be wrong.
-    `call_id`: what the model's API calls it, for events and hooks."""
+    """Makes a call of a model. `arguments` may be JSON text, and may be invalid. `call_id`: the id of the
+    call in the model's API, for events and hooks."""
     if caller.is_app_tool(name):
         return outcome_of_error("", name, UnknownTool(name, left_out=FOR_APPS))
     try:
@@ -46,7 +45,7 @@ async def ask(caller: ToolCaller, name: str, arguments: object, call_id: str | N
 
 
 def parts_of(outcome: CallOutcome) -> list[str | ImageBlock]:
-    """Texts and images, at least one. An error is text only: APIs refuse one with images."""
+    """The texts and images of an outcome, at least one. Errors are text only: APIs refuse images there."""
     parts = [_part(block, with_images=not outcome.is_error) for block in outcome.content]
     if not outcome.content and outcome.has_structured:
         parts = [for_model(msgspec.json.encode(outcome.structured).decode())]
@@ -58,12 +57,12 @@ def all_text(parts: list[str | ImageBlock]) -> bool:
 
 
 def text_of(outcome: CallOutcome) -> str:
-    """The same as one text, with a word for each image."""
+    """The outcome as one text, with a description in place of each image."""
     return "\n".join(part if isinstance(part, str) else part.as_text() for part in parts_of(outcome))
 
 
 def shortened(tool: Tool, limit: int) -> str:
-    """Its description, where an API takes less than we give."""
+    """The description of a tool, cut to the limit of an API."""
     return for_model(tool.description, limit)
 
 
@@ -86,7 +85,7 @@ def _part(block: Block, *, with_images: bool) -> str | ImageBlock:
 
 
 def _kind_of_image(block: ImageBlock) -> str | None:
-    """What it is by its first bytes. APIs refuse other kinds, and one that is not what it says it is."""
+    """The media type by the first bytes; None if APIs refuse it, or if it is not the declared one."""
     try:
         start = base64.b64decode(block.data, validate=True)[:12]
     except ValueError:

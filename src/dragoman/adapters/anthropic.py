@@ -1,4 +1,4 @@
-"""Tools for Anthropic's Messages API. In and out go plain values: the library need not be there."""
+"""Tools for Anthropic's Messages API. Values are plain dictionaries: the library need not be installed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def tools(tools: Iterable[Tool]) -> list[ToolParam]:
-    """For `messages.create(tools=…)`."""
+    """The tools for `messages.create(tools=…)`."""
     return [_tool(tool) for tool in tools]
 
 
@@ -23,7 +23,7 @@ def _tool(tool: Tool) -> ToolParam:
 
 
 async def answer(caller: ToolCaller, block: ToolUseBlock) -> ToolResultBlockParam:
-    """Makes the call, and gives the block to put into the next message of the user's."""
+    """Makes the call. Returns the block for the next user message."""
     outcome = await ask(caller, block.name, block.input, block.id)
     return {
         "type": "tool_result",

@@ -16,7 +16,7 @@ except ImportError:
 
 
 def tools(caller: ToolCaller) -> list[BaseTool]:
-    """The caller's tools as they are now. A message they make has the whole outcome as its artifact."""
+    """The current tools of the caller. A tool message has the whole outcome as its artifact."""
     return [
         CallerTool(name=tool.name, description=tool.description, args_schema=tool.model_schema, caller=caller)
         for tool in caller.tools()
@@ -29,7 +29,7 @@ class CallerTool(BaseTool):
     handle_tool_error: Any = True
 
     def _to_args_and_kwargs(self, tool_input: Any, tool_call_id: str | None) -> tuple[tuple[Any, ...], Any]:
-        # As one value: spread out, a parameter called `config` or `run_manager` would meet LangChain's own.
+        # As one value: as keywords, a parameter `config` or `run_manager` would collide with LangChain's own.
         return (tool_input, tool_call_id), {}
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:

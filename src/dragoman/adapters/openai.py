@@ -1,5 +1,5 @@
-"""Tools for OpenAI's APIs, chat completions and responses. The library need not be there.
-Strict mode is never asked for: it forbids optional parameters."""
+"""Tools for OpenAI's APIs, chat completions and responses. The library need not be installed.
+Strict mode is never requested: it forbids optional parameters."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def responses_tools(tools: Iterable[Tool]) -> list[responses.FunctionToolParam]:
 async def answer_chat(
     caller: ToolCaller, call: chat.ChatCompletionMessageFunctionToolCall
 ) -> chat.ChatCompletionToolMessageParam:
-    """Makes the call, and gives the message to append. It can only hold text: images are named."""
+    """Makes the call. Returns the message to append. It contains text only: images are described."""
     outcome = await ask(caller, call.function.name, call.function.arguments, call.id)
     return {"role": "tool", "tool_call_id": call.id, "content": text_of(outcome)}
 
 
 async def answer_response(caller: ToolCaller, item: responses.ResponseFunctionToolCall) -> FunctionCallOutput:
-    """Makes the call, and gives the item to append to the next input."""
+    """Makes the call. Returns the item to append to the next input."""
     outcome = await ask(caller, item.name, item.arguments, item.call_id)
     output = [_item(part) for part in parts_of(outcome)]
     return {"type": "function_call_output", "call_id": item.call_id, "output": output}
 
 
 def _function(tool: Tool) -> Any:
-    # A longer description costs the whole request: "string too long. Expected … maximum length 1024".
+    # With a longer description the whole request fails: "string too long. Expected … maximum length 1024".
     return {
         "name": tool.name,
         "description": shortened(tool, 1024),

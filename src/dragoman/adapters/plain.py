@@ -1,4 +1,4 @@
-"""Tools as plain JSON Schema, for every library that has no adapter of its own."""
+"""Tools as plain JSON Schema, for libraries without an adapter."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from dragoman.catalog.tools import Tool
 
 
 def tool_schema(tool: Tool) -> dict[str, Any]:
-    """The tool in the words of MCP, cleaned, with a schema that every model API takes."""
+    """The tool with the keys of MCP, cleaned, with a schema that every model API accepts."""
     return {"name": tool.name, "description": tool.description, "inputSchema": tool.model_schema}

@@ -20,7 +20,7 @@ except ImportError:
 class Toolset(AbstractToolset[Any]):
     def __init__(self, caller: ToolCaller, *, id: str | None = None) -> None:
         self._caller, self._id = caller, id
-        self._validator = SchemaValidator(core_schema.dict_schema())  # the pipeline checks more
+        self._validator = SchemaValidator(core_schema.dict_schema())  # the host validates the arguments
 
     @property
     def id(self) -> str | None:
@@ -31,7 +31,7 @@ class Toolset(AbstractToolset[Any]):
         for tool in self._caller.tools():
             definition = ToolDefinition(
                 name=tool.name, description=tool.description, parameters_json_schema=tool.model_schema,
-                sequential=not tool.hints.read_only,  # what only reads may run beside others
+                sequential=not tool.hints.read_only,  # read-only tools run in parallel
             )  # fmt: skip
             made = ToolsetTool(
                 toolset=self, tool_def=definition, max_retries=1, args_validator=self._validator

@@ -1,1 +1,1 @@
-"""The agent: a conversation in which a model uses the tools of a host. Needs the extra `agent`."""
+"""The agent: a conversation in which a model uses the tools of a host. It needs the extra `agent`."""

@@ -1,8 +1,7 @@
 """Decides in permission mode `auto` with a model.
 
-The conversation and the arguments are given to the model as data, and results of tools are not given to it at
-all. An answer that is not exactly what was asked for, a failure, and a model that is too slow all mean that
-the person is asked.
+The model gets the conversation and the arguments as data, and no results of tools. If the answer is not in
+the requested form, the request fails, or the model is too slow, the person is asked.
 """
 
 from __future__ import annotations
@@ -79,8 +78,8 @@ class ModelClassifier:
 
 
 def describe(call: Call, conversation: Sequence[ConversationTurn]) -> str | None:
-    """The document for the model; None if it would not show the arguments as they are: they are too large,
-    or have characters that are not shown to models."""
+    """The document for the model; None if it cannot contain the exact arguments, because they are too large
+    or have characters that are removed for models."""
     arguments = msgspec.json.encode(call.arguments).decode()
     if len(arguments) > ARGUMENT_CHARACTERS or for_model(arguments) != arguments:
         return None
@@ -102,7 +101,7 @@ def describe(call: Call, conversation: Sequence[ConversationTurn]) -> str | None
 
 
 def read_answer(text: str) -> Classification:
-    """The decision in the model's answer; whatever else it wrote means that the person is asked."""
+    """The decision in the model's answer; for an answer in any other form, the person is asked."""
     try:
         answer = msgspec.json.decode(text.strip(), type=_Answer)
     except (msgspec.DecodeError, UnicodeError, RecursionError):

@@ -1,6 +1,6 @@
 """The hook events of one conversation: its beginning and end, prompts, answers, summaries.
 
-Without hooks nothing happens. An agent that works for another one has the event `SubagentStop` only.
+A subagent has only the event `SubagentStop`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dragoman.hooks.events import STOP_LIMIT
 from dragoman.hooks.merging import Submitted
 
 END_SECONDS: Final = 5.0
-"""How long hooks of `SessionEnd` may take."""
+"""The time limit for all hooks of `SessionEnd`."""
 
 
 class Subagent(NamedTuple):
-    """An agent that works for another one, as hooks are given it."""
+    """A subagent, as hooks see it."""
 
     agent_id: str
     agent_type: str
@@ -29,32 +29,32 @@ class ConversationHooks:
     def __init__(self, hooks: ActiveHooks | None = None, subagent: Subagent | None = None) -> None:
         self._hooks = hooks
         self._main = hooks if subagent is None else None
-        """Runs the hooks of events that only the person's own conversation has; None for that of an agent."""
+        """The hooks of events that only the main conversation has; None for a subagent."""
         self._subagent = subagent
 
     async def started(self, source: str) -> tuple[str, ...]:
-        """`SessionStart`: texts for the model."""
+        """Runs `SessionStart` hooks. Returns texts for the model."""
         return () if self._main is None else await self._main.notify("SessionStart", {"source": source})
 
     async def ended(self, reason: str) -> None:
-        """`SessionEnd`."""
+        """Runs `SessionEnd` hooks."""
         if self._main is not None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(END_SECONDS):
                     await self._main.notify("SessionEnd", {"reason": reason})
 
     async def prompt_submitted(self, prompt: str) -> Submitted:
-        """`UserPromptSubmit`."""
+        """Runs `UserPromptSubmit` hooks."""
         return Submitted() if self._main is None else await self._main.prompt_submitted(prompt)
 
     async def before_compaction(self, trigger: str, instructions: str) -> None:
-        """`PreCompact`."""
+        """Runs `PreCompact` hooks."""
         if self._main is not None:
             await self._main.notify("PreCompact", {"trigger": trigger, "custom_instructions": instructions})
 
     async def stopping(self, text: str, times: int) -> str | None:
-        """`Stop` or `SubagentStop`: why the model is to go on; None: it may stop. `times`: how often hooks
-        made it go on since the prompt."""
+        """Runs `Stop` or `SubagentStop` hooks. Returns why the model has to continue; None: it may stop.
+        `times`: how often hooks made it continue since the prompt."""
         if self._hooks is None or times >= STOP_LIMIT:
             return None
         facts = {"stop_hook_active": times > 0, "last_assistant_message": text}

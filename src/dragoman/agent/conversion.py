@@ -1,4 +1,4 @@
-"""Between the values of the model library and those of the host: tool definitions, calls, results, usage."""
+"""Converts between the values of the model library and those of the host: tools, calls, results, usage."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from dragoman.errors import InvalidArguments, PermissionRefused
 from dragoman.interaction import ConversationTurn
 from dragoman.surrogates import joined
 
-SAID: Final = "said"
+PERSON_TEXT_KEY: Final = "said"
 INTERRUPTED: Final = "The user interrupted this call before it was finished. It may have had effects."
 
 
 def join_surrogates(message: ModelMessage) -> None:
-    """Makes every text of the message one that can be sent and written; see `surrogates.joined`."""
+    """Replaces surrogates in every text of the message; see `surrogates.joined`."""
     for part in message.parts:
         for name, value in vars(part).items():
             if (whole := _joined(value)) != value:
@@ -53,7 +53,7 @@ def _joined(value: Any) -> Any:
 
 
 def definitions(tools: Sequence[Tool]) -> list[ToolDefinition]:
-    """In the order given: a changed order would cost the provider's cache."""
+    """The definitions, in the given order: another order would invalidate the provider's cache."""
     return [
         ToolDefinition(
             name=tool.name, description=tool.description, parameters_json_schema=dict(tool.model_schema)
@@ -63,7 +63,7 @@ def definitions(tools: Sequence[Tool]) -> list[ToolDefinition]:
 
 
 def read_arguments(call: ToolCallPart) -> tuple[Mapping[str, Any], CallOutcome | None]:
-    """The arguments that the model wrote; and the outcome, if they are no JSON object."""
+    """The arguments that the model wrote, and an error outcome if they are not a JSON object."""
     args = call.args
     if isinstance(args, str) and args.strip():
         try:
@@ -82,7 +82,7 @@ def _not_json(call: ToolCallPart, problem: str) -> CallOutcome:
 
 
 def result_part(call: ToolCallPart, outcome: CallOutcome) -> ToolReturnPart:
-    """What the model is given. A refusal and an error are marked as such."""
+    """The result for the model. Refusals and errors are marked."""
     parts = parts_of(outcome)
     content: Any = text_of(outcome) if all_text(parts) else [_content(part) for part in parts]
     kind = "success" if not outcome.is_error else "failed"
@@ -92,7 +92,7 @@ def result_part(call: ToolCallPart, outcome: CallOutcome) -> ToolReturnPart:
 
 
 def interrupted(call: ToolCallPart) -> ToolReturnPart:
-    """The result of a call that was cancelled: not a refusal, or the model would not try it again."""
+    """The result of a cancelled call. It is not a refusal, so that the model may try the call again."""
     return ToolReturnPart(call.tool_name, INTERRUPTED, call.tool_call_id, outcome="interrupted")
 
 
@@ -101,27 +101,27 @@ def _content(part: str | ImageBlock) -> str | BinaryContent:
 
 
 def request_of(texts: Sequence[str], said: Sequence[str]) -> ModelRequest:
-    """A message for the model. `said`: what the person wrote of it, which is recorded and not sent; the rest
-    is text of servers, files and hooks."""
-    return ModelRequest([UserPromptPart(text) for text in texts], metadata={SAID: [*said]})
+    """A message for the model. `said`: the parts that the person wrote, stored as metadata and not sent; the
+    rest is text of servers, files and hooks."""
+    return ModelRequest([UserPromptPart(text) for text in texts], metadata={PERSON_TEXT_KEY: [*said]})
 
 
 def said_in(message: ModelMessage) -> list[str]:
-    """What the person wrote of a message."""
+    """The parts of a message that the person wrote."""
     return recorded_in(message) or []
 
 
 def recorded_in(message: ModelMessage) -> list[str] | None:
-    """The same; None if it is not recorded, because the message was made in another way."""
-    recorded: Any = (message.metadata or {}).get(SAID)
+    """The parts of a message that the person wrote; None if the message has no such metadata."""
+    recorded: Any = (message.metadata or {}).get(PERSON_TEXT_KEY)
     if not isinstance(recorded, list):
         return None
     return [text for text in cast("list[Any]", recorded) if isinstance(text, str)]
 
 
 def turns_of(history: Sequence[ModelMessage]) -> list[ConversationTurn]:
-    """What the person and the model said, for a classifier: without results of tools and texts of servers,
-    files and hooks, which may contain instructions of others."""
+    """The texts of the person and the model, for a classifier. Results of tools and texts of servers, files
+    and hooks are left out: they may contain instructions of others."""
     turns: list[ConversationTurn] = []
     for message in history:
         turns += [ConversationTurn("user", text) for text in said_in(message)]
@@ -145,7 +145,7 @@ def usage_of(response: ModelResponse) -> Usage:
     used = response.usage
     try:
         cost = float(response.cost().total_price)
-    except (LookupError, AssertionError, ValueError):  # a model without a known price, or without a name
+    except (LookupError, AssertionError, ValueError):  # the price or the name of the model is not known
         cost = None
     return Usage(
         input_tokens=used.input_tokens,

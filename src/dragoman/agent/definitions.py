@@ -1,8 +1,9 @@
 """Agents that are defined in files: Markdown with YAML front matter.
 
-The person's own are in the folder `agents` of the configuration folder. Those in a project's
-`.dragoman/agents` or in a plugin count only once the person has approved the file as it is. No file defines
-hooks. Of several agents of one name the person's own counts, then the nearest project's, then a plugin's.
+The person's agents are in the folder `agents` of the configuration folder. Agents in a project's
+`.dragoman/agents` or in a plugin can be used only after the person has approved the file as it is. No file
+defines hooks. Of several agents with one name the person's takes precedence, then the nearest project's, then
+a plugin's.
 """
 
 from __future__ import annotations
@@ -10,19 +11,23 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
 from msgspec import Struct, structs
 
 from dragoman.agent.front_matter import FrontMatter, InvalidAgent, length, split
+from dragoman.calls.requests import LIST_RESOURCES, READ_RESOURCE
 from dragoman.cleaning import for_model, one_line
 from dragoman.config import approval
 from dragoman.config.file_reading import read_text
 from dragoman.config.scopes import Scope, Sources
 from dragoman.errors import ConfigError, ConfigFileError, NotFound
+from dragoman.permissions.conditions import BadRule
 from dragoman.permissions.modes import PermissionMode
+from dragoman.permissions.rules import parse_prohibited_tool
+from dragoman.permissions.subjects import Subject
 from dragoman.wildcards import fits
 
 FOLDER: Final = "agents"
@@ -31,34 +36,37 @@ DESCRIPTION_CHARACTERS: Final = 1_000
 FILE_LIMIT: Final = 500
 """The most files that are read in one folder."""
 FRONT_MATTER_LIMIT: Final = 60_000
-"""The most characters of front matter that are read in one folder or, among the person's own agents, in one
-file."""
+"""The most characters of front matter that are read in one folder, or in one file of the person's agents."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+_FOR_RESOURCES: Final = (LIST_RESOURCES, READ_RESOURCE)
 
 AgentState = Literal["ready", "pending", "broken"]
 
 
 class AgentDefinition(Struct, frozen=True, kw_only=True):
-    """One agent, as its file says."""
+    """One agent, as its file defines it."""
 
     name: str
     description: str = ""
-    """Tells the model which work to give to this agent."""
+    """Describes for the model which work to give to this agent."""
     prompt: str = ""
     tools: tuple[str, ...] | None = None
-    """Names, with `*`; `mcp__server` is every tool of the server. None: all."""
+    """Names of tools, with `*`; `mcp__server` means every tool of the server. None: all tools."""
+    disallowed_tools: tuple[str, ...] = ()
+    """Names of tools that it does not have, although `tools` includes them."""
     model: str | None = None
-    """`provider:name`; None: the conversation's."""
+    """The model, as `provider:name`; None: the model of the conversation."""
     servers: tuple[str | Mapping[str, object], ...] | None = None
-    """Names of configured servers, and entries of its own by name. None: all configured servers."""
+    """Names of configured servers, and entries that the file defines. None: all configured servers."""
     required_servers: tuple[str, ...] = ()
     max_turns: int | None = None
     permission_mode: PermissionMode | None = None
-    """Counts for the person's own agents, with `--agent`."""
+    """Used only for the person's own agents, with `--agent`."""
     path: Path
     scope: Scope
     text: str = ""
-    """The whole file: an approval holds for exactly this text."""
+    """The whole file: an approval applies to exactly this text."""
     state: AgentState = "ready"
     problems: tuple[str, ...] = ()
 
@@ -67,16 +75,32 @@ class AgentDefinition(Struct, frozen=True, kw_only=True):
         return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
 
     def has_tool(self, name: str) -> bool:
-        return self.tools is None or any(_means(pattern, name) for pattern in self.tools)
+        """Whether it has the tool of this name; other names that a server's tool could have are not known
+        here (see `Host.for_agent`)."""
+        if any(_matches(each, name) or _may_mean(each, name) for each in self.disallowed_tools):
+            return False
+        return self.tools is None or any(_matches(pattern, name) for pattern in self.tools)
+
+    def has_resources(self, servers: Iterable[str]) -> bool:
+        """Whether it has the tools for resources, which read resources of every server. So it has none if it
+        names its servers, or disallows one of `servers`."""
+        if self.servers is not None or not all(self.has_tool(each.name) for each in _FOR_RESOURCES):
+            return False
+        return not any(_may_mean(each, "", server) for server in servers for each in self.disallowed_tools)
 
 
-def _means(pattern: str, name: str) -> bool:
+def _matches(pattern: str, name: str) -> bool:
     is_server = pattern.startswith("mcp__") and "__" not in pattern[5:]
     return fits(tuple(pattern.split("*")), name) or (is_server and name.startswith(f"{pattern}__"))
 
 
+def _may_mean(pattern: str, name: str, server: str = "") -> bool:
+    """Whether a prohibition means the built-in tool, or the whole server; compared like a deny rule."""
+    return Subject.of(pattern).may_mean(name, server, "")
+
+
 def find_agents(sources: Sources) -> list[AgentDefinition]:
-    """All agents by name, one for each. Raises `MissingPackage`."""
+    """All agents, one for each name, in the order of names. Raises `MissingPackage`."""
     answers, _ = approval.read_answers(sources.approvals_file)
     found: dict[str, AgentDefinition] = {}
     for scope, folder in _folders(sources):
@@ -111,7 +135,7 @@ def approve_agent(sources: Sources, agent: AgentDefinition) -> None:
 
 
 def _folders(sources: Sources) -> Iterator[tuple[Scope, Path]]:
-    """The folders with agents, and the scope of each; the strongest first."""
+    """The folders with agents, and the scope of each, in the order of precedence."""
     own = sources.config_dir / FOLDER
     yield "user", own
     for folder in sources.folders():
@@ -136,7 +160,7 @@ def _with_state(agent: AgentDefinition, answers: approval.Answers) -> AgentDefin
 
 
 def project_of(path: Path) -> Path:
-    """The folder of the project that has the agent in this file."""
+    """The folder of the project to which the file belongs."""
     return path.parent.parent.parent
 
 
@@ -173,6 +197,7 @@ def parse(text: str, path: Path, scope: Scope) -> AgentDefinition:
         description=for_model(reader.text("description") or "", DESCRIPTION_CHARACTERS),
         prompt=for_model(prompt),
         tools=reader.names("tools"),
+        disallowed_tools=_prohibited(reader.names("disallowedTools") or ()),
         model=reader.model(),
         servers=reader.servers(),
         required_servers=reader.names("requiredServers") or (),
@@ -183,6 +208,16 @@ def parse(text: str, path: Path, scope: Scope) -> AgentDefinition:
         text=text,
         problems=tuple(reader.problems()),
     )
+
+
+def _prohibited(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names, all of which can prohibit a tool. Raises `InvalidAgent`."""
+    for name in names:
+        try:
+            parse_prohibited_tool(name)
+        except BadRule as error:
+            raise InvalidAgent(f'"disallowedTools": {one_line(name, 80)}: {error}') from None
+    return names
 
 
 def usable(agents: Sequence[AgentDefinition]) -> tuple[AgentDefinition, ...]:

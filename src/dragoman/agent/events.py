@@ -1,4 +1,4 @@
-"""What happens in a conversation, as values that front ends show."""
+"""Events of a conversation, which front ends show."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dragoman.wire.peer import Progress
 
 
 class Message(Struct, frozen=True):
-    """What the person says to the model."""
+    """A message of the person to the model."""
 
     text: str
     shown: str | None = None
-    """What the person wrote, if the text is not that: the text of a prompt is a server's."""
+    """The words of the person, if they differ from the text: the text of a prompt comes from a server."""
 
     @property
     def written(self) -> str:
@@ -25,13 +25,13 @@ class Message(Struct, frozen=True):
 
 
 class TextDelta(Struct, frozen=True):
-    """The model wrote some more text."""
+    """The model has produced more text."""
 
     text: str
 
 
 class ThinkingDelta(Struct, frozen=True):
-    """The model wrote some more of what it thinks before it answers."""
+    """The model has produced more thinking text."""
 
     text: str
 
@@ -42,11 +42,11 @@ class ToolCallStarted(Struct, frozen=True, kw_only=True):
     call_id: str
     tool: str
     arguments: Mapping[str, Any]
-    """Empty if what the model wrote is no JSON object."""
+    """The arguments; empty if the model did not write a JSON object."""
 
 
 class ToolCallProgressed(Struct, frozen=True, kw_only=True):
-    """A tool reports how far it is. Comes a few times a second at most."""
+    """A tool reports progress. Published a few times a second at most."""
 
     call_id: str
     tool: str
@@ -90,23 +90,23 @@ class PromptRefused(Struct, frozen=True, kw_only=True):
 
 
 class TranscriptIncomplete(Struct, frozen=True):
-    """The conversation goes on, but its file cannot be written. Comes once for each conversation."""
+    """The transcript cannot be written; the conversation continues. Published once for each conversation."""
 
     reason: str
 
     @property
     def text(self) -> str:
         return (
-            f"The transcript {self.reason}. The conversation goes on. Unless the file can be written again, "
-            "what is said from now on is lost when it ends."
+            f"The transcript {self.reason}. The conversation continues. Unless the file can be written "
+            "again, later messages are lost when it ends."
         )
 
 
 class SubagentEvent(Struct, frozen=True, kw_only=True):
-    """Something that an agent did that the model gave work to."""
+    """An event of a subagent."""
 
     call_id: str
-    """Of the call that gave it the work."""
+    """The id of the call of Task that started the subagent."""
     agent: str
     agent_id: str
     event: Any
@@ -120,7 +120,7 @@ class QueuedSent(Struct, frozen=True):
 
 
 class Usage(Struct, frozen=True, kw_only=True):
-    """Tokens, and what they cost."""
+    """The number of tokens, and their price."""
 
     input_tokens: int = 0
     """Tokens of the request, including those that were read from the provider's cache or written to it."""
@@ -152,21 +152,21 @@ StoppedBy = Literal["end", "max-turns", "length", "hook"]
 
 
 class Reply(Struct, frozen=True, kw_only=True):
-    """How one prompt was answered."""
+    """The result of one prompt."""
 
     text: str
     """The model's last text."""
     turns: int
-    """How many responses of the model it took."""
+    """The number of responses of the model."""
     usage: Usage
     stopped_by: StoppedBy = "end"
     """`length`: the text was cut off at the model's output limit. `hook`: a hook refused the prompt."""
     reason: str = ""
-    """Of the hook."""
+    """The reason of the hook."""
 
     @property
     def stopped_text(self) -> str:
-        """Why the prompt was not answered to its end, in words; empty if it was."""
+        """A sentence about why the answer is incomplete; empty if it is complete."""
         match self.stopped_by:
             case "max-turns":
                 return f"Stopped after {self.turns} turns (--max-turns)."

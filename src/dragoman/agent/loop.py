@@ -1,8 +1,8 @@
-"""A conversation: the model answers, calls tools, is given their results, and answers again.
+"""A conversation: the model answers, calls tools, gets their results, and answers again.
 
 Every tool call of the model gets a result, also after a cancellation, because providers refuse a conversation
-in which one is missing. So the conversation can be continued after whatever happened. Front ends are given
-events; questions to the person are asked by the host.
+in which one is missing. So every conversation can be continued. Front ends receive events; the host asks the
+person.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from pydantic_ai.messages import (
     ThinkingPart,
     ThinkingPartDelta,
     ToolCallPart,
+    ToolCallPartDelta,
     ToolReturnPart,
 )
 from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
 
-from dragoman.agent.context import Compaction, Meter
+from dragoman.agent.context import Compaction, ContextMeter
 from dragoman.agent.conversation_hooks import ConversationHooks
 from dragoman.agent.conversion import (
     definitions,
@@ -60,7 +61,7 @@ from dragoman.agent.events import (
     TranscriptIncomplete,
     Usage,
 )
-from dragoman.agent.retry import CUT_OFF, NOT_A_MODEL, is_cut_off, provider_at, react
+from dragoman.agent.retry import CUT_OFF, WRONG_ENDPOINT_HINT, is_cut_off, provider_at, react
 from dragoman.agent.subagents import current_call_id
 from dragoman.agent.transcript import Record
 from dragoman.calls.outcome import CallOutcome, outcome_of_error
@@ -70,7 +71,7 @@ from dragoman.hooks.merging import Submitted
 from dragoman.host import Host
 from dragoman.interaction import (
     ConversationTurn,
-    Turns,
+    ReadTurns,
     conversation_for_classifier,
     current_conversation,
 )
@@ -80,13 +81,16 @@ from dragoman.toolbox import Toolbox
 OnEvent = Callable[[AgentEvent], None]
 
 SETTINGS: Final[ModelSettings] = {"max_retries": 0, "cache": True}
-"""Retries are made here, where they are seen."""
+"""Retries are made by this module, so that they are shown."""
 SUMMARY_SETTINGS: Final[ModelSettings] = {**SETTINGS, "tool_choice": "none"}
-"""Tools are sent with the request for a summary as well: the provider's cache holds, and some providers
-refuse a conversation with tool calls otherwise."""
-NOT_YET: Final = "A hook of the user does not let you stop yet:"
+"""Tools are sent with the request for a summary as well: this keeps the provider's cache valid, and some
+providers refuse a conversation with tool calls otherwise."""
+STOP_REFUSED: Final = "A hook of the user does not let you stop yet:"
+RESPONSE_CHARACTERS: Final = 4_000_000
+"""The most characters of one response: several times what the largest models write."""
+RESPONSE_TOO_LONG: Final = f"the response of the model has more than {RESPONSE_CHARACTERS:,} characters"
 REPEAT_LIMIT: Final = 3
-"""How often in sequence the same call with the same result is accepted before the model is asked to stop."""
+"""How many identical calls in a row with the same result are accepted before the model is asked to stop."""
 REPEATED: Final = (
     "This is the same call with the same result as before. Do not repeat it: try something else, or answer."
 )
@@ -94,7 +98,7 @@ REPEATED: Final = (
 
 class LoopLimits(Struct, frozen=True, kw_only=True):
     max_turns: int = 100
-    """Responses of the model to one prompt."""
+    """The most responses of the model to one prompt."""
     context_tokens: int = 200_000
 
 
@@ -102,7 +106,7 @@ LIMITS: Final = LoopLimits()
 
 
 def limits_of(host: Host, model: Model, max_turns: int) -> LoopLimits:
-    """The context that the model has, or where that is not known the setting."""
+    """The limits, with the context size of the model, or with the setting if that is not known."""
     window: object = model.profile.get("context_window")
     known = window if isinstance(window, int) else host.configuration.settings["DRAGOMAN_CONTEXT_TOKENS"]
     return LoopLimits(max_turns=max_turns, context_tokens=known)
@@ -119,8 +123,7 @@ class Conversation:
         record: Record = Record(),  # noqa: B008 (frozen)
         hooks: ConversationHooks = ConversationHooks(),  # noqa: B008 (it has no state)
     ) -> None:
-        """`instructions`: the system prompt. It is sent with each request and does not change, so that the
-        provider's cache holds."""
+        """`instructions`: the system prompt. It never changes, so that the provider's cache stays valid."""
         self._toolbox = toolbox
         self._model = model
         self._instructions = instructions
@@ -128,15 +131,15 @@ class Conversation:
         self._transcript = record.transcript
         self._history = list(record.history)
         self._hooks = hooks
-        self._meter = Meter(limits.context_tokens)
+        self._meter = ContextMeter(limits.context_tokens)
         self._repeats = _Repeats()
         self._is_loss_reported = False
         self._are_instructions_changed = False
-        """Whether servers' instructions are others than in the system prompt."""
+        """Whether the instructions of servers differ from those in the system prompt."""
         self.queued: list[Message] = []
-        """Messages that the model is given along with the next tool results. They can be withdrawn here."""
+        """Messages that are sent with the next tool results; callers may remove some before."""
         self.expand: Callable[[str], Awaitable[str]] = _as_written
-        """Adds to what the person wrote what it mentions, when it is sent."""
+        """Adds the mentioned files and resources to a message when it is sent."""
         self.usage = Usage()
         """The usage of the whole conversation."""
 
@@ -151,25 +154,25 @@ class Conversation:
 
     @property
     def context_limit(self) -> int:
-        """How many tokens the model takes."""
+        """The context size of the model in tokens."""
         return self._limits.context_tokens
 
     @property
     def context_tokens(self) -> int:
-        """How many tokens the next request has, about."""
+        """The estimated tokens of the next request."""
         return self._meter.tokens(self._history)
 
     def add_usage(self, usage: Usage) -> None:
-        """Of agents that work for this conversation."""
+        """Adds the usage of a subagent."""
         self.usage += usage
 
     def queue(self, prompt: str) -> None:
-        """Gives the model a message along with the next tool results, while it works."""
+        """Queues a message that is sent with the next tool results."""
         self.queued.append(Message(prompt))
 
     async def run(self, prompt: str | Message, on_event: OnEvent = lambda event: None) -> Reply:
-        """The model's answer to a prompt. Raises `ModelUnavailable`. When it is cancelled, the conversation
-        stays complete, and the next prompt continues it."""
+        """Answers a prompt. Raises `ModelUnavailable`. After a cancellation the conversation is complete, and
+        the next prompt continues it."""
         message = Message(prompt) if isinstance(prompt, str) else prompt
         submitted = await self._submitted(message)
         if submitted.refusal is not None:
@@ -184,8 +187,8 @@ class Conversation:
         return isinstance(self._history[-1], ModelResponse)
 
     async def _work(self, on_event: OnEvent) -> tuple[str, int, StoppedBy]:
-        """Response after response until the model makes no more calls: its last text, how many responses, and
-        what ended it."""
+        """Requests responses until the model makes no more calls. Returns its last text, the number of
+        responses, and what ended the work."""
         text, stops = "", 0
         for turn in range(1, self._limits.max_turns + 1):
             self._report_loss(on_event)
@@ -201,7 +204,7 @@ class Conversation:
                 reason = await self._hooks.stopping(text, stops)
                 if reason is not None:
                     stops += 1
-                    self._add_texts(f"{NOT_YET}\n\n{reason}")
+                    self._add_texts(f"{STOP_REFUSED}\n\n{reason}")
                 if self.queued:
                     await self._add_queued(on_event)
             if self._is_answered:
@@ -215,8 +218,8 @@ class Conversation:
         instructions: str = "",
         trigger: Literal["manual", "auto"] = "manual",
     ) -> None:
-        """Replaces the conversation so far by a summary that the model writes. `instructions`: what the
-        person wants it to contain. Raises `ModelUnavailable`; the conversation stays as it was then."""
+        """Replaces the conversation so far by a summary of the model. `instructions`: the person's
+        instructions for the summary. Raises `ModelUnavailable`, and keeps the conversation."""
         await self._hooks.before_compaction(trigger, instructions)
         before = self.context_tokens
         compaction = Compaction(self._history, instructions)
@@ -245,10 +248,10 @@ class Conversation:
             self._transcript.restart(self._history)
         on_event(ContextCompacted(tokens_before=before, tokens_after=self.context_tokens))
 
-    # The model.
+    # Requests to the model.
 
     async def _respond(self, on_event: OnEvent) -> ModelResponse:
-        """The next response, recorded. Where the conversation is too long for it, after a summary."""
+        """Requests and records the next response. If the conversation is too long, it is compacted first."""
         if self._meter.is_full(self._history):
             await self.compact(on_event, trigger="auto")
         try:
@@ -273,7 +276,7 @@ class Conversation:
         settings: ModelSettings = SETTINGS,
         is_recorded: bool = False,
     ) -> ModelResponse:
-        """After a passing failure the request is made again. Raises `ModelUnavailable`."""
+        """Makes a request, and repeats it after a temporary failure. Raises `ModelUnavailable`."""
         attempt = 0
         while True:
             attempt += 1
@@ -291,11 +294,13 @@ class Conversation:
                 wait = reaction.wait_seconds
                 on_event(RetryScheduled(reason=reaction.reason, attempt=attempt, wait_seconds=wait))
                 await asyncio.sleep(wait)
-            except Exception as error:  # border: the model library, with whatever the provider has sent
-                # Only its kind: the text of an error may contain the whole address.
+            except ModelUnavailable:
+                raise
+            except Exception as error:  # border: the model library and the data of the provider
+                # Only the type is shown: the text of the error may contain the whole URL.
                 provider, kind = provider_at(self._model.base_url), type(error).__name__
                 reason = f"{provider} sent a response that is not a valid model response ({kind})"
-                raise ModelUnavailable(reason, hint=NOT_A_MODEL) from error
+                raise ModelUnavailable(reason, hint=WRONG_ENDPOINT_HINT) from error
 
     async def _stream(
         self,
@@ -310,8 +315,12 @@ class Conversation:
         async with model_request_stream(
             self._model, request, model_settings=settings, model_request_parameters=parameters
         ) as stream:
+            left = RESPONSE_CHARACTERS
             try:
                 async for event in stream:
+                    left -= _characters(event)
+                    if left < 0:
+                        raise ModelUnavailable(RESPONSE_TOO_LONG, hint="Try again, or choose another model.")
                     if (shown := _shown(event)) is not None:
                         on_event(shown)
             except asyncio.CancelledError:
@@ -321,15 +330,15 @@ class Conversation:
             return stream.get()
 
     def _add_partial(self, stream: StreamedResponse) -> None:
-        """Keeps what the model had written when it was stopped; calls that it had begun are left out."""
+        """Records the text that the model had produced when it was stopped, without incomplete calls."""
         written = [part for part in stream.get().parts if isinstance(part, TextPart) and part.content.strip()]
         if written:
             self._add(ModelResponse(written))
 
-    # Tools.
+    # Tool calls.
 
     async def _call_tools(self, calls: Sequence[ToolCallPart], on_event: OnEvent) -> None:
-        """Makes the calls of one response, and records a result for each of them, whatever happens."""
+        """Makes the calls of one response, and always records a result for each of them."""
         results: dict[int, ToolReturnPart] = {}
         parallel = {tool.name for tool in self._toolbox.tools() if tool.is_parallel}
 
@@ -350,9 +359,9 @@ class Conversation:
                 ModelRequest([results.get(place) or interrupted(call) for place, call in enumerate(calls)])
             )
 
-    def _turns(self, outer: Turns | None) -> Turns:
-        """What was said so far, for a classifier. `outer`: the conversation whose model gives work to this
-        one: there the person speaks, and here only models do."""
+    def _turns(self, outer: ReadTurns | None) -> ReadTurns:
+        """The conversation so far, for a classifier. `outer`: the conversation that started this subagent,
+        because the messages of the person are there."""
         if outer is None:
             return lambda: turns_of(self._history)
         return lambda: [
@@ -374,16 +383,16 @@ class Conversation:
                     ToolCallProgressed(call_id=call_id, tool=name, progress=progress)
                 ),
             )
-        except CallError as error:  # the server was lost: that is the result for the model
+        except CallError as error:  # the server was lost: the model gets the error as the result
             outcome = outcome_of_error(error.server or "", name, error)
         on_event(ToolCallFinished(call_id=call_id, tool=name, outcome=outcome))
         return outcome
 
-    # What was said.
+    # Messages.
 
     async def _submitted(self, message: Message) -> Submitted:
-        """What hooks say about a message; unless they refuse it, the context ends with the message itself and
-        what it mentions."""
+        """Runs the hooks for a message. Unless they refuse it, the returned context ends with the message and
+        the files and resources it mentions."""
         submitted = await self._hooks.prompt_submitted(message.text)
         if submitted.refusal is not None:
             return submitted
@@ -391,11 +400,11 @@ class Conversation:
         return structs.replace(submitted, context=(*submitted.context, text))
 
     async def _add_queued(self, on_event: OnEvent) -> None:
-        """Messages of the person, and instructions of servers that were connected meanwhile."""
+        """Adds queued messages of the person, and instructions of servers that were connected meanwhile."""
         submitted = [(message, await self._submitted(message)) for message in [*self.queued]]
         texts, sent = self._changed_instructions(), list[str]()
         for message, said in submitted:
-            if message not in self.queued:  # withdrawn meanwhile
+            if message not in self.queued:  # removed meanwhile
                 continue
             self.queued.remove(message)
             if said.refusal is None:
@@ -409,7 +418,7 @@ class Conversation:
             on_event(QueuedSent(tuple(sent)))
 
     def _changed_instructions(self) -> list[str]:
-        """What servers say about how to use them that the model was not given yet."""
+        """The instructions of servers that the model has not received yet."""
         changes = self._toolbox.instructions_delta()
         if changes:
             self._are_instructions_changed = True
@@ -440,7 +449,7 @@ async def _as_written(text: str) -> str:
 
 
 class _Repeats:
-    """Notices a model that makes the same call over and over."""
+    """Detects a model that repeats the same call."""
 
     def __init__(self) -> None:
         self._last: tuple[str, str, str] | None = None
@@ -454,7 +463,7 @@ class _Repeats:
 
 
 def _with_instructions(messages: Sequence[ModelMessage], instructions: str) -> list[ModelMessage]:
-    """The system prompt goes with the last request; it is never part of what is recorded."""
+    """The messages with the system prompt in the last request. The system prompt is never recorded."""
     last = messages[-1]
     assert isinstance(last, ModelRequest)
     return [*messages[:-1], ModelRequest(last.parts, instructions=instructions or None)]
@@ -472,6 +481,21 @@ def _shown(event: object) -> AgentEvent | None:
             return ThinkingDelta(joined(text))
         case _:
             return None
+
+
+def _characters(event: object) -> int:
+    """The characters that an event adds to the response."""
+    match event:
+        case PartStartEvent(part=TextPart(content=text) | ThinkingPart(content=text)):
+            return len(text)
+        case PartStartEvent(part=ToolCallPart(args=arguments)):
+            return len(str(arguments))
+        case PartDeltaEvent(delta=TextPartDelta(content_delta=text) | ThinkingPartDelta(content_delta=text)):
+            return len(text or "")
+        case PartDeltaEvent(delta=ToolCallPartDelta(args_delta=arguments)):
+            return len(str(arguments))
+        case _:
+            return 0
 
 
 def _text_of(response: ModelResponse) -> str:

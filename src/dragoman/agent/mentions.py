@@ -1,9 +1,9 @@
-"""Mentions in a message: `@path` adds a file, `@server:uri` a resource, behind it, marked as data.
+"""Mentions in a message: `@path` appends a file, `@server:uri` a resource, marked as data.
 
-A path with spaces is quoted, `@"my notes.txt"`. Only a known server makes the mention of a resource:
-`me@example.com` and `@types/node` are none. A URI ends at the next space, without the punctuation of the
-sentence around it; one with spaces is quoted, `@server:"file:///my notes"` or, for a server with spaces in
-its name, `@"my server:file:///my notes"`.
+A path with spaces is quoted, `@"my notes.txt"`. Only the name of a known server starts the mention of a
+resource: `me@example.com` and `@types/node` are not mentions. A URI ends at the next space, without the
+punctuation of the sentence; a URI with spaces is quoted, `@server:"file:///my notes"` or, for a server with
+spaces in its name, `@"my server:file:///my notes"`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Mention(NamedTuple):
     server: str
     uri: str
     start: int
-    """Where in the text it begins, and where it ends."""
+    """The positions in the text at which the mention begins and ends."""
     end: int
 
     @property
@@ -41,8 +41,8 @@ class Mention(NamedTuple):
 
 
 def find_mentions(text: str, servers: Collection[str]) -> list[Mention]:
-    """All of them, in order. Pure."""
-    # The longest first: of servers `a` and `a:b`, `@a:b:c` names the second.
+    """All mentions of resources, in the order of the text. Pure."""
+    # The longest names first: with servers `a` and `a:b`, `@a:b:c` names the second.
     names = sorted(servers, key=len, reverse=True)
     found: list[Mention] = []
     for at in _AT.finditer(text):
@@ -85,7 +85,7 @@ def _server_at(text: str, place: int, names: Iterable[str]) -> str | None:
 
 
 def _without_punctuation(uri: str) -> str:
-    """A sentence's own marks at the end are not the address's; a bracket is, if it was opened inside."""
+    """The URI without punctuation at its end; a closing bracket is kept if it was opened inside the URI."""
     while uri:
         last = uri[-1]
         opener = _CLOSERS.get(last)
@@ -109,7 +109,7 @@ class FileMention(NamedTuple):
 
 
 def mentioned(text: str, servers: Collection[str]) -> list[Mention | FileMention]:
-    """What is mentioned, each once, in the order of the text. Pure."""
+    """The mentioned files and resources, each once, in the order of the text. Pure."""
     resources = find_mentions(text, servers)
     files = [
         FileMention(found[1] or found[2].rstrip(".,;:!?)"), found.start())
@@ -125,7 +125,7 @@ def mentioned(text: str, servers: Collection[str]) -> list[Mention | FileMention
 async def expanded(
     text: str, host: Host, folder: Path, extra_folders: Sequence[Path] = ()
 ) -> tuple[str, list[str]]:
-    """The message with what it mentions, and in words what could not be added."""
+    """The message with the mentioned files and resources, and problems with them."""
     read_tool = next(tool for tool in file_tools(Workspace(folder)) if tool.name == "Read")
     added: list[str] = []
     problems: list[str] = []
@@ -144,7 +144,7 @@ async def expanded(
 
 
 async def _check_allowed(host: Host, read_tool: BuiltinTool, path: Path) -> None:
-    """A deny for `Read` holds for the person's own mention; nothing is asked. Raises `ValueError`."""
+    """Raises `ValueError` if a rule denies `Read` for the file. No question is asked."""
     arguments = {PATH: str(path)}
     if host.is_denied(read_tool, arguments):
         raise ValueError("a rule about Read denies it")
@@ -154,22 +154,22 @@ async def _check_allowed(host: Host, read_tool: BuiltinTool, path: Path) -> None
 
 
 def _marked(kind: str, name: str, text: str) -> str:
-    """The text between two marks. What looks like the second one inside it is changed: data cannot end before
-    its mark."""
+    """The text between a start and an end mark. Text inside it that looks like the end mark is changed, so
+    that data cannot end the mark early."""
     content = _END_OF_DATA.sub(r"<\/", for_model(text, TEXT_LIMIT))
     shown = one_line(name, 500).replace('"', "%22")
     return f'<{kind} name="{shown}">\n{content}\n</{kind}>'
 
 
 def _file(folder: Path, extra_folders: Sequence[Path], name: str) -> Path | None:
-    """The file without links; None if there is none of that name. Raises `ValueError` for a link in one of
-    the person's folders that leads out of them: the person may not know where."""
+    """The resolved path of the file; None if it does not exist. Raises `ValueError` for a link inside the
+    person's folders that leads outside, because the person may not know its target."""
     path = folder / Path(name).expanduser()
     if not path.is_file():
         return None
     target = path.resolve()
     folders = {each.resolve() for each in (folder, *extra_folders)}
-    # Not by the letter: a path may name the folder by a link to it, such as the home directory.
+    # Compares resolved paths: a path may name the folder by a link to it, such as the home directory.
     is_in_folder = any(each.resolve() in folders for each in Path(os.path.abspath(path)).parents)
     if is_in_folder and not any(target.is_relative_to(each) for each in folders):
         raise ValueError(f"it is a link to {one_line(str(target), 500)}, which is outside of this folder")
@@ -177,7 +177,7 @@ def _file(folder: Path, extra_folders: Sequence[Path], name: str) -> Path | None
 
 
 def _read(path: Path) -> str:
-    """The beginning of a file."""
+    """Reads the beginning of a file."""
     with path.open("rb") as file:
         data = file.read(4 * TEXT_LIMIT)
     if b"\0" in data[:1024]:

@@ -31,7 +31,7 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "OPENAI_API_KEY": "openai:gpt-5.5",
     "GOOGLE_API_KEY": "google:gemini-3-pro-preview",
 }
-"""By the variable that holds a provider's key: the model that is used if none is named."""
+"""The default model of each provider, by the variable that holds its key."""
 KEY_VARIABLES: Final[Mapping[str, str]] = {
     "anthropic": "ANTHROPIC_API_KEY",
     "openai": "OPENAI_API_KEY",
@@ -52,21 +52,21 @@ _OTHER_KEYS: Final = (
     *("SAMBANOVA_API_KEY", "SNOWFLAKE_TOKEN", "SYSTEM_ONE_API_KEY", "TOGETHER_API_KEY", "TYPESAFE_API_KEY"),
     *("VERCEL_AI_GATEWAY_API_KEY", "VERCEL_OIDC_TOKEN", "VLLM_API_KEY", "VOYAGE_API_KEY", "ZAI_API_KEY"),
 )
-"""The variables of further providers that the model library knows."""
+"""The key variables of further providers that the model library supports."""
 SECRET_VARIABLES: Final = frozenset({*KEY_VARIABLES.values(), *_OTHER_KEYS})
-"""The variables with keys of providers: commands of a model are not given them."""
+"""All key variables of providers; commands of a model do not get them."""
 _WITHOUT_MODEL: Final = "`dragoman tools`, `dragoman call` and `dragoman demo` need no model."
 
 
 class ModelChoice(Struct, frozen=True):
     spec: str
-    """`provider:name`"""
+    """The model, as `provider:name`."""
     base_url: str | None = None
     """The URL of a compatible endpoint: Ollama, vLLM, llama.cpp, a proxy."""
 
     def other(self, spec: str) -> ModelChoice:
-        """Another model, which an agent's file or the person names. An endpoint of one's own is for one
-        provider: it is not sent the key of another."""
+        """The choice of another model. The base URL is kept only for the same provider, so that an endpoint
+        does not receive the key of another provider."""
         other = ModelChoice(spec)
         has_same_key = KEY_VARIABLES.get(other.provider, other.provider) == KEY_VARIABLES.get(
             self.provider, self.provider
@@ -85,7 +85,7 @@ class ModelChoice(Struct, frozen=True):
 def choose_model(
     named: str | None, base_url: str | None = None, environ: Mapping[str, str] = os.environ
 ) -> ModelChoice:
-    """The model that is named, or the usual one of the first provider whose key is set."""
+    """The named model, or the default model of the first provider whose key is set."""
     spec = named or environ.get(VARIABLE)
     if spec is None:
         spec = next((model for variable, model in DEFAULTS.items() if environ.get(variable)), None)
@@ -97,7 +97,7 @@ def choose_model(
             f"endpoint of your own). {_WITHOUT_MODEL}",
         )
     choice = ModelChoice(spec, base_url)
-    if not choice.name or not is_safe(spec):  # an agent's file may name it
+    if not choice.name or not is_safe(spec):  # the name may come from an agent's file
         raise ModelNotConfigured(
             f"{one_line(spec, 100)!r} is not a model",
             hint="Write provider:name, such as anthropic:claude-opus-5.",
@@ -106,7 +106,7 @@ def choose_model(
 
 
 async def load_model(choice: ModelChoice) -> Model:
-    """Raises `ModelNotConfigured` or `MissingPackage`."""
+    """Loads the model. Raises `ModelNotConfigured` or `MissingPackage`."""
     is_imported = "pydantic_ai.models" in sys.modules
     with nullcontext() if is_imported else _without_collections():
         return await asyncio.to_thread(_load, choice)
@@ -114,9 +114,9 @@ async def load_model(choice: ModelChoice) -> Model:
 
 @contextmanager
 def _without_collections() -> Generator[None]:
-    """The import makes half a million objects that stay until the end. A garbage collection that goes through
-    them stops all threads for 100 ms and finds nothing: there is none meanwhile, and later ones leave these
-    objects out."""
+    """Disables garbage collection during the import, and excludes the imported objects from later
+    collections. The import creates half a million permanent objects; a collection that visits them stops all
+    threads for 100 ms."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -136,7 +136,7 @@ class LazyModel:
         self._model: Model | None = None
 
     async def get(self) -> Model:
-        """Raises `ModelNotConfigured` or `MissingPackage`."""
+        """Loads the model. Raises `ModelNotConfigured` or `MissingPackage`."""
         if self._model is None:
             self._model = await self._load(self.choice)
         return self._model
@@ -168,7 +168,7 @@ def _load(choice: ModelChoice) -> Model:
 
 
 def _provider_at(name: str, base_url: str) -> Provider[Any]:
-    """A provider at another address. Endpoints of one's own often take no key."""
+    """A provider at another URL. Such endpoints often need no key."""
     key = os.environ.get(KEY_VARIABLES.get(name, ""), "no key")
     if name == "anthropic":
         from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -178,7 +178,7 @@ def _provider_at(name: str, base_url: str) -> Provider[Any]:
         from pydantic_ai.providers.openai import OpenAIProvider
 
         return OpenAIProvider(base_url=base_url, api_key=key)
-    raise ValueError(f"--base-url goes with anthropic, openai and openai-chat, not with {name}")
+    raise ValueError(f"--base-url can be used with anthropic, openai and openai-chat, not with {name}")
 
 
 def _unavailable(choice: ModelChoice, cause: str) -> ModelNotConfigured:

@@ -1,6 +1,6 @@
-"""Whether a failed request to a model is made again, and when. Pure.
+"""Decides whether and when a failed request to a model is repeated. Pure.
 
-The client libraries' own retries are switched off: they are invisible, and wait as long as a provider says.
+The retries of the client libraries are disabled: they are not shown, and wait as long as a provider demands.
 """
 
 from __future__ import annotations
@@ -42,16 +42,18 @@ _TRANSIENT: Final = (
 
 
 CUT_OFF: Final = "the answer was cut off"
-NOT_A_MODEL: Final = (
+WRONG_ENDPOINT_HINT: Final = (
     "Check the address if it was given with --base-url (OpenAI-compatible endpoints end with /v1), and that "
     "the provider in the model's name matches its API format."
 )
-_AWAY: Final = "Check the network, the proxy variables, and the address if it was given with --base-url."
+_UNREACHABLE_HINT: Final = (
+    "Check the network, the proxy variables, and the address if it was given with --base-url."
+)
 
 
 def is_cut_off(response: ModelResponse) -> bool:
-    """Whether the stream ended before the model's answer did, although the connection did not fail. (OpenAI's
-    chat format does not show it; there, half a tool call has arguments that are not JSON.)"""
+    """Whether the stream ended before the model's answer, without an error of the connection. (OpenAI's chat
+    format does not show this; an incomplete tool call then has invalid JSON arguments.)"""
     if response.finish_reason == "length":
         return False
     return response.state == "incomplete" or (
@@ -60,7 +62,7 @@ def is_cut_off(response: ModelResponse) -> bool:
 
 
 def provider_at(url: str | None) -> str:
-    """The provider with its scheme, host and port. The rest of a URL may contain keys."""
+    """The provider with scheme, host and port; the rest of a URL may contain keys."""
     if not url:
         return "the provider"
     parts = urlsplit(url)
@@ -70,16 +72,18 @@ def provider_at(url: str | None) -> str:
 class Reaction(Struct, frozen=True):
     action: Action
     reason: str
-    """The reason in a few words, for the person."""
+    """A short reason for the person."""
     wait_seconds: float = 0.0
     hint: str | None = None
 
 
 def react(error: ModelAPIError, attempt: int, url: str | None = None) -> Reaction:
-    """`attempt`: how often the request was made, this time included. `url`: the provider's."""
+    """The reaction to a failed request. `attempt`: the number of requests so far."""
     reason = reason_of(error, url)
     if isinstance(error, ModelContextWindowExceededError):
-        return Reaction("compact", reason, hint="Begin a new conversation, or choose a model with more room.")
+        return Reaction(
+            "compact", reason, hint="Begin a new conversation, or use a model with a larger context."
+        )
     if isinstance(error, ModelAuthenticationError):
         return Reaction("fail", reason, hint="Check the API key in your environment.")
     if isinstance(error, ModelQuotaExceededError):
@@ -88,7 +92,7 @@ def react(error: ModelAPIError, attempt: int, url: str | None = None) -> Reactio
         return Reaction("fail", reason, hint="Choose another model with --model provider:name.")
     if not isinstance(error, _TRANSIENT) or attempt >= ATTEMPT_LIMIT:
         is_away = isinstance(error, ModelConnectionError | ModelTimeoutError)
-        return Reaction("fail", reason, hint=_AWAY if is_away else None)
+        return Reaction("fail", reason, hint=_UNREACHABLE_HINT if is_away else None)
     asked = error.retry_after
     if asked is not None and asked > LONGEST_WAIT_SECONDS:
         return Reaction("fail", f"{reason}; it asks to wait {asked:.0f} s", hint="Try again later.")
@@ -97,7 +101,7 @@ def react(error: ModelAPIError, attempt: int, url: str | None = None) -> Reactio
 
 
 def reason_of(error: ModelAPIError, url: str | None = None) -> str:
-    """What happened, without what the provider wrote, which may be long."""
+    """The reason of the failure, without the text of the provider, which may be long."""
     provider = provider_at(url)
     match error:
         case ModelContextWindowExceededError():

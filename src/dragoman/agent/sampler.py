@@ -41,7 +41,7 @@ class ModelSampler:
 
 
 def _settings(request: SamplingRequest) -> ModelSettings:
-    """What the provider supports of it counts."""
+    """The settings of the request; providers ignore those that they do not support."""
     from pydantic_ai.settings import ModelSettings
 
     settings = ModelSettings(max_tokens=request.max_tokens)

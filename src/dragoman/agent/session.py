@@ -1,7 +1,7 @@
-"""Puts one conversation together: the host's tools, built-in tools, the model, the system prompt.
+"""Opens one conversation: the host's tools, built-in tools, the model, the system prompt.
 
-The model library is imported in a thread while servers connect, so the first request leaves when the slower
-of both is ready.
+The model library is imported in a thread while servers connect, so the first request is sent when both are
+ready.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
+from dragoman.agent.agent_tools import Folders, open_agent_tools
 from dragoman.agent.conversation_hooks import ConversationHooks
 from dragoman.agent.definitions import AgentDefinition
-from dragoman.agent.equipment import Folders, open_equipment
 from dragoman.agent.models import Load, ModelChoice, load_model
 from dragoman.agent.prompt import system_prompt
 from dragoman.agent.subagents import SubagentContext, Subagents
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dragoman.agent.loop import Conversation
 
 BEGIN_SECONDS: Final = 0.25
-"""How long the import of the model library waits for the first server to be started."""
+"""How long the import of the model library waits until the first server is started."""
 
 EndReason = Literal["prompt_input_exit", "clear", "resume", "other"]
 
@@ -41,15 +41,15 @@ class AgentOptions(Struct, frozen=True, kw_only=True):
     extra_folders: tuple[Path, ...] = ()
     max_turns: int = 100
     required_servers: tuple[str, ...] = ()
-    """Servers that the first request waits for as long as they take to connect."""
+    """Servers that must be connected before the first request."""
     agent: AgentDefinition | None = None
-    """The agent of a file that the conversation is with."""
+    """The agent of a file that answers in this conversation."""
     agents: tuple[AgentDefinition, ...] = ()
-    """The agents that the model can give work to."""
+    """The agents that the model can start with Task."""
     resume: str | None = None
     """The id of the conversation to continue."""
     source: Literal["startup", "clear"] = "startup"
-    """How a new conversation began, for hooks: whether it replaces one that the person ended."""
+    """The source that hooks of `SessionStart` receive for a new conversation."""
 
     @property
     def folders(self) -> Folders:
@@ -57,7 +57,7 @@ class AgentOptions(Struct, frozen=True, kw_only=True):
 
 
 class AgentSession:
-    """An open conversation, and what belongs to it."""
+    """An open conversation with its toolbox, transcript and subagents."""
 
     def __init__(
         self, conversation: Conversation, toolbox: Toolbox, transcript: Transcript, subagents: Subagents
@@ -67,15 +67,15 @@ class AgentSession:
         self.transcript = transcript
         self.subagents = subagents
         self.end_reason: EndReason = "other"
-        """The reason that hooks of `SessionEnd` are given."""
+        """The reason that hooks of `SessionEnd` receive."""
 
 
 @asynccontextmanager
 async def open_session(
     host: Host, options: AgentOptions, load: Load = load_model
 ) -> AsyncGenerator[AgentSession]:
-    """Raises `ModelNotConfigured`, and `ConfigError` or `NotConnected` for servers that are required. `load`:
-    gives the model; tests give another one."""
+    """Opens a conversation. Raises `ModelNotConfigured`, and `ConfigError` or `NotConnected` for required
+    servers. `load`: loads the model; tests pass another function."""
     loading = asyncio.ensure_future(_loaded(host, options.model, load))
     transcript, source = _transcript(options)
     host.hooks.enter_conversation(transcript.id, str(transcript.path))
@@ -84,13 +84,13 @@ async def open_session(
     subagents = Subagents(host, options.agents, work)
     session: AgentSession | None = None
     try:
-        async with open_equipment(
+        async with open_agent_tools(
             host, options.folders, options.agent, required=options.required_servers, more=subagents.tools()
-        ) as equipment:
-            context = await _prepared(loading, hooks.started(source), equipment.connected())
+        ) as agent_tools:
+            context = await _prepared(loading, hooks.started(source), agent_tools.connected())
             from dragoman.agent.loop import Conversation, limits_of
 
-            toolbox, model = equipment.toolbox, loading.result()
+            toolbox, model = agent_tools.toolbox, loading.result()
             prompt = options.agent.prompt if options.agent is not None else ""
             history = await asyncio.to_thread(transcript.history) if options.resume is not None else ()
             conversation = Conversation(
@@ -110,8 +110,8 @@ async def open_session(
 
 
 async def _loaded(host: Host, choice: ModelChoice, load: Load) -> Model:
-    """The model. Its library takes seconds to import, and slows down everything else meanwhile, so servers
-    begin to connect first: each second that a server takes is one in which the import goes on."""
+    """Loads the model. The import of its library takes seconds and slows down other work, so it begins after
+    servers have started to connect, and continues while they do."""
     events = host.events()
     try:
         async with asyncio.timeout(BEGIN_SECONDS):
@@ -119,12 +119,12 @@ async def _loaded(host: Host, choice: ModelChoice, load: Load) -> Model:
                 await anext(events)
     except (TimeoutError, StopAsyncIteration):
         pass
-    del events  # listeners cost every call a little
+    del events  # a listener slows down every call a little
     return await load(choice)
 
 
 def _is_before_connecting(host: Host) -> bool:
-    """Whether there are servers to be connected, and none has been started yet."""
+    """Whether servers are to be connected, and none has been started yet."""
     views = [view for view in host.servers.values() if not (view.status == "pending" and view.reason)]
     return bool(views) and all(
         view.status == "pending" and view.phase in (None, "connecting") for view in views
@@ -136,8 +136,7 @@ async def _prepared(
     starting: Coroutine[Any, Any, tuple[str, ...]],
     connecting: Coroutine[Any, Any, None],
 ) -> tuple[str, ...]:
-    """Waits for the model, the hooks and the servers; what hooks want the model to be given. The first
-    failure ends the wait."""
+    """Waits for the model, the hooks and the servers. Returns the texts of hooks for the model."""
 
     async def loaded() -> None:
         await loading
@@ -153,7 +152,7 @@ async def _prepared(
 
 
 def _transcript(options: AgentOptions) -> tuple[Transcript, str]:
-    """Where it is written to, and what hooks of `SessionStart` are given as the source."""
+    """The transcript, and the source that hooks of `SessionStart` receive."""
     if options.resume is not None:
         return Transcript.existing(options.resume), "resume"
     return Transcript.begin(options.folder, options.model.spec), options.source

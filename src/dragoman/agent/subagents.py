@@ -1,9 +1,8 @@
-"""The tool Task: the model gives work to an agent that is defined in a file.
+"""The tool Task: the model delegates work to an agent that is defined in a file.
 
-The agent has a context of its own, its own tools and servers, and perhaps another model. Only its last answer
-is given back; what was said is kept in a file beside the conversation's. Several agents that are given work
-in one turn work in parallel. Their calls are checked like all others, and they cannot give work to agents
-in turn.
+The agent has its own context, tools and servers, and may have another model. The result is its last answer;
+its transcript is stored beside that of the conversation. Several agents that are started in one turn work in
+parallel. Their calls are checked like all others, and they cannot start agents themselves.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from dragoman.agent.agent_tools import Folders, open_agent_tools
 from dragoman.agent.builtin.workspace import FileProblem
 from dragoman.agent.conversation_hooks import ConversationHooks, Subagent
 from dragoman.agent.definitions import AgentDefinition
-from dragoman.agent.equipment import Folders, open_equipment
 from dragoman.agent.events import AgentEvent, SubagentEvent, Usage
 from dragoman.agent.models import Load, ModelChoice
 from dragoman.agent.prompt import system_prompt
@@ -38,30 +37,30 @@ current_call_id: ContextVar[str] = ContextVar("dragoman call of the model", defa
 
 
 class SubagentContext(Struct, frozen=True):
-    """What agents work with."""
+    """The values that all subagents of a conversation share."""
 
     folders: Folders
     model: Awaitable[Model]
     """The model for agents that name none."""
     choice: ModelChoice
-    """The conversation's."""
+    """The model choice of the conversation."""
     load: Load
     max_turns: int
     transcript: Transcript
-    """The conversation's."""
+    """The transcript of the conversation."""
 
 
 class Subagents:
-    """The agents that the model of one conversation can give work to."""
+    """The agents that the model of one conversation can start."""
 
     def __init__(self, host: Host, agents: Sequence[AgentDefinition], work: SubagentContext) -> None:
         self._host = host
         self._agents = {agent.name: agent for agent in agents}
         self._work = work
         self.on_event: Callable[[AgentEvent], None] = lambda event: None
-        """Receives what agents do."""
+        """Receives the events of subagents."""
         self.on_usage: Callable[[Usage], None] = lambda usage: None
-        """Receives what each piece of work has used."""
+        """Receives the usage of each run of a subagent."""
 
     def tools(self) -> list[BuiltinTool]:
         """The tool Task; none if there are no agents."""
@@ -85,7 +84,7 @@ class Subagents:
                     "agent",
                     "prompt",
                 ),
-                # Its calls are checked one by one.
+                # Each call of the agent is checked.
                 needs_permission=False,
                 is_independent=True,
             )
@@ -102,13 +101,13 @@ class Subagents:
         from dragoman.agent.loop import Conversation, limits_of
 
         work, model, call_id = self._work, await self._model(agent), current_call_id.get()
-        transcript = work.transcript.begin_work(
+        transcript = work.transcript.begin_subagent(
             agent.name, work.folders.folder, agent.model or work.choice.spec
         )
         agent_id = transcript.id.removeprefix(f"{work.transcript.id}.")
-        async with open_equipment(self._host, work.folders, agent) as equipment:
-            await equipment.connected()
-            toolbox = equipment.toolbox
+        async with open_agent_tools(self._host, work.folders, agent) as agent_tools:
+            await agent_tools.connected()
+            toolbox = agent_tools.toolbox
             conversation = Conversation(
                 toolbox,
                 model,

@@ -1,8 +1,8 @@
 """Transcripts: conversations as JSON lines in the person's state folder, which can be resumed.
 
-Each line is written when it was said, so that a crash loses nothing. A file whose last line is cut off can be
-resumed all the same. A file that cannot be written (the disk is full) ends no conversation: everything is
-written again once that is possible. Files are private to the person.
+Each message is written at once, so that a crash loses nothing. A file whose last line is cut off can still be
+resumed. If the file cannot be written (the disk is full), the conversation continues, and everything is
+written again as soon as possible. Files are private to the person.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from msgspec import Struct
 from dragoman import paths
 from dragoman.cleaning import one_line
 from dragoman.errors import NotFound
+from dragoman.private_files import CLOSE_ON_EXEC, NO_WAIT
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage
@@ -36,14 +37,14 @@ class TranscriptInfo(Struct, frozen=True, kw_only=True):
 
     id: str
     folder: str
-    """The working directory in which it was begun."""
+    """The working directory in which the conversation began."""
     model: str
     first_prompt: str
     changed_at: float
 
 
 class Record(NamedTuple):
-    """Where a conversation is written to, and what was said in it before."""
+    """The transcript of a conversation, and its earlier messages."""
 
     transcript: Transcript | None = None
     history: Sequence[ModelMessage] = ()
@@ -55,13 +56,13 @@ class Transcript:
     def __init__(self, path: Path, head: Mapping[str, Any] | None = None) -> None:
         """`head`: the first line of a new file."""
         self._path = path
-        self._works: set[Path] = set()
-        """The files for the work of agents."""
+        self._subagent_files: set[Path] = set()
+        """The transcripts of subagents."""
         self._unwritten = [] if head is None else [head]
         self._is_at_start = head is not None
-        """Whether what is written next begins a line: what was written before may have been cut off."""
+        """Whether the next write begins a line: the last write may have been cut off."""
         self.problem: str | None = None
-        """Why the file is not complete, in words; None if it is."""
+        """A description of why the file is incomplete; None if it is complete."""
 
     @property
     def id(self) -> str:
@@ -76,18 +77,18 @@ class Transcript:
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
         return _begun(_folder() / f"{name}.jsonl", folder, model)
 
-    def begin_work(self, agent: str, folder: Path, model: str) -> Transcript:
-        """For the work of an agent in this conversation: beside this file, with its id in the name. It is not
-        listed as a conversation."""
+    def begin_subagent(self, agent: str, folder: Path, model: str) -> Transcript:
+        """A transcript for a subagent of this conversation, in the same folder, with the id of this one in
+        its name. It is not listed as a conversation."""
         names = (f"{self.id}.{agent}-{number}.jsonl" for number in itertools.count(1))
         places = map(self._path.with_name, names)
-        free = next(path for path in places if path not in self._works and not path.exists())
-        self._works.add(free)  # it may not be there yet: the disk may be full
+        free = next(path for path in places if path not in self._subagent_files and not path.exists())
+        self._subagent_files.add(free)  # the file may not exist yet: the disk may be full
         return _begun(free, folder, model)
 
     @staticmethod
     def existing(name: str) -> Transcript:
-        """Raises `NotFound`."""
+        """The transcript of this id. Raises `NotFound`."""
         path = _folder() / f"{name}.jsonl"
         if not _ID.fullmatch(name) or not path.is_file():
             raise NotFound(
@@ -97,19 +98,19 @@ class Transcript:
         return Transcript(path)
 
     def history(self) -> list[ModelMessage]:
-        """What was said so far, in a form that can be continued."""
+        """The messages so far, in a form that can be continued."""
         return complete(read_messages(self._path))
 
     def add(self, message: ModelMessage) -> None:
         self.write({"message": _dump([message])[0]})
 
     def restart(self, history: Sequence[ModelMessage]) -> None:
-        """The conversation was replaced by a summary, or the file is not complete: what was written before is
-        not resumed."""
+        """Writes the whole conversation again, after it was replaced by a summary or after a failed write.
+        Earlier lines are ignored when it is resumed."""
         self.write({"restart": _dump(history)})
 
     def write(self, *lines: Mapping[str, Any]) -> None:
-        """Appends lines, behind the first line if that could not be written before."""
+        """Appends lines, after the first line if that is not written yet."""
         data = b"".join(msgspec.json.encode(line) + b"\n" for line in (*self._unwritten, *lines))
         try:
             _append(self._path, data if self._is_at_start else b"\n" + data)
@@ -128,7 +129,7 @@ def _begun(path: Path, folder: Path, model: str) -> Transcript:
 
 def _append(path: Path, data: bytes) -> None:
     paths.make_private(path.parent)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | NO_WAIT | CLOSE_ON_EXEC, 0o600)
     try:
         rest = memoryview(data)
         while rest:
@@ -145,7 +146,7 @@ def transcripts(folder: Path | None = None) -> list[TranscriptInfo]:
 
 
 def read_messages(path: Path) -> list[ModelMessage]:
-    """What was said, without lines that cannot be read."""
+    """The messages, without lines that cannot be read."""
     from pydantic import ValidationError
     from pydantic_ai.messages import ModelMessagesTypeAdapter
 
@@ -164,7 +165,7 @@ def read_messages(path: Path) -> list[ModelMessage]:
 def complete(history: Sequence[ModelMessage]) -> list[ModelMessage]:
     """The conversation with one result for every tool call, and none without a call, which providers refuse.
 
-    A process may have ended in the middle, a line may be damaged, and two processes may have continued it.
+    The program may have been killed, a line may be damaged, and two processes may have continued the file.
     """
     from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
 
@@ -216,14 +217,14 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
         for line in file:
             try:
                 found = msgspec.json.decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # cut off, or damaged
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # cut off or damaged
                 continue
             if isinstance(found, dict):
                 yield cast("dict[str, Any]", found)
 
 
 def _readable_info(path: Path) -> TranscriptInfo | None:
-    """None for what is no conversation. One that cannot be read must not hide the others."""
+    """Information about a transcript; None for other files, and for one that cannot be read."""
     try:
         return _info(path) if _ID.fullmatch(path.stem) and path.is_file() else None
     except OSError:
@@ -247,7 +248,7 @@ def _info(path: Path) -> TranscriptInfo | None:
 def _prompt_in(line: Mapping[str, Any]) -> str:
     try:
         message: Any = line["message"] if "message" in line else line["restart"][0]
-        content = message["parts"][-1]["content"]  # before it may be what hooks add
-    except (LookupError, TypeError):  # it was damaged, or has only begun
+        content = message["parts"][-1]["content"]  # the parts before it may be texts of hooks
+    except (LookupError, TypeError):  # the line is damaged or incomplete
         return ""
     return one_line(content, 200) if isinstance(content, str) else ""

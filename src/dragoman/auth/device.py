@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from dragoman.auth.oauth import OAuthCredentials
     from dragoman.interaction import SignInScreen
 
+CODE_CHARACTERS: Final = 64
+"""The maximum length of the code that a person enters. Models see it, too: it must not be a message."""
 LONGEST_SECONDS: Final = 1800.0
 SLOWER_SECONDS: Final = 5.0
 SHORTEST_PAUSE_SECONDS: Final = 1.0
-"""Between two polls, whatever the authorization server says."""
+"""The shortest pause between two polls, even if the authorization server asks for a shorter one."""
 
 
 async def sign_in_on_device(
@@ -35,7 +37,10 @@ async def sign_in_on_device(
             raise Refused("the page for the code is not a plain https URL")
     if complete is not None and parse_url(complete).origin != parse_url(url).origin:
         complete = None  # it is shown as a picture, in which no person reads where it leads
-    await screen.show_code(url, _text(reply, "user_code"), complete)
+    code = _text(reply, "user_code")
+    if not (code.isascii() and code.isprintable()) or len(code) > CODE_CHARACTERS:
+        raise Refused("the code to enter is not a short plain text")
+    await screen.show_code(url, code, complete)
     account = await _poll(credentials, account, reply, seconds)
     async with credentials.vault.locked(credentials.entry.key):
         await credentials.save(account)

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from dragoman.auth.metadata import TrustRules
 from dragoman.auth.tokens import HiddenRepr
-from dragoman.names import typed
+from dragoman.names import shell_quoted
 from dragoman.urls import parse_url
 
 if TYPE_CHECKING:
@@ -84,10 +84,10 @@ class OAuthSettings(HiddenRepr, frozen=True, kw_only=True):
         """The command by which a person signs in. `option`: the command-line option for the account store."""
         option = f"{option} " if option else ""
         if not self.is_given:
-            return f"Run `dragoman mcp login {option}{typed(self.server)}`."
+            return f"Run `dragoman mcp login {option}{shell_quoted(self.server)}`."
         return (
-            f"Run `dragoman mcp login {option}--mcp-config SERVER {typed(self.server)}`; SERVER is the URL, "
-            "the file or the JSON text by which it was given. The sign-in is kept."
+            f"Run `dragoman mcp login {option}--mcp-config SERVER {shell_quoted(self.server)}`; SERVER is "
+            "the URL, the file or the JSON text by which it was given. The sign-in is kept."
         )
 
     @property
@@ -142,6 +142,6 @@ class OAuthSettings(HiddenRepr, frozen=True, kw_only=True):
 
     def is_pinned(self, stored: Account | None) -> bool:
         """Whether the issuer of the entry's secrets is known: the entry names it, or a secret was sent to it
-        before. A sign-in without a secret does not count, because the server named its issuer."""
+        before. A sign-in without a secret is not enough, because the server named its issuer."""
         is_known = stored is not None and stored.client.authenticates
         return self.issuer is not None or self.metadata_url is not None or is_known

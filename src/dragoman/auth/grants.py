@@ -14,7 +14,7 @@ from dragoman.auth.metadata import AuthServer
 from dragoman.auth.token_endpoint import choose_auth_method, client_authentication, request_token
 from dragoman.auth.token_files import given_token
 from dragoman.auth.tokens import Account, OAuthClient, Tokens, read_tokens
-from dragoman.names import typed
+from dragoman.names import shell_quoted
 
 if TYPE_CHECKING:
     from dragoman.auth.dpop import DpopKey
@@ -82,7 +82,7 @@ async def find_unattended(
         raise Refused(
             "it is not known which authorization server the secrets of the entry belong to",
             "Name it in the entry: oauth.issuer. "
-            f"Or confirm it once: `dragoman mcp login {typed(entry.server)}`.",
+            f"Or confirm it once: `dragoman mcp login {shell_quoted(entry.server)}`.",
         )
     found = await discover(credentials.http, entry.wanted(issuer), credentials.challenge)
     is_step_up = stored is not None and credentials.missing_scopes

@@ -70,19 +70,18 @@ class HeadersHelper:
         server: str,
         command: str,
         *,
-        url: str,
         env: Mapping[str, str],
         cwd: str,
         watchdog: Watches,
         learned: Callable[[Iterable[str]], None] | None = None,
     ) -> None:
-        """`env`: the whole environment of the command, besides the variables that name the server.
+        """`env`: the whole environment of the command, with the variables of `facts`.
 
         `learned` is called with every value, so that it is redacted everywhere.
         """
         self._server = server
         self._command = command
-        self._env = {**env, **facts(server, url)}
+        self._env = env
         self._cwd = cwd
         self._watchdog = watchdog
         self._learned = learned
@@ -95,8 +94,8 @@ class HeadersHelper:
             return self._given if self._given is not None else await self._obtain()
 
     async def renew(self, challenge: Challenge) -> bool:
-        """Runs the command again after a 401. Not after a 403, because the command is not told which rights
-        are missing."""
+        """Runs the command again after a 401. Not after a 403, because the command does not learn which
+        rights are missing."""
         if challenge.status != 401:
             return False
         async with self._running:

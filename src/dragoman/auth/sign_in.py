@@ -186,7 +186,7 @@ async def _check_secret(
     issuer = found.auth_server.issuer
     if not entry.has_secret or entry.is_pinned(before):
         return
-    if not await screen.confirm_issuer(entry.server, issuer):
+    if (await screen.confirm_issuer(entry.server, issuer)) is not True:  # a text such as "no" is no yes
         raise Declined(
             f"the client secret was not sent to {issuer}", "Name the issuer it belongs to: oauth.issuer."
         )

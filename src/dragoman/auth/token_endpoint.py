@@ -7,9 +7,9 @@ A secret is sent only to the token endpoint of the authorization server it belon
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from dragoman import tracing
 from dragoman.auth.errors import Refused, Rejected, Unavailable
@@ -71,10 +71,18 @@ async def request_token(
 
 
 def refusal_of(document: Mapping[str, Any], form: Mapping[str, str], headers: Mapping[str, str]) -> Rejected:
-    """The error in an answer, without values that were sent, which an authorization server may repeat. Of
-    `Authorization: Basic …` the second word alone is removed as well: it is the client secret in base64."""
-    credentials = (value.partition(" ")[2] for value in headers.values())
+    """The error in an answer, without values that were sent, which an authorization server may repeat."""
+    credentials = (form for value in headers.values() for form in _forms_of(value))
     return rejected(document, [*form.values(), *headers.values(), *credentials])
+
+
+def _forms_of(header: str) -> Iterator[str]:
+    """The credentials in a header: as they were sent and, of `Basic`, the client id and the secret."""
+    scheme, _, sent = header.partition(" ")
+    yield sent
+    if scheme == "Basic":
+        for part in base64.b64decode(sent).decode().split(":"):
+            yield from (part, unquote(part))
 
 
 async def _post(

@@ -16,7 +16,7 @@ from msgspec import Struct
 from dragoman.auth.challenges import scopes_in
 from dragoman.auth.errors import Refused, Rejected
 from dragoman.auth.metadata import AuthServer
-from dragoman.cleaning import one_line
+from dragoman.cleaning import cover, one_line
 
 REFRESH_SECONDS: Final = 300.0
 """A token is refreshed when less than this remains."""
@@ -141,8 +141,11 @@ def read_tokens(
 
 
 def rejected(document: Mapping[str, Any], sent: Iterable[str] = ()) -> Rejected:
-    """The error of an authorization server, without values that were sent to it, which it may repeat."""
+    """The error of an authorization server, without values that were sent to it, which it may repeat, and
+    without tokens beside the error."""
     error, description = document.get("error"), document.get("error_description")
+    tokens = (document.get(name) for name in ("access_token", "refresh_token", "id_token"))
+    sent = [*sent, *(each for each in tokens if isinstance(each, str))]
     return Rejected(
         _without(error, 80, sent) if isinstance(error, str) else "invalid_request",
         _without(description, 300, sent) if isinstance(description, str) else "",
@@ -150,10 +153,7 @@ def rejected(document: Mapping[str, Any], sent: Iterable[str] = ()) -> Rejected:
 
 
 def _without(text: str, limit: int, sent: Iterable[str]) -> str:
-    for secret in sent:
-        if len(secret) >= SECRET_LENGTH:
-            text = text.replace(secret, "•••")
-    return one_line(text, limit)
+    return one_line(cover(text, (each for each in sent if len(each) >= SECRET_LENGTH)), limit)
 
 
 def _token(document: Mapping[str, Any], name: str) -> str | None:
@@ -161,7 +161,7 @@ def _token(document: Mapping[str, Any], name: str) -> str | None:
     if value is None or value == "":
         return None
     if not isinstance(value, str) or len(value) > TOKEN_LIMIT or not _TOKEN.fullmatch(value):
-        raise Refused(f"its authorization server gave an {name} that cannot be sent in a header")
+        raise Refused(f"its authorization server gave a value of {name} that cannot be sent in a header")
     return value
 
 

@@ -1,7 +1,7 @@
-"""Ordinary calls that go on inside the host after their callers stopped waiting.
+"""Ordinary calls that continue inside the host after their callers stopped waiting.
 
 A call is moved here with everything that belongs to it: its time limit, its questions to the person and its
-recovery. Its result is kept until it is fetched, for a bounded number of calls, and no longer than the host
+recovery. Its result is stored until it is fetched, for a bounded number of calls, and no longer than the host
 is open.
 """
 
@@ -21,7 +21,7 @@ from dragoman.wire.client.tasks import TaskState
 from dragoman.wire.peer import Progress
 
 CALL_LIMIT: Final = 64
-"""The most calls of one host that go on, or whose results were not fetched. One more drops the oldest
+"""The most calls of one host that continue, or whose results were not fetched. One more drops the oldest
 result."""
 
 CALLS_OF_SERVER: Final = 32
@@ -52,7 +52,7 @@ class BackgroundCall:
     async def start(
         self, work: Awaitable[Result], seconds: float, may_move: Callable[[], bool]
     ) -> Result | None:
-        """The result; None if the call is not over after so many seconds, and goes on. Where it may not be
+        """The result; None if the call is not over after so many seconds, and continues. Where it may not be
         moved then, the result is waited for."""
         self._running = asyncio.ensure_future(work)
         try:
@@ -118,7 +118,7 @@ class BackgroundCall:
 
 
 class BackgroundCalls:
-    """The calls of one host that go on, by the id by which they are fetched."""
+    """The calls of one host that continue, by the id by which they are fetched."""
 
     def __init__(self) -> None:
         self._calls: dict[str, tuple[RunningTask, BackgroundCall]] = {}

@@ -1,7 +1,7 @@
 """`completion/complete`: values for an argument of a prompt or of a resource template, while a person types.
 
-Only servers that offer completion are asked, and an error counts as "no values". Waiting for a pause in the
-typing is left to the front end.
+Only servers that offer completion are asked, and an error means that there are no values. Waiting for a pause
+in the typing is left to the front end.
 """
 
 from __future__ import annotations

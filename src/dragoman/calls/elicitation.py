@@ -43,7 +43,7 @@ ELICITATION_LIMIT_BYTES: Final = 128 * 1024
 LABEL_LIMIT: Final = 4096
 _LABELS: Final = frozenset({"title", "description", "enumNames"})
 """Fields of a form's schema that are only shown."""
-_KEPT: Final = frozenset({"server", "url", "host", "elicitation_id", "calls"})
+_NOT_REDACTED: Final = frozenset({"server", "url", "host", "elicitation_id", "calls"})
 """Fields of questions in which nothing is redacted."""
 
 
@@ -79,11 +79,11 @@ class Elicitor:
 
     async def elicit_form(self, question: FormElicitation, within: OpenQuestion | None = None) -> FormAnswer:
         question = self._redacted(question)
-        answer = await self._hooked(question)
+        answer = await self._answer_of_hooks(question)
         person = self._questions.interaction
         if answer is None and isinstance(person, ElicitsForms):
             answer = await self._shown(question, within, lambda: person.elicit_form(question))
-        return await self._hooked_answer(question, answer or FormAnswer("decline"))
+        return await self._checked_by_hooks(question, answer or FormAnswer("decline"))
 
     async def elicit_url(
         self,
@@ -93,17 +93,17 @@ class Elicitor:
         until_done: bool = False,
         is_complete: asyncio.Event | None = None,
     ) -> Action:
-        """`until_done`: returns `accept` when the person says that they are done with the page, or when
-        `is_complete` is set; otherwise as soon as they agreed to open it."""
+        """`until_done`: returns `accept` when the person has confirmed that they are done with the page, or
+        when `is_complete` is set; otherwise as soon as they agreed to open it."""
         question = self._redacted(question)
-        answer = await self._hooked(question)
+        answer = await self._answer_of_hooks(question)
         person = self._questions.interaction
         if answer is None and isinstance(person, ElicitsUrls):
             action = await self._shown(question, within, lambda: person.elicit_url(question))
             if action == "accept" and until_done:
                 action = "accept" if await self._is_done(question, within, is_complete) else "cancel"
             answer = FormAnswer(action)
-        return (await self._hooked_answer(question, answer or FormAnswer("decline"))).action
+        return (await self._checked_by_hooks(question, answer or FormAnswer("decline"))).action
 
     async def _is_done(
         self, question: UrlElicitation, within: OpenQuestion | None, is_complete: asyncio.Event | None
@@ -136,15 +136,15 @@ class Elicitor:
 
     def _redacted(self, question: Any) -> Any:
         redact = self._redactor_of(ServerName(question.server))
-        return redact.struct(question, _KEPT) if redact else question
+        return redact.struct(question, _NOT_REDACTED) if redact else question
 
-    async def _hooked(self, question: FormElicitation | UrlElicitation) -> FormAnswer | None:
+    async def _answer_of_hooks(self, question: FormElicitation | UrlElicitation) -> FormAnswer | None:
         if not self._hooks.wants("Elicitation", question.server):
             return None
         schema: Mapping[str, Any] = question.schema if isinstance(question, FormElicitation) else {}
         return await self._hooks.elicited(question.server, question.message, schema, **_facts(question))
 
-    async def _hooked_answer(
+    async def _checked_by_hooks(
         self, question: FormElicitation | UrlElicitation, answer: FormAnswer
     ) -> FormAnswer:
         if not self._hooks.wants("ElicitationResult", question.server):

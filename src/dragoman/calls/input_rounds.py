@@ -154,7 +154,7 @@ async def _sent_again(exchange: Exchange[T], answers: Mapping[str, Any], timeout
         server = exchange.session.server
         raise ConnectionLost(server, lost.cause, may_have_run=True, hint=lost.hint) from None
     except (RemoteError, HttpError) as error:
-        error.is_final = True  # it says nothing about the rounds before
+        error.is_final = True  # it is not about the rounds before
         raise
 
 

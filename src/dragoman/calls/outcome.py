@@ -41,7 +41,7 @@ class CallOutcome(Struct, frozen=True, kw_only=True):
     saved: tuple[Saved, ...] = ()
     """Files with what was too large for a model or is not for reading, and with the images it was given."""
     task: str | None = None
-    """Set when the call goes on, at its server or inside the host: the id by which `Host.tasks` and, if the
+    """Set when the call continues, at its server or inside the host: the id by which `Host.tasks` and, if the
     server runs it, `dragoman tasks` fetch the result later."""
     forwarded: Raw | None = None
     """The whole result as it came, undecoded, where that was wanted; `content` is empty then."""
@@ -72,7 +72,8 @@ class CallOutcome(Struct, frozen=True, kw_only=True):
         return not isinstance(self.structured_content, UnsetType)
 
     def raise_for_error(self) -> CallOutcome:
-        """Raises what kept the call from a result, or a CallError if the tool itself reported one."""
+        """Raises the error because of which the call has no result, or a CallError if the tool itself
+        reported one."""
         if self.error is not None:
             raise self.error
         if self.is_error:
@@ -115,13 +116,14 @@ def outcome_of(
 
 
 def outcome_in_background(task: RunningTask, message: str, duration_seconds: float) -> CallOutcome:
-    """A call that goes on, at its server or in this process. `message`: what the server says of its state."""
-    said = f" It says: {one_line(message, 500)}" if message else ""
+    """A call that continues, at its server or in this process. `message`: the status message of the
+    server."""
+    said = f" Its status: {one_line(message, 500)}" if message else ""
     fetch = f"`dragoman tasks resume {task.id}`"
     if not task.fingerprint:  # only this process knows it
         fetch = f"`tasks.result({task.id!r})` of the host"
     text = (
-        f"The call goes on {'at its server ' if task.task_id else ''}as {task.id}.{said}\n"
+        f"The call continues {'at its server ' if task.task_id else ''}as {task.id}.{said}\n"
         f"Its result is not known yet: fetch it with {fetch}."
     )
     return CallOutcome(
@@ -156,9 +158,32 @@ def _covered_meta(meta: Mapping[str, Any] | None, redact: Redactor) -> Mapping[s
 
 
 def with_context(outcome: CallOutcome, context: Iterable[str]) -> CallOutcome:
-    """The outcome, and after it what hooks have to say to the model."""
+    """The outcome, followed by the context that hooks add for the model."""
     added = tuple(TextBlock(text) for text in context)
     return structs.replace(outcome, content=(*outcome.content, *added)) if added else outcome
+
+
+def with_replacement(outcome: CallOutcome, text: str) -> CallOutcome:
+    """The outcome with the text of a hook instead of the result or the error. Nothing of these stays beside
+    it."""
+    return structs.replace(
+        outcome,
+        content=(TextBlock(text),),
+        error=None if outcome.error is None else _replaced(outcome.error, text),
+        structured_content=UNSET,
+        meta=None,
+        saved=(),
+        problems=(),
+    )
+
+
+def _replaced(error: CallError, text: str) -> CallError:
+    """An error of the same kind with this message alone."""
+    if isinstance(error, RemoteError):
+        return RemoteError(error.server or "", error.remote_code, text, status=error.status)
+    again = reworded(error, lambda _: text)
+    again.server, again.hint = error.server, None  # the hint may name what the message named
+    return again
 
 
 def covered(error: CallError, redact: Redactor | None) -> CallError:

@@ -13,10 +13,10 @@ from collections.abc import Coroutine, Mapping
 from functools import partial
 from typing import Any, Final
 
-from msgspec import UNSET, structs
+from msgspec import UNSET, DecodeError, structs
 
 from dragoman import tracing
-from dragoman.calls.audit import AuditEntry, AuditLog
+from dragoman.calls.audit import AuditEntry, AuditLog, without_values
 from dragoman.calls.delivery import Delivery
 from dragoman.calls.elicitation import Elicitor
 from dragoman.calls.invoke import Result, read_complete
@@ -26,6 +26,7 @@ from dragoman.calls.outcome import (
     outcome_of,
     outcome_of_error,
     with_context,
+    with_replacement,
 )
 from dragoman.calls.recovery import Changed
 from dragoman.calls.sending import still_allowed
@@ -119,14 +120,16 @@ class Pipeline:
         servers, permissions = self._servers, self._permissions
         try:
             tool = self._known(request) or await self._find(request)
-            # A copy: what was judged is what is sent, whatever the caller does with its own.
-            arguments = _copied(tool, request.arguments)
             is_new = request.resumes is None  # the arguments of a running task were checked when it began
-            if is_new and not self._checker.check(tool, arguments):
-                arguments = await self._checked(tool, arguments, request)
+            # A copy: what was judged is what is sent, whatever the caller does with its own.
+            arguments = self._checker.quick_copy(tool, request.arguments)
+            if arguments is None:
+                arguments = _copied(tool, request.arguments)
+                if is_new and not self._checker.check(tool, arguments):
+                    arguments = await self._checked(tool, arguments, request)
             entry.server = name = tool.server or _server_of(tool, arguments)
             server = servers.find(name)
-            if hooks.wants("PreToolUse", tool, arguments):
+            if "PreToolUse" in hooks.of_event and hooks.wants("PreToolUse", tool, arguments):
                 before = await hooks.before_call(tool, arguments, call_id=request.call_id)
                 hook_decision, context = before.hook_decision, before.context
                 if is_new and before.arguments is not arguments:
@@ -146,7 +149,7 @@ class Pipeline:
             caller=request.caller,
         )
         if self._audit is not None:
-            _note(entry, decision, tool)
+            _note(entry, decision, tool, arguments)
         if not decision.allowed:
             refused = PermissionRefused(name, tool.name, decision.reason)
             return with_context(outcome_of_error(tool.server, tool.name, refused), context)
@@ -157,6 +160,8 @@ class Pipeline:
         try:
             if tracing.is_on():
                 outcome = await self._traced(judged, request)
+            elif self._bus.has_call_listeners:
+                outcome = await self._reported(judged, request)
             else:
                 outcome = await self._carry_out(judged, request)
         except Changed:
@@ -166,7 +171,8 @@ class Pipeline:
             return outcome_of_error(name, tool.name, PermissionRefused(name, tool.name, _KEEPS_CHANGING))
         if outcome.task is not None:  # hooks are given the result, once it is there
             return with_context(outcome, context)
-        if hooks.wants("PostToolUseFailure" if outcome.is_error else "PostToolUse", tool, arguments):
+        event = "PostToolUseFailure" if outcome.is_error else "PostToolUse"
+        if event in hooks.of_event and hooks.wants(event, tool, arguments):
             outcome = await self._after_hooks(tool, arguments, outcome, request.call_id)
         if outcome.error is not None and _is_raised(tool, outcome.error):
             raise outcome.error from None
@@ -207,7 +213,7 @@ class Pipeline:
         """The same in a span, whose context the server is sent."""
         tool = judged.tool
         if not isinstance(tool, ServerTool):
-            return await self._carry_out(judged, request)
+            return await self._reported(judged, request)
         with tracing.span(
             f"tools/call {tool.wire_name}",
             request.meta,
@@ -216,23 +222,49 @@ class Pipeline:
             dragoman__server=tool.server,
         ) as span:
             meta = {**(request.meta or {}), **tracing.current_context()}
-            outcome = await self._carry_out(judged, structs.replace(request, meta=meta))
+            outcome = await self._reported(judged, structs.replace(request, meta=meta))
             if outcome.is_error:
                 span.fail("tool_error" if outcome.error is None else outcome.error.code)
             return outcome
 
+    async def _reported(self, judged: JudgedCall, request: ToolCall) -> CallOutcome:
+        """Makes the call, with an event at its start and one at its end, however it ends."""
+        if request.perform is not None:
+            return await self._carry_out(judged, request)
+        server, tool, call_id = judged.tool.server, judged.tool.name, request.call_id
+        self._bus.publish(CallStarted(server=server, tool=tool, call_id=call_id))
+        started, is_error, error_code = self._clock.monotonic(), True, "cancelled"
+        try:
+            outcome = await self._carry_out(judged, request)
+            is_error, error_code = outcome.is_error, outcome.error.code if outcome.error else None
+            return outcome
+        except Changed:
+            error_code = "changed"
+            raise
+        except DragomanError as failed:  # the host was closed
+            error_code = failed.code
+            raise
+        finally:
+            took = self._clock.monotonic() - started
+            self._bus.publish(
+                CallFinished(
+                    server=server,
+                    tool=tool,
+                    call_id=call_id,
+                    duration_seconds=took,
+                    is_error=is_error,
+                    error_code=error_code,
+                )
+            )
+
     async def _carry_out(self, judged: JudgedCall, request: ToolCall) -> CallOutcome:
-        """Makes the call, and reports its start and its end. A failed connection is an outcome, too."""
-        tool, redact = judged.tool, judged.redactor
-        if self._bus.has_call_listeners and request.perform is None:
-            self._bus.publish(CallStarted(server=tool.server, tool=tool.name, call_id=request.call_id))
-        started = self._clock.monotonic()
-        is_error, error_code = True, "cancelled"
+        """Makes the call. A failed connection is an outcome, too."""
+        tool, redact, clock = judged.tool, judged.redactor, self._clock
+        started = clock.monotonic()
         try:
             if isinstance(tool, BuiltinTool):
                 result, content = await _run(tool, request.perform, judged, request.timeout_seconds)
                 if request.perform is not None:  # the caller has the result; this is what hooks see of it
-                    is_error, error_code = False, None
                     return CallOutcome(server=judged.server_name, tool=tool.name, content=content)
             else:
                 result, content = await self._delivery.deliver(tool, judged, request, started)
@@ -243,55 +275,25 @@ class Pipeline:
                 else:
                     result, content = await read_complete(result.raw)
             # Asked now: secrets may have become known during the call.
-            is_plain = not redact and not request.raw
+            is_plain = not request.raw and (redact is None or redact.is_empty)
             if forwarded is not None or (is_plain and self._preparer.is_ready(result, content)):
-                is_error, error_code = result.is_error, None
-                took = self._clock.monotonic() - started
                 return CallOutcome(
                     server=tool.server,
                     tool=tool.name,
                     content=content,
-                    is_error=is_error,
-                    duration_seconds=took,
+                    is_error=result.is_error,
+                    duration_seconds=clock.monotonic() - started,
                     forwarded=forwarded,
                 )
             prepared = await self._prepared(judged, result, content, request)
-            is_error, error_code = result.is_error, None
-            return outcome_of(
-                tool.server,
-                tool.name,
-                result,
-                prepared,
-                self._clock.monotonic() - started,
-                redact,
-                raw=request.raw,
-            )
+            took = clock.monotonic() - started
+            return outcome_of(tool.server, tool.name, result, prepared, took, redact, raw=request.raw)
         except MovedToBackground as moved:
-            is_error, error_code = False, None
             message = redact.text(moved.state.message) if redact else moved.state.message
-            return outcome_in_background(moved.task, message, self._clock.monotonic() - started)
+            return outcome_in_background(moved.task, message, clock.monotonic() - started)
         except CallError as failed:
-            error_code = failed.code
-            took = self._clock.monotonic() - started
+            took = clock.monotonic() - started
             return outcome_of_error(judged.server_name, tool.name, failed, took, redact)
-        except DragomanError as failed:  # the host was closed
-            error_code = failed.code
-            raise
-        except Changed:
-            error_code = "changed"
-            raise
-        finally:
-            if self._bus.has_call_listeners and request.perform is None:
-                self._bus.publish(
-                    CallFinished(
-                        server=tool.server,
-                        tool=tool.name,
-                        call_id=request.call_id,
-                        duration_seconds=self._clock.monotonic() - started,
-                        is_error=is_error,
-                        error_code=error_code,
-                    )
-                )
 
     def _is_passed_on(self, judged: JudgedCall, result: ForwardedResult, redact: Redactor | None) -> bool:
         """Whether the result can stay undecoded: no hook wants it, and it can have no secret of the entry."""
@@ -327,14 +329,7 @@ class Pipeline:
             tool, arguments, outcome.text, is_error=outcome.is_error, error_code=code, call_id=call_id
         )
         if after.replacement is not None:
-            # Nothing of the replaced result stays beside it.
-            outcome = structs.replace(
-                outcome,
-                content=(TextBlock(after.replacement),),
-                structured_content=UNSET,
-                meta=None,
-                saved=(),
-            )
+            outcome = with_replacement(outcome, after.replacement)
         return with_context(outcome, after.context) if after.context else outcome
 
 
@@ -343,6 +338,8 @@ def _copied(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
         return copied(arguments)
     except RecursionError:
         raise InvalidArguments(tool.server, tool.name, ("they are nested too deeply",)) from None
+    except DecodeError:
+        raise InvalidArguments(tool.server, tool.name, ("a msgspec.Raw in them is not JSON",)) from None
 
 
 _ANSWERS: Final = (
@@ -363,7 +360,7 @@ def _is_raised(tool: Tool, error: CallError) -> bool:
 
 
 def _server_of(tool: ServerTool | BuiltinTool, arguments: Mapping[str, Any]) -> str:
-    return tool.touched(arguments)[0] if isinstance(tool, BuiltinTool) else tool.server
+    return tool.target(arguments)[0] if isinstance(tool, BuiltinTool) else tool.server
 
 
 async def _completed(
@@ -401,15 +398,19 @@ async def _run(tool: BuiltinTool, perform: Run | None, judged: JudgedCall, secon
     return ToolResult(), (TextBlock(found),) if isinstance(found, str) else found
 
 
-def _note(entry: AuditEntry, decision: Decision, tool: Tool) -> None:
+def _note(entry: AuditEntry, decision: Decision, tool: Tool, arguments: Mapping[str, Any]) -> None:
     entry.decision, entry.by, entry.reason = _DECISIONS[decision.allowed], decision.by, decision.reason
     if decision.rule is not None:
         entry.rule, entry.rule_source = decision.rule.text, decision.rule.source
     if isinstance(tool, BuiltinTool) and tool.shell_argument is not None:
         # Reasons and rules about commands repeat them, and they may hold secrets.
         entry.reason, entry.rule = "", tool.name if entry.rule else ""
+    elif decision.rule is None and (not decision.allowed or decision.by in _GIVE_REASONS):
+        entry.reason = without_values(entry.reason, arguments)
 
 
+_GIVE_REASONS: Final = ("classifier", "hook", "person")
+"""Their reasons are free text, which may repeat values of arguments."""
 _DECISIONS: Final = {True: "allow", False: "deny"}
 
 

@@ -109,7 +109,7 @@ class ProgressRelay:
             return
         try:
             pending = self._callback(progress)
-        except Exception as error:  # border: the caller's code
+        except (Exception, asyncio.CancelledError) as error:  # border: the caller's code; it awaits nothing
             self._give_up(error)
             return
         if inspect.isawaitable(pending):
@@ -125,7 +125,7 @@ class ProgressRelay:
         except Exception as error:  # border: the caller's code
             self._give_up(error)
 
-    def _give_up(self, error: Exception) -> None:
+    def _give_up(self, error: BaseException) -> None:
         self._callback = None
         text = f"the progress callback of {self._tool} raised {type(error).__name__}: {error}"
         self._bus.publish(ServerLogged(server=self._server, level="error", text=text))

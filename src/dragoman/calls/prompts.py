@@ -27,7 +27,7 @@ from dragoman.catalog.prompts import (
     read_prompt_result,
 )
 from dragoman.content.blocks import TextBlock
-from dragoman.content.redact import NOT_LOOKED_INTO, Redactor
+from dragoman.content.redact import BASE64_FIELDS, Redactor
 from dragoman.interaction import Caller
 from dragoman.names import ServerName, WireToolName
 from dragoman.servers.registry import ServerRegistry
@@ -147,7 +147,7 @@ class Prompts:
 
 def _covered(found: PromptReply, redact: Redactor) -> PromptReply:
     """Without secrets, also those that are spread over several messages."""
-    found = redact.struct(found, _KEPT)
+    found = redact.struct(found, _NOT_REDACTED)
     contents = [message.content for message in found.messages]
     texts = iter(redact.texts([each.text for each in contents if isinstance(each, TextBlock)]))
     messages = tuple(
@@ -159,7 +159,7 @@ def _covered(found: PromptReply, redact: Redactor) -> PromptReply:
     return structs.replace(found, messages=messages)
 
 
-_KEPT: Final = NOT_LOOKED_INTO | {"role"}
+_NOT_REDACTED: Final = BASE64_FIELDS | {"role"}
 
 
 def _key(definition: PromptDefinition) -> tuple[ServerName, WireToolName]:

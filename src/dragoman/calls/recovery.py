@@ -35,7 +35,7 @@ FIRST_WAIT_SECONDS: Final = 1.0
 LEAST_WAIT_SECONDS: Final = 0.1
 """The shortest wait, also where the server asks for none."""
 LONGEST_WAIT_SECONDS: Final = 60.0
-"""The longest wait. If a server asks for a longer one, the call fails with an error that says so."""
+"""The longest wait. If a server asks for a longer one, the call fails with an error that states it."""
 
 Reaction = Literal[
     "give up", "repeat", "wait and retry", "list again and retry", "ask the person to open the URL and retry"

@@ -2,7 +2,7 @@
 
 Each request takes the same steps as a tool call, in the same function: it is passed to the pipeline as a call
 of a built-in tool (`read_mcp_resource`, `get_mcp_prompt` …) whose arguments name the server and the subject.
-Rules, hooks and the audit log see it under that name; rules and hooks about the server hold as well. A
+Rules, hooks and the audit log see it under that name; rules and hooks about the server apply as well. A
 program's own request needs no allow rule: it is made unless a rule or a hook denies it, or wants a question.
 """
 
@@ -105,14 +105,14 @@ KINDS: Final[Mapping[str, BuiltinTool]] = {
 """By the names under which rules, hooks and the audit log know them."""
 
 
-class Shape(Struct, Generic[T], frozen=True):
-    """How hooks see a result, and how what they say becomes part of it."""
+class HookView(Struct, Generic[T], frozen=True):
+    """How hooks see a result, and how their texts become part of it."""
 
     shown: Callable[[T], tuple[Block, ...]]
     replaced: Callable[[T, tuple[str, ...]], T]
-    """The result with these texts in the place of everything the server said."""
+    """The result with these texts in place of everything that the server sent."""
     extended: Callable[[T, tuple[str, ...]], T]
-    """The result with these texts behind it."""
+    """The result with these texts after it."""
 
 
 class Requests:
@@ -138,7 +138,7 @@ class Requests:
         kind: BuiltinTool,
         arguments: Mapping[str, Any],
         perform: Callable[[Mapping[str, Any]], Awaitable[T]],
-        shape: Shape[T],
+        view: HookView[T],
         call_id: str | None = None,
     ) -> T:
         """The result of `perform`, which is given the arguments as hooks leave them. `PermissionRefused` if
@@ -152,7 +152,7 @@ class Requests:
                 result = await perform(given)
             finally:
                 current_request.reset(token)
-            shown = shape.shown(result) if self._hooks.wants("PostToolUse", kind, given) else ()
+            shown = view.shown(result) if self._hooks.wants("PostToolUse", kind, given) else ()
             made.append((result, shown))
             return shown
 
@@ -168,7 +168,7 @@ class Requests:
         )
         if outcome.error is not None:
             raise outcome.error
-        return _apply_hook_changes(*made[-1], outcome.content, shape)
+        return _apply_hook_changes(*made[-1], outcome.content, view)
 
     async def listed(
         self,
@@ -254,14 +254,14 @@ async def _in_time(
 
 
 def _apply_hook_changes(
-    result: T, shown: tuple[Block, ...], content: tuple[Block, ...], shape: Shape[T]
+    result: T, shown: tuple[Block, ...], content: tuple[Block, ...], view: HookView[T]
 ) -> T:
     if content == shown:
         return result
     is_kept = content[: len(shown)] == shown
     added = content[len(shown) :] if is_kept else content
     texts = tuple(block.as_text() for block in added)
-    return shape.extended(result, texts) if is_kept else shape.replaced(result, texts)
+    return view.extended(result, texts) if is_kept else view.replaced(result, texts)
 
 
 def _as_json(value: Any) -> tuple[Block, ...]:
@@ -280,26 +280,26 @@ def _shown_part(part: ResourceData) -> Block:
     return TextBlock(part.text if part.text is not None else f"[data of {part.uri}]")
 
 
-LISTED: Final = Shape[Listed[Any]](
+LISTED: Final = HookView[Listed[Any]](
     lambda listed: _as_json(listed.items),
     lambda _, texts: Listed(problems=texts),
     lambda listed, texts: structs.replace(listed, problems=(*listed.problems, *texts)),
 )
-CONTENTS: Final = Shape[ResourceContents](
+CONTENTS: Final = HookView[ResourceContents](
     lambda contents: tuple(map(_shown_part, contents.contents)),
     lambda contents, texts: structs.replace(contents, contents=_parts(contents, texts), problems=()),
     lambda contents, texts: structs.replace(
         contents, contents=(*contents.contents, *_parts(contents, texts))
     ),
 )
-PROMPT: Final = Shape[PromptResult](
+PROMPT: Final = HookView[PromptResult](
     lambda result: tuple(message.content for message in result.messages),
     lambda result, texts: structs.replace(result, description="", messages=_messages(texts), problems=()),
     lambda result, texts: structs.replace(result, messages=(*result.messages, *_messages(texts))),
 )
-COMPLETION: Final = Shape[Completion](
+COMPLETION: Final = HookView[Completion](
     lambda completion: _as_json(completion.values),
     lambda _, texts: Completion(),
     lambda completion, _: completion,
 )
-NOTHING_SHOWN: Final = Shape[Any](lambda _: (), lambda result, _: result, lambda result, _: result)
+NOTHING_SHOWN: Final = HookView[Any](lambda _: (), lambda result, _: result, lambda result, _: result)

@@ -27,7 +27,7 @@ from dragoman.catalog.resources import (
     read_contents,
 )
 from dragoman.connections.resource_subscriptions import ResourceSubscriptions, Updates
-from dragoman.content.redact import NOT_LOOKED_INTO, Redactor
+from dragoman.content.redact import BASE64_FIELDS, Redactor
 from dragoman.errors import CallError, InvalidArguments, RemoteError
 from dragoman.interaction import Caller
 from dragoman.names import ServerName
@@ -41,7 +41,7 @@ from dragoman.wire.uris import is_usable
 T = TypeVar("T", bound=Struct)
 
 NOT_FOUND: Final = (INVALID_PARAMS, RESOURCE_NOT_FOUND)
-"""How servers say that they have no such resource: in the modern era, and before."""
+"""The error codes for an unknown resource: of the modern era, and of the legacy era."""
 
 
 PROBLEM_LIMIT: Final = 20
@@ -53,7 +53,7 @@ class ResourceReader:
     def __init__(self, servers: ServerRegistry) -> None:
         self.sender = Sender(servers)
         self.shared: SharedReads | None = None
-        """What several hosts share of the resources that were read."""
+        """The cache that several hosts share."""
 
     async def list(self, server: str) -> Listed[Resource]:
         known = self.sender.known(server)
@@ -86,7 +86,11 @@ class ResourceReader:
         if kept is not None:
             return kept
         if not server.offers("resources"):
-            raise CallError(server.name, f"{server.name} offers no resources")
+            raise CallError(
+                server.name,
+                f"{server.name} offers no resources",
+                hint="List the resources of all servers to see which offer any.",
+            )
         version, shared_version = server.reads.version, None
         if self.shared is not None:
             kept, shared_version = await self.shared.get(server, uri)
@@ -167,7 +171,7 @@ class Resources:
     async def read(
         self, server: str, uri: str, *, timeout_seconds: float | None = None, call_id: str | None = None
     ) -> ResourceContents:
-        """What a resource holds. It need not be listed; `RemoteError` if its server does not have it.
+        """The contents of a resource. It need not be listed; `RemoteError` if its server does not have it.
         `call_id`: identifies the request in hooks and questions."""
         return await self._requests.make(
             READ_RESOURCE,
@@ -227,8 +231,8 @@ class Resources:
                 await subscriptions.remove(updates)
 
     def end_denied(self) -> None:
-        """Ends the subscriptions that rules, which have changed, deny. Servers are told in the background:
-        one that does not answer must not delay what else a change of the rules brings."""
+        """Ends the subscriptions that rules, which have changed, deny. Servers are notified in the
+        background: one that does not answer must not delay the other effects of changed rules."""
         for each in list(self._subscriptions):
             if self._requests.denies(READ_RESOURCE, each.about):
                 each.finish()
@@ -259,7 +263,7 @@ def _covered(found: ResourceContents, redact: Redactor) -> ResourceContents:
     """Without secrets, also those that are spread over several parts."""
     texts = iter(redact.texts([part.text for part in found.contents if part.text is not None]))
     parts = tuple(
-        redact.struct(part if part.text is None else structs.replace(part, text=next(texts)), NOT_LOOKED_INTO)
+        redact.struct(part if part.text is None else structs.replace(part, text=next(texts)), BASE64_FIELDS)
         for part in found.contents
     )
     return structs.replace(found, contents=parts, problems=tuple(map(redact.text, found.problems)))

@@ -17,7 +17,7 @@ from dragoman.content.tokens import MOST_PER_CHARACTER
 from dragoman.errors import InvalidArguments
 
 NAME: Final = "read_result"
-WORDS_CHARACTERS: Final = 200
+NOTE_CHARACTERS: Final = 200
 """Characters that are reserved for the sentence about how to read on."""
 
 _WAYS: Final[dict[str, Any]] = {
@@ -74,8 +74,8 @@ def result_tool(store: ResultStore, limits: Callable[[], ResultLimits] = ResultL
 
 
 def _answer_limit(limits: ResultLimits) -> int:
-    room = min(limits.characters, limits.tokens // MOST_PER_CHARACTER) - WORDS_CHARACTERS
-    return max(WORDS_CHARACTERS, min(ANSWER_LIMIT, room))
+    room = min(limits.characters, limits.tokens // MOST_PER_CHARACTER) - NOTE_CHARACTERS
+    return max(NOTE_CHARACTERS, min(ANSWER_LIMIT, room))
 
 
 def _wrong(why: str) -> InvalidArguments:

@@ -41,9 +41,9 @@ class Roots:
         return before != self._folders
 
     def _is_offered(self, config: ServerConfig) -> bool:
-        """Where the entry says nothing: to servers on this machine, if folders were named. A server may take
-        roots in place of the folders of its own command line, as the filesystem server does; and names of
-        folders reveal something of the person."""
+        """Where the entry has no `roots`: to servers on this machine, if folders were named. A server may
+        take roots in place of the folders of its own command line, as the filesystem server does; and names
+        of folders reveal something of the person."""
         return bool(self.named) and config.transport.place != "remote"
 
     async def _answer(self, params: Raw, context: RequestContext) -> Mapping[str, Any]:
@@ -62,8 +62,13 @@ class Roots:
 
 
 def _checked(cwd: Path, extra: Sequence[Path | str]) -> tuple[Path, ...]:
+    if isinstance(extra, str):
+        raise ConfigError("roots: must be a list of folders", hint='For example ["/srv/data"].')
     folders = [cwd, *((cwd / Path(each).expanduser()) for each in extra)]
     for folder in folders[1:]:
         if not folder.is_dir():
-            raise ConfigError(f"there is no folder {str(folder)!r} to use as a root")
+            raise ConfigError(
+                f"there is no folder {str(folder)!r} to use as a root",
+                hint="Create it, or name another folder.",
+            )
     return tuple(dict.fromkeys(folder.resolve() for folder in folders))

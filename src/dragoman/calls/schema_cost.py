@@ -24,7 +24,7 @@ ON_ONE_VALUE: Final = 2_000
 """Parts that a small value has at most."""
 BACKTRACK_LIMIT: Final = 2000
 """Steps of a pattern with look-around or back-references; each may match a part of the pattern again."""
-UNKNOWABLE: Final = 10**9
+UNBOUNDED: Final = 10**9
 """More than any limit."""
 
 _IN_PLACE: Final = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "propertyNames")
@@ -41,7 +41,7 @@ _FRACTION: Final = 200
 _LARGE_NUMBER: Final = 500
 """With `uniqueItems`, each number of 64 bits or more is compared with every other one."""
 _COPIED_CHARACTERS: Final = 8
-"""Characters of a misfit that are copied and written into its message at the price of one check."""
+"""Characters of a value that does not fit: so many are copied into its message at the cost of one check."""
 
 Json = dict[str, Any]
 
@@ -73,7 +73,7 @@ class Cost(NamedTuple):
         return Cost(*(one + two for one, two in zip(self, other, strict=True)))
 
 
-class Price(NamedTuple):
+class DocumentCost(NamedTuple):
     """Of a document: the highest cost of any schema in it."""
 
     cost: Cost = Cost()
@@ -81,7 +81,7 @@ class Price(NamedTuple):
     has_choices: bool = False
     """Whether the description of one error may contain those of many."""
     checks_names: bool = False
-    """Whether each name in an object may be a misfit. The validator copies the whole object for each."""
+    """Whether each name in an object may fail a check. The validator copies the whole object for each."""
 
     @property
     def is_low(self) -> bool:
@@ -149,7 +149,7 @@ def extra_of(number: int) -> int:
     return words and _LARGE_NUMBER + words * words // 4
 
 
-def price_of(schema: Json) -> Price | None:
+def cost_of_document(schema: Json) -> DocumentCost | None:
     """None if it is unbounded or unknown."""
     costs = _Costs(schema)
     try:
@@ -159,10 +159,10 @@ def price_of(schema: Json) -> Price | None:
         cost = Cost(*map(max, zip(*map(costs.of, parts), strict=True)))
     except (_Endless, RecursionError):
         return None
-    if cost.judging > WORK_LIMIT or cost.per_character >= UNKNOWABLE:
+    if cost.judging > WORK_LIMIT or cost.per_character >= UNBOUNDED:
         return None
     keywords = set[str]().union(*parts)
-    return Price(
+    return DocumentCost(
         cost,
         pattern_count=sum(len(_patterns(part)) for part in parts),
         has_choices="anyOf" in keywords or "oneOf" in keywords,
@@ -280,8 +280,8 @@ _COUNT: Final = re.compile(r"\{\s*\d")
 
 def pattern_cost(pattern: str) -> int:
     """For each character of a text, in eighths of a check. Linear in the pattern."""
-    states = UNKNOWABLE if _COMMENTED.search(pattern) else _states(pattern)
-    return states * BACKTRACK_LIMIT // 2 if _BACKTRACKS.search(pattern) and states < UNKNOWABLE else states
+    states = UNBOUNDED if _COMMENTED.search(pattern) else _states(pattern)
+    return states * BACKTRACK_LIMIT // 2 if _BACKTRACKS.search(pattern) and states < UNBOUNDED else states
 
 
 def _states(pattern: str) -> int:
@@ -289,14 +289,14 @@ def _states(pattern: str) -> int:
     for found in _TOKEN.finditer(pattern):
         token = found.group()
         if token[0] == "[" and (len(token) == 1 or _COUNT.search(token)):
-            return UNKNOWABLE  # a class without an end, or counts in what may or may not be a class
+            return UNBOUNDED  # a class without an end, or counts in what may or may not be a class
         if token == "(":
             outer.append(states)
             states = last = 0
         elif token == ")" and outer:
             last, states = states, states + outer.pop()
         elif token[0] == "{" and (found[1] or found[2]):
-            times = min(max(int(found[1] or 0), int(found[2] or 0), 1), UNKNOWABLE)
+            times = min(max(int(found[1] or 0), int(found[2] or 0), 1), UNBOUNDED)
             states, last = states + last * (times - 1), last * times
         elif token not in ("*", "+", "?"):
             states, last = states + 1, 1

@@ -23,8 +23,8 @@ from dragoman.servers.lists import ListReader
 from dragoman.servers.registry import ServerRegistry
 from dragoman.servers.server import Server
 
-_MAY_BE_ASKED_ABOUT: Final = frozenset({"resources/read", "prompts/get"})
-"""Requests in the course of which a server may ask questions."""
+_MAY_REQUIRE_INPUT: Final = frozenset({"resources/read", "prompts/get"})
+"""Requests that a server may answer with questions."""
 
 current_request: ContextVar[tuple[str, Caller]] = ContextVar("dragoman request", default=("", LOCAL_CALLER))
 """The call id of the request that the running code makes, and its caller."""
@@ -91,7 +91,8 @@ class Sender:
         about: str,
         timeout_seconds: float | None = None,
     ) -> T:
-        """The answer, or the error that says what became of it; `Changed` if the entry was replaced."""
+        """The answer; otherwise an error that states whether the request may have been carried out; `Changed`
+        if the entry was replaced."""
         seconds = server.request_seconds if timeout_seconds is None else timeout_seconds
         deadline = self.servers.clock.monotonic() + seconds
         attempt = 1
@@ -106,7 +107,7 @@ class Sender:
                     server.requests,
                     check=lambda: self.check(server),
                     call=RelatedCall(method, about, *current_request.get())
-                    if method in _MAY_BE_ASKED_ABOUT
+                    if method in _MAY_REQUIRE_INPUT
                     else None,
                 )
                 return await request_with_input(exchange, self._left(deadline))
@@ -138,8 +139,9 @@ class Sender:
         capability = reader.kind.capability
         if not server.offers(capability):
             return Listed(problems=(f"{server.name}: it offers no {capability}",))
-        promised = server.notifies_changes(capability)
-        found = await reader.get(session, fetch, promised=promised, fresh=fresh)
+        found = await reader.get(
+            session, fetch, notifies_changes=server.notifies_changes(capability), fresh=fresh
+        )
         self.check(server)
         return Listed(found.items, tuple(f"{server.name}: {problem}" for problem in found.problems))
 

@@ -1,5 +1,5 @@
 """`Host.tasks`: the tasks that run at servers, also those that an earlier process has started, and the calls
-that go on inside this host.
+that continue inside this host.
 
 Each request is judged like a call of the task's tool: what rules deny of the tool, they deny here. Arguments
 of a task's call are not stored, so a rule about arguments cannot apply.
@@ -25,7 +25,7 @@ from dragoman.wire.client.tasks import TaskState
 
 
 class TaskInfo(Struct, frozen=True, kw_only=True):
-    """A task at a server, or a call that goes on inside the host."""
+    """A task at a server, or a call that continues inside the host."""
 
     id: str
     server: str
@@ -35,7 +35,7 @@ class TaskInfo(Struct, frozen=True, kw_only=True):
     """`working`, `input_required`, `completed`, `failed`, `cancelled`; `unknown`: its server was not asked;
     `expired`: its server need not know it any more."""
     message: str = ""
-    """What the server says of it, cleaned."""
+    """The status message of the server, cleaned."""
     created: float
     """Seconds since the epoch."""
     expires: float | None = None
@@ -125,7 +125,7 @@ class Tasks:
 def info_of(
     task: RunningTask, now: float, state: TaskState | None = None, redact: Redactor | None = None
 ) -> TaskInfo:
-    """`state`: what the server says, if it was asked."""
+    """`state`: as the server describes it, if it was asked."""
     message = state.message if state is not None else ""
     return TaskInfo(
         id=task.id,

@@ -56,7 +56,7 @@ from dragoman.wire.peer import ERROR_LIMIT_BYTES, Progress, ProgressCallback
 
 
 class MovedToBackground(Exception):
-    """The call ends here; its task goes on, and its result can be fetched later."""
+    """The call ends here; its task continues, and its result can be fetched later."""
 
     def __init__(self, task: RunningTask, state: TaskState) -> None:
         super().__init__(task.id)
@@ -80,7 +80,7 @@ class TaskProgress:
         self._report(progress)
 
     def changed(self, message: str) -> None:
-        """The state has changed; numbers of a server that counts by itself are kept."""
+        """The state has changed; the last numbers that the server has reported itself are repeated."""
         self._changes += 1
         last = self._notified
         if last is None:
@@ -231,7 +231,7 @@ class Following:
                 "tasks/result",
                 {"taskId": self._task.task_id},
                 timeout_seconds=self._options.limit_seconds,
-                is_long_lived=True,  # a stream that a proxy cuts says nothing about the link
+                is_long_lived=True,  # a stream that a proxy cuts is no lost link
                 call=self._related_call,  # questions of the task come on this stream
             )
             self._open = asyncio.create_task(waiting, name=f"dragoman {self._task.id}")

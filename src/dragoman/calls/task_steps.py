@@ -1,6 +1,6 @@
 """What a task's state means, when it is asked for next, and what a failure on the way means. Pure.
 
-Every decision of `tasks.py` is made here, with tables as tests.
+Every decision of `task_following.py` is made here, with tables as tests.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ INPUT_LIMIT: Final = 50
 LEAST_TTL_SECONDS: Final = 3600.0
 LONGEST_TTL_SECONDS: Final = 24 * 3600.0
 TASK_ANSWER_SECONDS: Final = 5.0
-"""How long a server that has tasks may take to say that it makes one of a call."""
+"""How long a server that has tasks may take to answer a call with a task."""
 TASK_REVISION: Final = "2025-11-25"
 """The legacy revision that has tasks."""
 
@@ -95,7 +95,7 @@ def offers_tasks(capabilities: Mapping[str, Any], *path: str) -> bool:
 
 
 def wait_before_moving(after_seconds: float, capabilities: Mapping[str, Any]) -> float:
-    """How long a call is waited for before it goes on inside the host. A server that has tasks is given the
+    """How long a call is waited for before it continues inside the host. A server that has tasks is given the
     time to make one of it: a task survives the host."""
     extensions: Any = capabilities.get("extensions")
     has_extension = isinstance(extensions, Mapping) and TASKS_EXTENSION in extensions

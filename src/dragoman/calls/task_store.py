@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from dragoman import paths
-from dragoman.atomic_write import put_cache
+from dragoman.atomic_write import write_cache
 from dragoman.config.file_reading import read_bytes
 from dragoman.errors import ConfigFileError
 from dragoman.protocol import Era
@@ -29,9 +29,9 @@ KEPT_TASKS: Final = 500
 KEPT_OF_SERVER: Final = 100
 """The most tasks of one server: a server with very many tasks does not drop those of others."""
 LONGEST_SECONDS: Final = 366 * 24 * 3600.0
-"""A task is not kept longer, whatever its server says."""
+"""The longest time for which a task is stored, even if its server names a longer one."""
 KEPT_SECONDS: Final = 7 * 24 * 3600.0
-"""How long a task is kept that no process has fetched, if its server names no time."""
+"""How long a task is stored that no process has fetched, if its server names no time."""
 GRACE_SECONDS: Final = 24 * 3600.0
 """How long an expired task is still listed."""
 LOCK_SECONDS: Final = 2.0
@@ -44,13 +44,14 @@ class RunningTask(Struct, frozen=True, kw_only=True):
     """How people and programs name it; chosen by the host."""
     server: str
     fingerprint: str
-    """The fingerprint of the server's entry: a task is fetched only from the server that created it."""
+    """The fingerprint of the server's entry and folder: a task is fetched only from the server that created
+    it."""
     tool: str
     """The tool's qualified name."""
     wire_name: str
     """What its server calls the tool."""
     task_id: str
-    """What its server calls the task; empty for a call that goes on inside the host."""
+    """What its server calls the task; empty for a call that continues inside the host."""
     era: Era
     created: float
     """Seconds since the epoch."""
@@ -101,7 +102,7 @@ class TaskStore:
         with contextlib.suppress(OSError):  # border: the disk, or another process that holds the lock
             paths.make_private(self._path.parent)
             with FileLock(self._path.with_suffix(".lock"), timeout=LOCK_SECONDS, mode=0o600):
-                put_cache(self._path, msgspec.json.encode(_newest(change(self.all()))))
+                write_cache(self._path, msgspec.json.encode(_newest(change(self.all()))))
 
 
 def _read(data: msgspec.Raw) -> RunningTask | None:

@@ -31,6 +31,7 @@ from dragoman.errors import (
 )
 from dragoman.servers.registry import ServerRegistry
 from dragoman.servers.server import Server
+from dragoman.servers.stored_tools import key_of
 from dragoman.wire.client.tasks import TaskState
 
 CANCEL_SECONDS: Final = 5.0
@@ -47,7 +48,7 @@ class TaskRunner:
         """Tasks of servers without an entry: they end with this process."""
         self._cancelling: set[asyncio.Task[None]] = set()
         self.calls = BackgroundCalls()
-        """Ordinary calls that go on; they end with this process, too."""
+        """Ordinary calls that continue in the background; they end with this process, too."""
 
     async def result(self, task: RunningTask, options: FollowOptions, state: TaskState | None) -> Result:
         """The result of the task. `state`: of a task that was just created.
@@ -96,12 +97,15 @@ class TaskRunner:
         server = self._servers.find(task.server)
         if server is None:
             raise TaskNotFound(task.server, task.id, "its server is not configured any more")
-        if task.fingerprint and server.config.fingerprint() != task.fingerprint:
-            raise TaskNotFound(task.server, task.id, "the entry of its server has changed since")
+        if task.fingerprint and key_of(server.config) != task.fingerprint:
+            raise TaskNotFound(
+                task.server, task.id, "the entry of its server has changed since, or starts in another folder"
+            )
         return server
 
     async def state(self, task: RunningTask) -> TaskState:
-        """What the server says of the task now; of a call, how it is."""
+        """The state of the task, as its server describes it now; or of a call that continues inside the
+        host."""
         if (call := self.calls.find(task.id)) is not None:
             return call.state
         server = self.server_of(task)
@@ -146,8 +150,8 @@ class TaskRunner:
         cancelling.add_done_callback(self._cancelling.discard)
 
     async def close(self) -> None:
-        """Ends the calls that go on, and waits until servers know of the tasks that were given up; bounded in
-        time."""
+        """Ends the calls that continue in the background, and waits until servers know of the tasks that were
+        given up; bounded in time."""
         await self.calls.close()
         if self._cancelling:
             await asyncio.wait(self._cancelling, timeout=CANCEL_SECONDS)

@@ -49,9 +49,9 @@ class ToolCall(Struct, frozen=True):
     resumes: RunningTask | None = None
     """A task whose result is fetched, in place of calling its tool again."""
     background_after_seconds: float | None = None
-    """The caller stops waiting after so many seconds, and the call goes on."""
+    """The caller stops waiting after so many seconds, and the call continues."""
     moves_tasks_only: bool = False
-    """Whether only a call that its server runs as a task may go on."""
+    """Whether only a call that its server runs as a task may continue."""
     caller: Caller = LOCAL_CALLER
     call_id: str = field(default_factory=new_call_id)
     """Identifies this call in events and hooks."""

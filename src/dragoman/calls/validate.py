@@ -22,9 +22,9 @@ from dragoman.calls.schema_cost import (
     ON_ONE_VALUE,
     WORK_LIMIT,
     CheckCost,
-    Price,
+    DocumentCost,
+    cost_of_document,
     extra_of,
-    price_of,
 )
 from dragoman.catalog.tools import BuiltinTool, Tool
 from dragoman.cleaning import one_line
@@ -59,7 +59,7 @@ class _TooMuch(Exception):
 class _Check(NamedTuple):
     tool: Tool
     validator: _Validator | None
-    price: Price = Price()
+    cost: DocumentCost = DocumentCost()
     is_low: bool = False
     """Whether small values need not be measured."""
 
@@ -68,11 +68,11 @@ class _Check(NamedTuple):
         if self.validator is None:
             return ()
         try:
-            if not (is_small and self.is_low) and self.price.of(value).judging > WORK_LIMIT:
+            if not (is_small and self.is_low) and self.cost.of(value).judging > WORK_LIMIT:
                 raise _TooMuch
             if self.validator.is_valid(value):
                 return ()
-            return self._described(self.validator, value, self.price.of(value))
+            return self._described(self.validator, value, self.cost.of(value))
         except _NOT_JSON as error:
             return (f"cannot be written as JSON: {error}",)
 
@@ -81,7 +81,7 @@ class _Check(NamedTuple):
             errors = [error for error in validator.iter_errors(value) if not _gave_up(error)]
             return tuple([_in_words(error) for error in islice(errors, PROBLEM_LIMIT)])
         # The description would contain every error of each choice, and the whole of a large text.
-        if self.price.has_choices or work.first_error > WORK_LIMIT:
+        if self.cost.has_choices or work.first_error > WORK_LIMIT:
             return (TOO_MANY_PROBLEMS,)
         return _first_problem(validator, value)
 
@@ -107,31 +107,19 @@ class _Input:
         self.tool = tool
         too_large = tool.input_schema_bytes > SCHEMA_LIMIT_BYTES
         schema = {} if too_large else tool.input_schema
-        # What only says that arguments are an object says nothing.
+        # A schema that only requires an object checks nothing.
         self._schema = schema if schema.keys() & _CONSTRAINING else {}
-        self._simple = _simple(self._schema)
+        self.simple = _simple(self._schema)
+        """The type of each argument and which are required, if the schema contains nothing else."""
         self.completes = isinstance(tool, BuiltinTool) and tool.complete is not None
 
     @cached_property
     def check(self) -> _Check:
         return _compile(self.tool, self._schema)
 
-    def certainly_accepts(self, arguments: Mapping[str, Any]) -> bool:
-        """Whether they certainly fit; false says nothing."""
-        if self._simple is None:
-            return False
-        types, required = self._simple
-        for name in required:
-            if name not in arguments:
-                return False
-        for name, value in arguments.items():  # noqa: SIM110 - a generator takes longer
-            if types.get(name) is not type(value):
-                return False
-        return True
-
 
 def _simple(schema: Mapping[str, Any]) -> tuple[Mapping[str, type], frozenset[str]] | None:
-    """The type of each argument and which are required, if the schema says nothing else."""
+    """The type of each argument and which are required, if the schema contains nothing else."""
     if not schema.keys() <= _SIMPLE or schema.get("type", "object") != "object":
         return None
     try:
@@ -156,17 +144,33 @@ class Checker:
         self._inputs: dict[str, _Input] = {}
         self._outputs: dict[str, _Check] = {}
 
-    def check(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
-        """Raises InvalidArguments, naming each argument that does not fit. False: more is to be done, because
-        they are large or the tool can complete them; `check_large` is needed."""
+    def quick_copy(
+        self, tool: Tool, arguments: Mapping[str, Any], *, is_complete: bool = False
+    ) -> dict[str, Any] | None:
+        """A copy of arguments that certainly fit, as most do; None: `check` has to decide. `is_complete`: the
+        tool has completed them, if it can."""
         known = self._inputs.get(tool.name)
         if known is None or known.tool is not tool:  # never seen, or listed again since
             known = self._inputs[tool.name] = _Input(tool)
-        if known.completes:
-            return False
-        if known.certainly_accepts(arguments):
+        if known.simple is None or (known.completes and not is_complete):
+            return None
+        types, required = known.simple
+        copy = dict(arguments)
+        for name in required:
+            if name not in copy:
+                return None
+        for name, value in copy.items():
+            if types.get(name) is not type(value):
+                return None
+        return copy
+
+    def check(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
+        """Raises InvalidArguments, naming each argument that does not fit. False: more is to be done, because
+        they are large or the tool can complete them; `check_large` is needed."""
+        if self.quick_copy(tool, arguments) is not None:
             return True
-        if is_large(arguments):
+        known = self._inputs[tool.name]
+        if known.completes or is_large(arguments):
             return False
         if problems := _problems(known.check, arguments, True):
             raise InvalidArguments(tool.server, tool.name, problems)
@@ -174,12 +178,12 @@ class Checker:
 
     async def check_large(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
         """The same for what takes long to check."""
-        known = self._inputs.get(tool.name)
-        if known is None or known.tool is not tool:
-            known = self._inputs[tool.name] = _Input(tool)
-        if known.certainly_accepts(arguments) or known.check.validator is None:
+        if self.quick_copy(tool, arguments, is_complete=True) is not None:
             return
-        if problems := await asyncio.to_thread(_problems, known.check, arguments, False):
+        check = self._inputs[tool.name].check
+        if check.validator is None:
+            return
+        if problems := await asyncio.to_thread(_problems, check, arguments, False):
             raise InvalidArguments(tool.server, tool.name, problems)
 
     def output_problems(self, tool: Tool, structured: Any) -> tuple[str, ...]:
@@ -235,19 +239,19 @@ def _output_schema(tool: Tool) -> dict[str, Any]:
 
 
 def _compile(tool: Tool, schema: dict[str, Any]) -> _Check:
-    if not schema or (price := price_of(schema)) is None:
+    if not schema or (cost := cost_of_document(schema)) is None:
         return _Check(tool, None)
     import jsonschema_rs  # loaded when it is first needed: see `_Input`
 
     try:
-        each_bytes = PATTERNS_LIMIT_BYTES // max(1, price.pattern_count)
+        each_bytes = PATTERNS_LIMIT_BYTES // max(1, cost.pattern_count)
         options = jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACK_LIMIT, size_limit=each_bytes)
         # Most dialects take `format` for a comment, and some formats take long to check.
         validator = jsonschema_rs.validator_for(
             schema, retriever=_refuse, pattern_options=options, validate_formats=False
         )
-        return _Check(tool, validator, price, price.is_low)
-    except Exception:  # border: whatever a hostile schema does to the compiler, the call goes on unvalidated
+        return _Check(tool, validator, cost, cost.is_low)
+    except Exception:  # border: whatever a hostile schema does to the compiler, the call is made unvalidated
         return _Check(tool, None)
 
 

@@ -20,7 +20,7 @@ class Hints(Struct, frozen=True):
     destructive: bool = True
     idempotent: bool = False
     open_world: bool = True
-    says_destructive: bool = False
+    is_declared_destructive: bool = False
     """Whether its server explicitly declares it destructive; the default of the specification is not
     applied."""
 
@@ -33,7 +33,7 @@ class Hints(Struct, frozen=True):
     def risk(self) -> Risk:
         if self.read_only:
             return "reads"
-        return "destroys" if self.says_destructive else "writes"
+        return "destroys" if self.is_declared_destructive else "writes"
 
 
 def hints_of(annotations: Mapping[str, Any]) -> Hints:
@@ -50,5 +50,5 @@ def hints_of(annotations: Mapping[str, Any]) -> Hints:
         destructive=destructive,
         idempotent=read_only or given.get("idempotentHint", False),
         open_world=given.get("openWorldHint", True),
-        says_destructive=destructive and "destructiveHint" in given,
+        is_declared_destructive=destructive and "destructiveHint" in given,
     )

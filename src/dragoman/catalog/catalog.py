@@ -105,12 +105,14 @@ class Catalog:
 
     def problems(self, tools: ServerTools) -> tuple[str, ...]:
         """The tools that were left out or renamed, and why."""
+        if not tools.listing.items:  # the names of all other tools need not be known
+            return tools.listing.problems
         self._pool()
         return (*tools.listing.problems, *tools.naming_problems)
 
     def count(self, tools: ServerTools) -> int:
         """How many tools of this server can be called."""
-        if self.admit is None:
+        if self.admit is None or not tools.listing.items:
             return len(tools.listing.items)
         return sum(tool.server == tools.server for tool in self.tools())
 

@@ -168,7 +168,7 @@ def _place(where: str) -> str:
 
 
 def _value(owner: Json, name: str) -> str:
-    return _short(owner[name]) if name in owner else "(not said)"
+    return _short(owner[name]) if name in owner else "(not stated)"
 
 
 def _short(value: Any) -> str:

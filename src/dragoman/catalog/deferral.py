@@ -16,7 +16,7 @@ from dragoman.catalog.tokens import cost_of
 from dragoman.catalog.tools import Tool
 from dragoman.names import QualifiedName
 
-WISHES_PERCENT: Final = 10
+ALWAYS_LOADED_PERCENT: Final = 10
 """The share of the context for tools that declare that they are always to be loaded, however small the share
 of all tools is.
 
@@ -36,8 +36,8 @@ class Budget(Struct, frozen=True):
         return self.context_tokens * min(self.share_percent, 100) // 100
 
     @property
-    def wish_tokens(self) -> int:
-        return self.context_tokens * min(max(self.share_percent, WISHES_PERCENT), 100) // 100
+    def always_loaded_tokens(self) -> int:
+        return self.context_tokens * min(max(self.share_percent, ALWAYS_LOADED_PERCENT), 100) // 100
 
     @property
     def never_defers(self) -> bool:
@@ -50,25 +50,25 @@ class Division(Struct, frozen=True):
 
 
 def divide(
-    newcomers: Iterable[Tool], budget: Budget, *, shown: Iterable[Tool] = (), deferred: Iterable[Tool] = ()
+    new_tools: Iterable[Tool], budget: Budget, *, shown: Iterable[Tool] = (), deferred: Iterable[Tool] = ()
 ) -> Division:
     """Decides about new tools, in addition to the tools that were decided before. Keeps their order."""
-    arrived, before = list(newcomers), list(shown)
-    wishes = _granted(arrived, budget, sum(cost_of(tool) for tool in before if tool.always_loads))
-    others = {tool.name for tool in arrived if not tool.defers and not tool.always_loads}
-    counted = (tool for tool in (*deferred, *arrived) if tool.always_loads or not tool.defers)
-    at_once = set(wishes)
+    new, before = list(new_tools), list(shown)
+    always_loaded = _granted(new, budget, sum(cost_of(tool) for tool in before if tool.always_loads))
+    others = {tool.name for tool in new if not tool.defers and not tool.always_loads}
+    counted = (tool for tool in (*deferred, *new) if tool.always_loads or not tool.defers)
+    at_once = set(always_loaded)
     if budget.never_defers or _fit((*before, *counted), budget.tokens):
         at_once |= others
     return Division(
-        tuple(tool for tool in arrived if tool.name in at_once),
-        tuple(tool for tool in arrived if tool.name not in at_once),
+        tuple(tool for tool in new if tool.name in at_once),
+        tuple(tool for tool in new if tool.name not in at_once),
     )
 
 
 def _granted(tools: Iterable[Tool], budget: Budget, spent: int) -> set[QualifiedName]:
     """The tools that are shown because they declare it, first come, first served."""
-    room = budget.wish_tokens - spent
+    room = budget.always_loaded_tokens - spent
     granted: set[QualifiedName] = set()
     for tool in tools:
         if tool.always_loads and (budget.never_defers or cost_of(tool) <= room):

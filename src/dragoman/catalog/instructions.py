@@ -52,8 +52,8 @@ class InstructionsDelta:
         if not news and not gone:
             return ""
         parts = [TITLE, PREFACE] if is_first else [f"{TITLE}: what changed"]
-        farewells = [f"## {_named(name)}\n\nIts instructions no longer apply." for name in gone]
-        return "\n\n".join([*parts, *_bounded(news), *farewells])
+        removed = [f"## {_named(name)}\n\nIts instructions no longer apply." for name in gone]
+        return "\n\n".join([*parts, *_bounded(news), *removed])
 
 
 def _bounded(texts: Mapping[str, str]) -> list[str]:

@@ -54,13 +54,13 @@ async def read_list(
     `mirrors`: whether headers repeat arguments; then a tool with an invalid declaration for that is left out.
     `redact`: removes secrets from definitions.
     """
-    says_secrets = False
+    has_secrets = False
 
     async def fetch(params: Mapping[str, Any]) -> Raw:
-        nonlocal says_secrets
+        nonlocal has_secrets
         raw = await fetch_page(params)
-        if redact and not says_secrets:
-            says_secrets = await _may_be_in(bytes(raw), redact)
+        if redact and not has_secrets:
+            has_secrets = await _may_be_in(bytes(raw), redact)
         return raw
 
     pages = await read_pages(fetch, "tools", "tools", undecoded)
@@ -77,7 +77,7 @@ async def read_list(
         tuple(definitions.values()), described, pages.is_whole, pages.ttl_seconds, pages.failure
     )
     # Searching each of thousands of definitions takes long, and hardly any contains a secret.
-    return await _covered_in_steps(listed, redact) if redact and says_secrets else listed
+    return await _covered_in_steps(listed, redact) if redact and has_secrets else listed
 
 
 async def _may_be_in(data: bytes, redact: Redactor) -> bool:

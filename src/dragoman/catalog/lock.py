@@ -260,10 +260,10 @@ class _Reading:
             definition["description"] = "\n".join(str(line) for line in cast("list[Any]", lines))
         try:
             fits = digest_of(name, definition) == digest
-        except UnicodeEncodeError:  # half a surrogate pair: no definition of a server has one
+        except UnicodeEncodeError:  # a lone surrogate: no definition of a server has one
             fits = False
         if not fits:
-            raise self.problem(place, f'digest and definition of tool "{one_line(name, 100)}" do not fit')
+            raise self.problem(place, f'the digest of tool "{one_line(name, 100)}" is not of its definition')
         return Locked(digest, definition)
 
     def problem(self, place: tuple[str, ...], reason: str) -> ConfigFileError:
@@ -284,7 +284,7 @@ def digest_of(name: str, definition: Mapping[str, Any]) -> str:
 
 
 def admission(path: Path) -> Callable[[Lockable], str | None]:
-    """A function that tells why a host with this lock leaves something out. A missing lock would admit
+    """A function that returns why a host with this lock leaves something out. A missing lock would admit
     nothing."""
     if not path.exists():
         raise ConfigFileError(

@@ -35,7 +35,7 @@ _LIKE_LONGEST_HASH = re.compile(rf"_[0-9a-f]{{{HASH_LENGTHS[-1]}}}\Z")
 Key = tuple[ServerName, WireToolName]
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def prefix(server: str) -> str:
     """The prefix of the names of all tools and prompts of this server, unless they are too long."""
     part = plain(server)

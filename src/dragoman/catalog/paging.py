@@ -48,7 +48,7 @@ class Listing(Struct, Generic[T], frozen=True):
     is_whole: bool = True
     """Whether reading came to the list's end, or to a limit of ours."""
     ttl_seconds: float | None = None
-    """How long it is valid, if the server says so."""
+    """How long it is valid, if the server states it."""
     failure: DragomanError | Unreadable | None = None
     """Why nothing at all could be read."""
 
@@ -61,7 +61,7 @@ class Pages(Struct, Generic[T]):
     is_whole: bool = True
     """Whether reading came to the list's end, or to a limit of ours."""
     ttl_seconds: float | None = None
-    """How long it is valid, if the server says so; 0 is "not at all"."""
+    """How long it is valid, if the server states it; 0 is "not at all"."""
     failure: DragomanError | Unreadable | None = None
     """Why nothing at all could be read. A server that does not know the method offers none."""
 
@@ -108,7 +108,7 @@ async def read_pages(
             result = await fetch_page(params)
             page = split_as(_page_type(key), result)
             array = _checked(page, key)
-            size += len(array)
+            size += len(array) + len(page.next_cursor)  # cursors are kept, too: to notice a circle
             if size > LIST_LIMIT_BYTES:
                 raise Unreadable("it is too large")
             items = split(array)

@@ -18,7 +18,7 @@ from dragoman.catalog.replies import PartialReply
 from dragoman.catalog.texts import DESCRIPTION_LIMIT, TITLE_LIMIT, text
 from dragoman.cleaning import for_model, is_safe, one_line
 from dragoman.content.blocks import Block, ResourceBlock, UnknownBlock
-from dragoman.content.json_scan import Broken, Members, TooIntricate, Walk, first_byte
+from dragoman.content.json_scan import Broken, Members, TooManyParts, Walk, first_byte
 from dragoman.content.large_blocks import SMALL_BYTES, read_any_block
 from dragoman.errors import InvalidArguments
 from dragoman.names import QualifiedName, ServerName
@@ -264,7 +264,7 @@ def _blocks(content: Raw) -> Iterator[Raw]:
     try:
         for begin, end in Walk(view).elements(0):
             yield Raw(view[begin:end])
-    except (TooIntricate, Broken):
+    except (TooManyParts, Broken):
         raise Unreadable("it has too many values") from None
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Raw
 
 from dragoman.catalog.paging import scalar
-from dragoman.content.json_scan import Broken, Members, TooIntricate, Walk, first_byte, members_of
+from dragoman.content.json_scan import Broken, Members, TooManyParts, Walk, first_byte, members_of
 from dragoman.wire.codec import Unreadable
 from dragoman.wire.messages import ABSENT
 
@@ -52,7 +52,7 @@ class PartialReply:
         try:
             for begin, end in Walk(part).elements(0):
                 yield Raw(part[begin:end])
-        except TooIntricate:
+        except TooManyParts:
             self.is_cut = True
         except Broken as problem:
             raise Unreadable(str(problem)) from None

@@ -34,7 +34,7 @@ TEXT_CHARACTERS: Final = 2048
 PARAMETER_LIMIT: Final = 50
 PARAMETER_CHARACTERS: Final = 120
 
-# How much one occurrence of a word counts, by the field it is in. Recall hardly depends on the exact numbers.
+# The weight of one occurrence of a word, by the field it is in. Recall hardly depends on the exact numbers.
 NAME: Final = 4.0
 SERVER: Final = 3.0
 HINT: Final = 3.0

@@ -13,7 +13,7 @@ from typing import Final
 
 TERM_LIMIT: Final = 50_000
 LENGTH_LIMIT: Final = 20
-CLOSE_LOOKS: Final = 24
+COMPARED_TERMS: Final = 24
 LIKE_ENOUGH: Final = 0.6
 SPLIT_LIKENESS: Final = 0.7
 
@@ -39,8 +39,8 @@ class Vocabulary:
         for pair in _pairs(word):
             shared.update(self._by_pair.get(pair, ()))
         enough = 0.5 * (len(word) + 1)
-        worth_it = ((count, term) for term, count in shared.items() if count >= enough)
-        likely = [(_likeness(word, term), term) for _, term in heapq.nlargest(CLOSE_LOOKS, worth_it)]
+        candidates = ((count, term) for term, count in shared.items() if count >= enough)
+        likely = [(_likeness(word, term), term) for _, term in heapq.nlargest(COMPARED_TERMS, candidates)]
         return {term: likeness for likeness, term in heapq.nlargest(3, likely) if likeness >= LIKE_ENOUGH}
 
     def _halves(self, word: str) -> dict[str, float]:

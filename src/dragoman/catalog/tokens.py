@@ -1,6 +1,6 @@
 """Estimates how many tokens of a model's context tools take. Pure.
 
-Decides which parts of a tool count. `content/tokens.py` counts the tokens.
+Decides which parts of a tool are counted. `content/tokens.py` counts the tokens.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dragoman.content.tokens import estimate
 
 __all__ = ["as_sent", "cost_of", "estimate"]
 
-AROUND: Final = 4
+OVERHEAD_TOKENS: Final = 4
 """The tokens that an API adds to each definition."""
 
 _known: WeakKeyDictionary[Tool, int] = WeakKeyDictionary()
@@ -25,7 +25,7 @@ def cost_of(tool: Tool) -> int:
     """About how many tokens a tool takes when a model is given it."""
     cost = _known.get(tool)
     if cost is None:
-        cost = _known[tool] = AROUND + estimate(msgspec.json.encode(as_sent(tool)))
+        cost = _known[tool] = OVERHEAD_TOKENS + estimate(msgspec.json.encode(as_sent(tool)))
     return cost
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
+from inspect import iscoroutinefunction
 from typing import Any, Final, cast
 
 import msgspec
@@ -266,6 +267,8 @@ class BuiltinTool(Tool):
         `is_independent`: calls of one turn may run in parallel, although they do not only read."""
         if name.startswith(RESERVED):
             raise ConfigError(f"built-in tool {name!r}: names that begin with {RESERVED} are servers'")
+        if iscoroutinefunction(needs_no_rule):  # a coroutine would count as a yes
+            raise ConfigError(f"built-in tool {name!r}: needs_no_rule must be a plain function")
         schema = Raw(msgspec.json.encode(input_schema))
         super().__init__(
             ServerName(""),
@@ -294,7 +297,7 @@ class BuiltinTool(Tool):
         """Whether calls of one turn may run in parallel."""
         return self._is_independent or super().is_parallel
 
-    def touched(self, arguments: Mapping[str, Any]) -> tuple[ServerName, str]:
+    def target(self, arguments: Mapping[str, Any]) -> tuple[ServerName, str]:
         """The server that a call with these arguments deals with, and the name of the resource or prompt
         there; empty if there is none."""
         server = _text_in(arguments, self.server_argument)

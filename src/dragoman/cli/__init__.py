@@ -1,1 +1,1 @@
-"""The `dragoman` command: arguments in, text or JSON out. Every decision is made in the library."""
+"""The `dragoman` command: reads arguments, prints text or JSON. Every decision is made in the library."""

@@ -1,13 +1,12 @@
 """Asks a person whether servers that came with a project may be used.
 
-The question shows the entry, what it would replace and which allow rules would hold for it. Without a
-terminal nothing is asked, and the server stays pending.
+The question shows the entry, the entry that it would replace, and the allow rules that would apply to it.
+Without a terminal no question is asked, and the server stays pending.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, cast
 
@@ -15,6 +14,7 @@ import click
 
 from dragoman.catalog.naming import prefix
 from dragoman.cleaning import one_line
+from dragoman.cli.render.document import ascii_json
 from dragoman.cli.terminal_input import SHOWN_LINES, ask_key, cut, indented, is_interactive, show_keys
 from dragoman.config import approval
 from dragoman.config.load import Configuration, load, path_of
@@ -32,11 +32,11 @@ from dragoman.permissions.rules import Call, Rule, Rulebook
 SHOWN_RULES: Final = 5
 
 
-Started = Callable[[Configuration], Collection[str] | None]
+ServersToStart = Callable[[Configuration], Collection[str] | None]
 
 
-def load_with_approvals(sources: Sources, started: Started | None = None) -> Configuration:
-    """The configuration; at a terminal, after questions about servers that need approval.
+def load_with_approvals(sources: Sources, started: ServersToStart | None = None) -> Configuration:
+    """Loads the configuration. At a terminal, asks about servers that need approval first.
 
     `started` names the servers that the command starts (None for all): only those are asked about.
     """
@@ -54,7 +54,7 @@ def load_with_approvals(sources: Sources, started: Started | None = None) -> Con
 
 
 def ask_approval(configuration: Configuration, server: ConfiguredServer) -> None:
-    """Shows the entry and keeps the answer. No answer leaves it pending."""
+    """Shows the entry and saves the answer. Without an answer the server stays pending."""
     is_cut = show_entry(configuration, server)
     meanings = {
         "y": "yes, use it from now on, exactly as it is shown",
@@ -77,8 +77,7 @@ def save_decision(configuration: Configuration, server: ConfiguredServer, decisi
 
 
 def show_entry(configuration: Configuration, server: ConfiguredServer) -> bool:
-    """The entry, and what a yes would mean; whether some of it is cut. Everything outside printable ASCII is
-    escaped."""
+    """Shows the entry in printable ASCII, and warnings about it. Returns whether some of it is cut."""
     click.echo(err=True)
     mark, name = click.style("?", fg="yellow", bold=True), click.style(one_line(server.name, 80), bold=True)
     click.echo(f"{mark} Server {name} needs approval.", err=True)
@@ -94,7 +93,7 @@ def show_entry(configuration: Configuration, server: ConfiguredServer) -> bool:
 def _show_fields(server: ConfiguredServer, *, full: bool = False) -> bool:
     before = server.approval.before if server.approval else None
     lines = list(entry_lines(server.candidate.given, before))
-    full = full or not is_interactive()  # nothing is left out of a file or a pipe
+    full = full or not is_interactive()  # output to a file or a pipe is never cut
     for line in lines if full else lines[:SHOWN_LINES]:
         colour = {"+": "green", "-": "red"}.get(line[0])
         text = line if not is_interactive() else indented(line if full else cut(line), 8)
@@ -107,8 +106,8 @@ def _show_fields(server: ConfiguredServer, *, full: bool = False) -> bool:
 
 
 def entry_lines(entry: Any, before: Any = None) -> Iterator[str]:
-    """`  field: value` for each field, or `-` and `+` where it differs from before. What decides on the
-    program or the peer comes first, whatever else is in the entry."""
+    """Yields `  field: value` for each field, or lines with `-` and `+` where it differs from `before`.
+    Fields that determine the program or the URL come first."""
     now = _fields(entry)
     was = now if before is None else _fields(before)
     fields = [*now, *(field for field in was if field not in now)]
@@ -141,11 +140,12 @@ def _fields(entry: Any) -> dict[str, str]:
 
 
 def plain_json(value: Any) -> str:
-    """JSON in printable ASCII: no character can hide or move another."""
-    return json.dumps(value, separators=(",", ":")).replace("\x7f", "\\u007f")
+    return ascii_json(value, separators=(",", ":"))
 
 
 def _warnings(configuration: Configuration, server: ConfiguredServer) -> Iterator[str]:
+    if (fault := server.fault_before_approval) is not None:
+        yield fault
     yield from entry_cautions(server.name, server.candidate.given)
     present = configuration.servers.get(server.name)
     if present is not None and present.candidate != server.candidate:
@@ -154,7 +154,7 @@ def _warnings(configuration: Configuration, server: ConfiguredServer) -> Iterato
 
 
 def entry_cautions(name: str, given: object) -> Iterator[str]:
-    """What an entry does that a person may overlook."""
+    """Warnings about fields of an entry that a person may overlook."""
     entry: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
     env: Any = entry.get("env")
     names = tuple(map(str, cast("Mapping[str, Any]", env))) if isinstance(env, Mapping) else ()
@@ -169,11 +169,15 @@ def entry_cautions(name: str, given: object) -> Iterator[str]:
 
 
 def rule_warnings(configuration: Configuration, name: str) -> Iterator[str]:
-    """The allow rules that would hold for a server of this name."""
+    """Warnings about allow rules that would apply to a server of this name."""
     parts = [(part.scope, part.source, part.rules) for part in configuration.permissions]
-    allows = [rule for rule in Rulebook.of(parts).rules if rule.behaviour == "allow" and not rule.digest]
-    if rules := [rule for rule in allows if _may_mean_server(rule.subject.text, name)]:
+    allows = [rule for rule in Rulebook.of(parts).rules if rule.behaviour == "allow"]
+    meant = [rule for rule in allows if _may_mean_server(rule.subject.text, name)]
+    if rules := [rule for rule in meant if not rule.digest]:
         words = "these allow rules apply to its tools, which are then called without a question"
+        yield f"{words}: {_shown(rules)}"
+    if rules := [rule for rule in meant if rule.digest]:  # any program can define its tools in the same way
+        words = "these allow rules apply to tools that it defines like those that were allowed"
         yield f"{words}: {_shown(rules)}"
     if rules := [rule for rule in allows if _may_mean_resources(rule, name)]:
         yield f"these allow rules let a model read its resources without a question: {_shown(rules)}"
@@ -185,22 +189,22 @@ def _shown(rules: list[Rule]) -> str:
 
 
 def _may_mean_resources(rule: Rule, name: str) -> bool:
-    """Whether a rule about reading resources could hold for one of the server, whatever its address."""
-    from dragoman.calls.requests import READ_RESOURCE  # only a question needs it
+    """Whether a rule about reading resources could apply to a resource of the server, whatever its URI."""
+    from dragoman.calls.requests import READ_RESOURCE  # imported only when a question is asked
 
     call = Call(tool=READ_RESOURCE.name, arguments={"server": name})
     about_server = (
         each for each in rule.conditions if isinstance(each, ArgumentCondition) and each.path == ("server",)
     )
     return (
-        rule.subject.text != "*"  # said of its tools
+        rule.subject.text != "*"  # reported with the rules about its tools
         and rule.is_about(call)
         and all(each.holds(call.arguments, call.hints, carefully=True) for each in about_server)
     )
 
 
 def _may_mean_server(subject: str, name: str) -> bool:
-    """Whether the subject of a rule could mean a tool of the server, whatever its name."""
+    """Whether the subject of a rule could match a tool of the server, whatever the tool's name."""
     server, separator, tool = subject.removeprefix(RESERVED).partition("__")
     if subject == "*" or not subject.startswith(RESERVED):
         return subject == "*"

@@ -1,4 +1,4 @@
-"""The entries with which MCP clients use the gateway, as each client writes them."""
+"""The configuration entries for MCP clients that use the gateway, in the format of each client."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def without_print_config(words: Sequence[str]) -> list[str]:
 
 
 def client_entry(client: str, url: str, token: str, words: Sequence[str]) -> str:
-    """What to put into a client's configuration. `words`: those after `serve`, with which the client starts
-    the gateway itself; empty: it connects to the URL."""
+    """The entry for a client's configuration. `words`: the arguments of `serve` with which the client starts
+    the gateway; empty: the client connects to the URL."""
     header = {"Authorization": f"Bearer {token or 'TOKEN'}"}
     args = ["serve", *words]
     command = _command()
@@ -44,7 +44,7 @@ def client_entry(client: str, url: str, token: str, words: Sequence[str]) -> str
 
 
 def _command() -> str:
-    """How a client starts this program. Clients do not have the PATH of an active virtual environment."""
+    """The command that starts this program without the PATH of an active virtual environment."""
     found = shutil.which("dragoman")
     has_environment = sys.prefix != sys.base_prefix
     if found is None or (has_environment and Path(found).is_relative_to(sys.prefix)):

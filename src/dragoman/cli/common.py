@@ -1,4 +1,4 @@
-"""What several commands share: loading the configuration, running a host, finding servers and tools by the
+"""Functions of several commands: loading the configuration, running a host, finding servers and tools by the
 names that people type, and reporting servers that are not connected.
 
 The host is imported only by commands that connect.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from dragoman.catalog.tools import ServerTool
-    from dragoman.cli.approval_questions import Started
+    from dragoman.cli.approval_questions import ServersToStart
     from dragoman.events import Event
     from dragoman.host import Host, HostOptions
     from dragoman.servers.status import ServerStatus
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 def load_and_report(sources: Sources | None = None, *, everything: bool = False) -> Configuration:
-    """The configuration. Reports a policy that cannot be read; `everything`: other problems as well."""
+    """Loads the configuration. Reports a policy that cannot be read; `everything`: also other problems."""
     configuration = load(sources or Sources.here())
     if everything:
         show_problems(configuration)
@@ -55,18 +55,18 @@ class Loaded(NamedTuple):
     sources: Sources
     configuration: Configuration
     server: str | None
-    """The only server that the command is about."""
+    """The only server that the command uses; None: all servers."""
 
     @property
     def only(self) -> list[str] | None:
         return None if self.server is None else [self.server]
 
 
-def load_with_servers(server: str | None = None, started: Started | None = None) -> Loaded:
-    """Asks about servers that need approval and reports problems in files. `server`: one that must exist.
-    `started`: see `load_with_approvals`.
+def load_with_servers(server: str | None = None, started: ServersToStart | None = None) -> Loaded:
+    """Loads the configuration, asks about servers that need approval, and reports problems in files.
 
-    With a server given as a URL or with --stdio, there is no other.
+    `server`: a server that must exist. `started`: see `load_with_approvals`. A server given as a URL or with
+    --stdio is the only one.
     """
     from dragoman.cli.approval_questions import load_with_approvals
 
@@ -75,7 +75,7 @@ def load_with_servers(server: str | None = None, started: Started | None = None)
     show_problems(configuration)
     check_readable(configuration)
     loaded = Loaded(sources, configuration, chosen_server(server))
-    if configuration.connectors is not None:  # more servers may come to be known
+    if configuration.connectors is not None:  # connectors may add more servers
         return loaded
     if not configuration.servers:
         raise no_servers(configuration)
@@ -106,7 +106,7 @@ def no_servers(configuration: Configuration) -> ConfigError:
 
 
 def find_server(configuration: Configuration, name: str) -> ConfiguredServer:
-    """The server in effect, or a `ConfigError` with names that may have been meant."""
+    """The server of this name. Raises `ConfigError` if it is not in effect, and `NotFound`."""
     if name in configuration.servers:
         return configuration.servers[name]
     for dropped in configuration.dropped:
@@ -131,11 +131,11 @@ def run_with_host(
     at_end: Callable[[], Awaitable[object]] | None = None,
     **options: Unpack[HostOptions],
 ) -> T:
-    """Runs one command's work in an open host. SIGTERM and SIGHUP close the host before the end.
+    """Runs the work of one command in an open host. SIGTERM and SIGHUP, if not ignored, close the host first.
 
     `options`: those of `Host`. Without an `interaction` the command makes no calls; the permission mode is
-    `default` unless another one is given. `shows_reports`: what hooks have to say, and what could not be
-    written down (audit log, rules), is written to stderr. `at_end`: closes what the host uses, after it.
+    `default` unless another one is given. `shows_reports`: whether reports of hooks, and failures to write
+    the audit log or rules, are shown on stderr. `at_end`: is awaited after the host was closed.
     """
     import asyncio
 
@@ -156,16 +156,16 @@ def run_with_host(
         try:
             async with host:
                 for problem in host.problems:
-                    if problem not in host.configuration.problems:  # those are shown before a host is opened
+                    if problem not in host.configuration.problems:  # those were shown earlier
                         show_problem(problem)
                 return await work(host)
-        except asyncio.CancelledError:  # perhaps while the host is being closed, which may take long
+        except asyncio.CancelledError:  # possibly while the host is closed, which may take long
             if reporting is not None:
                 reporting.cancel()
             raise
         finally:
             if reporting is not None:
-                await asyncio.wait([reporting])  # the last reports come while the host is closed
+                await asyncio.wait([reporting])  # the last reports are published while the host is closed
             if at_end is not None:
                 await at_end()
 
@@ -177,9 +177,9 @@ def run_with_host(
 
 @contextlib.contextmanager
 def cancelled_by_ctrl_c(task: asyncio.Task[Any]) -> Generator[None]:
-    """Ctrl-C cancels the task, and nothing else, while this is open."""
+    """While this context is open, Ctrl-C cancels the task and does nothing else."""
     loop = task.get_loop()
-    with contextlib.suppress(NotImplementedError):  # event loops that take no signals
+    with contextlib.suppress(NotImplementedError):  # event loops without signal handlers
         loop.add_signal_handler(signal.SIGINT, task.cancel)
     try:
         yield
@@ -189,16 +189,18 @@ def cancelled_by_ctrl_c(task: asyncio.Task[Any]) -> Generator[None]:
 
 
 def _cancel_on_signals(task: asyncio.Task[Any]) -> None:
-    """Cancels the task when the program is asked to end. Where event loops take no signals (Windows), the
-    program ends at once instead; Ctrl-C works everywhere."""
+    """Cancels the task on SIGTERM and SIGHUP, except one that was ignored when the program was started, as
+    `nohup` does. Where event loops have no signal handlers (Windows), the program ends at once instead;
+    Ctrl-C works everywhere."""
     for name in ("SIGTERM", "SIGHUP"):
-        if (number := getattr(signal, name, None)) is not None:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
             with contextlib.suppress(NotImplementedError):
                 task.get_loop().add_signal_handler(number, task.cancel)
 
 
 async def _show_reports(events: AsyncIterator[Event]) -> None:
-    """Shows what hooks have to say, and what goes wrong besides the work, until the host is closed."""
+    """Shows reports of hooks, and failures that do not end the work, until the host is closed."""
     from dragoman.cli.render.progress import TerminalStatus
     from dragoman.events import ConfigurationChanged, HookReported
 
@@ -215,15 +217,15 @@ async def _show_reports(events: AsyncIterator[Event]) -> None:
 
 
 async def wait_for_servers(host: Host, *, silent: bool = False) -> Collection[ServerStatus]:
-    """The servers, once each of them is connected or has failed. `silent`: no progress is shown."""
-    from dragoman.cli.render.progress import Waiting
+    """Waits until each server is connected or has failed. `silent`: shows no progress."""
+    from dragoman.cli.render.progress import ConnectProgress
 
-    with contextlib.nullcontext() if silent else Waiting(host):
+    with contextlib.nullcontext() if silent else ConnectProgress(host):
         return (await host.ready()).values()
 
 
 def show_unconnected(views: Collection[ServerStatus], problems: Collection[str] = ()) -> None:
-    """Why servers are missing from what is listed, and what else is not as it should be."""
+    """Shows why servers are missing from a list, and other problems."""
     from dragoman.cli.render import text
 
     for view in views:
@@ -236,30 +238,30 @@ def show_unconnected(views: Collection[ServerStatus], problems: Collection[str] 
 
 
 def other_problems(views: Collection[ServerStatus], problems: Collection[str]) -> list[str]:
-    """Without those that only say once more that a server is not there."""
+    """The problems, without those that only repeat that a server is not connected."""
     absent = tuple(f"{view.name}: " for view in views if view.status != "connected")
     return [problem for problem in dict.fromkeys(problems) if not problem.startswith(absent)]
 
 
-class Offered(NamedTuple):
-    """What servers offer of one kind."""
+class OfferedItems(NamedTuple):
+    """The resources or prompts that a command lists."""
 
     document: Mapping[str, Any]
-    """The value that is printed for programs (`--json`)."""
+    """The document that `--json` prints."""
     problems: Collection[str]
     show: Callable[[], None]
-    """Shows it to a person."""
+    """Prints the list as text."""
 
 
-def show_offered(
+def show_listing(
     words: tuple[str, ...],
     server: str | None,
-    read: Callable[[Host, str | None], Awaitable[Offered]],
+    read: Callable[[Host, str | None], Awaitable[OfferedItems]],
     *,
     as_json: bool,
     yes: bool,
 ) -> NoReturn:
-    """Lists what servers offer, and exits. `words` and `server`: as the command line has them."""
+    """Prints the resources or prompts of servers, and exits. `words` and `server`: from the command line."""
     from dragoman.cli.render import json
     from dragoman.cli.terminal_interaction import CommandLineUser
 
@@ -277,30 +279,30 @@ def show_offered(
             show_unconnected(views, offered.problems)
         return list_exit_code(loaded.configuration, views, loaded.server)
 
-    user = CommandLineUser(loaded.sources, says_yes=yes)
+    user = CommandLineUser(loaded.sources, assumes_yes=yes)
     sys.exit(run_with_host(loaded.sources, work, only=loaded.only, interaction=user))
 
 
 def list_exit_code(
     configuration: Configuration, views: Collection[ServerStatus], server: str | None = None
 ) -> int:
-    """Of a list. A server that needs approval or is disabled is a failure only if it is the `server` asked
-    for; a file that cannot be read is one unless there is such a server."""
+    """The exit code of a command that lists. A server that needs approval or is disabled is a failure only if
+    it is the requested `server`; a file that cannot be read is a failure only without such a server."""
     if configuration.policy.broken or (server is None and has_unread_files(configuration)):
         return exit_codes.CONFIG
-    if any(isinstance(view.error, ConfigError) for view in views if _is_our_fault(view)):
+    if any(isinstance(view.error, ConfigError) for view in views if _is_failure(view)):
         return exit_codes.CONFIG
     absent = [view for view in views if view.status != "connected"]
     failed = any(view.status in ("failed", "needs-auth") or view.name == server for view in absent)
     return exit_codes.NOT_CONNECTED if failed else exit_codes.OK
 
 
-def _is_our_fault(view: ServerStatus) -> bool:
+def _is_failure(view: ServerStatus) -> bool:
     return view.status == "failed" or view.scope == "dynamic"
 
 
 def report_not_found(error: DragomanError, *, as_json: bool) -> int:
-    """Reports that there is nothing of that name. The exit code is the same as for a tool."""
+    """Reports that there is nothing of that name. Returns the exit code."""
     from dragoman.cli.render.text import report_error
 
     report_error(error, as_json=as_json)
@@ -308,20 +310,20 @@ def report_not_found(error: DragomanError, *, as_json: bool) -> int:
 
 
 def has_unread_files(configuration: Configuration) -> bool:
-    """Whether a file cannot be read, and the person did not say that this is to be ignored."""
+    """Whether a file cannot be read, without --ignore-broken-settings."""
     return bool(configuration.reading.failed) and not configuration.sources.ignore_broken_settings
 
 
-# Tools by the names that people type.
+# Finding tools by the names that people type.
 
 
 def all_tools(host: Host) -> list[ServerTool]:
-    """Every tool, also those for apps only and those that a rule denies: people see why a call fails."""
+    """Every tool, including tools for apps and denied tools, so that people see why a call fails."""
     return host.tools(include_app_tools=True, include_denied=True)
 
 
 def servers_with_tool(tool: str, configuration: Configuration) -> list[str] | None:
-    """The servers that can have the tool, by its name; None for all of them, if it is a server's own name."""
+    """The servers that can have the tool, by its qualified name; None for a wire name."""
     fitting = [name for name in configuration.servers if tool.startswith(prefix(name))]
     if not fitting and tool.startswith(RESERVED) and len(tool) < LIMIT and configuration.connectors is None:
         server = tool.removeprefix(RESERVED).partition("__")[0]
@@ -331,8 +333,8 @@ def servers_with_tool(tool: str, configuration: Configuration) -> list[str] | No
 
 
 def find_tool(host: Host, name: str, only: Collection[str] | None = None) -> ServerTool | None:
-    """The tool of that name, or the only one that its server calls so. `UsageError` if there are several.
-    `only`: of these servers."""
+    """The tool with this qualified name, or the only tool with this wire name. `UsageError` if there are
+    several. `only`: the servers to search."""
     known = [tool for tool in all_tools(host) if only is None or tool.server in only]
     found = [tool for tool in known if tool.name == name]
     found = found or [tool for tool in known if tool.wire_name == name]
@@ -343,14 +345,26 @@ def find_tool(host: Host, name: str, only: Collection[str] | None = None) -> Ser
 
 
 def unknown_tool(host: Host, name: str) -> UnknownTool:
-    """With the names that may have been meant."""
+    """The error for an unknown tool, with similar names."""
+    return UnknownTool(name, near=_near_tools(host, name))
+
+
+def unknown_server_and_tool(host: Host, first: str, second: str) -> UnknownTool:
+    """The error for two words of which the first names neither a server nor a tool."""
+    same = tuple(tool.name for tool in all_tools(host) if tool.wire_name == second)[:3]
+    error = UnknownTool(first, near=same or _near_tools(host, second))
+    error.hint = f"There is no such server either, and a call takes one tool. {error.hint}"
+    return error
+
+
+def _near_tools(host: Host, name: str) -> tuple[str, ...]:
     names = {str(spelled): tool.name for tool in all_tools(host) for spelled in (tool.wire_name, tool.name)}
     near = difflib.get_close_matches(name, names, n=3)
-    return UnknownTool(name, near=tuple(dict.fromkeys(names[each] for each in near)))
+    return tuple(dict.fromkeys(names[each] for each in near))
 
 
 def raise_if_not_connected(host: Host) -> None:
-    """A tool may be missing only because its server is; then that is the error to report."""
+    """Raises the error of a server that is not connected: a tool may be missing for that reason."""
     for view in host.servers.values():
         if view.error is not None:
             raise view.error

@@ -1,4 +1,4 @@
-"""The start of the `dragoman` command. For a call that a local gateway makes, nothing else is loaded."""
+"""The start of the `dragoman` command. For a call through a local gateway, no other module is loaded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 
 def main() -> None:
     _open_closed_streams()
-    # Characters that the encoding of a terminal does not have are written as escapes.
+    # Characters that the encoding of the terminal lacks are written as escapes.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
@@ -18,7 +18,7 @@ def main() -> None:
 
         escape_output()
     if sys.argv[1:2] == ["call"]:
-        from dragoman.cli.warm.client import call
+        from dragoman.cli.local_gateway.client import call
 
         code = call(sys.argv[2:])
         if code is not None:
@@ -30,7 +30,7 @@ def main() -> None:
 
 def _open_closed_streams() -> None:
     """Opens the standard streams that were closed when the program was started. Otherwise the next file or
-    socket that is opened gets the number of one of them, and what is printed goes there."""
+    socket that is opened gets the number of a closed stream, and output goes there."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             descriptor = os.open(os.devnull, os.O_RDWR)

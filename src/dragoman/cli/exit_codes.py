@@ -1,4 +1,4 @@
-"""What the command's exit codes mean. Stable: scripts depend on them."""
+"""The exit codes of the command. They are stable: scripts depend on them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MEANINGS: Final = {
     WOULD_ASK: "`permissions test`: a person would be asked",
     INTERRUPTED: "interrupted by Ctrl-C, also at a question; `serve`, which is ended that way, has 0",
 }
-"""One meaning each, the same for all commands."""
+"""The meaning of each code, the same for all commands."""
 
 _BY_ERROR: tuple[tuple[type[errors.DragomanError], int], ...] = (
     (errors.NotFound, NOT_FOUND),

@@ -33,20 +33,20 @@ COMMANDS: Final = {
     "read": "Read one resource of a server.",
     "resources": "List the resources of the configured servers.",
     "serve": "Serve all tools, resources and prompts to other programs, as one MCP server.",
-    "tasks": "List, fetch and cancel calls that go on at their servers.",
+    "tasks": "List, fetch and cancel calls that continue as tasks on their servers.",
     "tools": "List, search, show and lock the tools of the configured servers.",
 }
 
 COMPLETION: Final = "_DRAGOMAN_COMPLETE"
-"""How a shell asks for completions."""
+"""The environment variable with which a shell requests completions."""
 
 
-JSON_WANTED: Final = "dragoman.json"
-"""The key by which `--json` is noted in the context, so that an error becomes a JSON document, too."""
+JSON_KEY: Final = "dragoman.json"
+"""The key of the context under which `--json` is stored, so that errors are printed as JSON, too."""
 
-NO_THREAD: Final = "can't start new thread"
-"""What Python says where the system starts no thread."""
-SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+NO_THREAD_MESSAGE: Final = "can't start new thread"
+"""The message of Python's error if the system starts no more threads."""
+OUT_OF_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 class LazyGroup(click.Group):
@@ -59,7 +59,7 @@ class LazyGroup(click.Group):
     def __init__(self, *args: Any, table: Mapping[str, str], package: str, **options: Any) -> None:
         super().__init__(*args, **options)
         self.table = table
-        """Each command with its help in a line."""
+        """Each command with one line of help."""
         self._package = package
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -112,7 +112,8 @@ def cli(context: click.Context, **options: Any) -> None:
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             option = name.replace("_", "-")
             raise click.UsageError(
-                f"--{option} goes without a command, or after {context.invoked_subcommand!r}"
+                f"--{option} is for `dragoman` without a command; "
+                f"write the options of {context.invoked_subcommand!r} after it"
             )
 
 
@@ -123,22 +124,22 @@ def main() -> None:
     except OSError as error:
         code = report_system_error(error)
     except RuntimeError as error:
-        if str(error) != NO_THREAD:
+        if str(error) != NO_THREAD_MESSAGE:
             raise
         code = _report_shortage("it starts no more threads")
     sys.exit(code)
 
 
 def report_system_error(error: OSError) -> int:
-    """Says what the operating system refused; the exit code. An error without a file is about the output."""
+    """Reports the error; returns the exit code. An error without a file name is about the output."""
     if error.filename is not None:
         from dragoman.cleaning import one_line
 
         click.echo(f"error: {one_line(str(error.filename))} cannot be used: {error.strerror}", err=True)
         return 1
-    if error.errno in SHORTAGES:
+    if error.errno in OUT_OF_RESOURCES:
         return _report_shortage(f"{error.strerror}")
-    # The reader of the output has ended, or the disk is full: nothing more can be written there.
+    # The reader of the output has ended, or the disk is full: no more output can be written.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if error.errno != errno.EPIPE:
         click.echo(f"error: the output could not be written: {error.strerror}", err=True)
@@ -152,12 +153,13 @@ def _report_shortage(what: str) -> int:
 
 
 def _is_plain() -> bool:
-    """Whether the person wants no colours (https://no-color.org), or the terminal has none."""
+    """Whether colours are disabled (https://no-color.org), or the terminal has none."""
     return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 
 def _show_usage_error(problem: click.ClickException) -> None:
-    """Shows what click says about it. It repeats words of the command line, which may be a file's name."""
+    """Shows the message of click, with invisible characters escaped: it repeats words of the command line,
+    which may be the name of a file."""
     from io import StringIO
 
     from dragoman.cleaning import visible
@@ -172,14 +174,14 @@ def _run() -> int:
     from dragoman.errors import DragomanError
 
     if COMPLETION in os.environ:
-        cli.main(prog_name="dragoman")  # answers the shell, and ends
+        cli.main(prog_name="dragoman")  # prints completions and exits
     wants_json = False
     try:
         with cli.make_context("dragoman", sys.argv[1:], color=False if _is_plain() else None) as context:
             try:
                 cli.invoke(context)
             finally:
-                wants_json = bool(context.meta.get(JSON_WANTED))
+                wants_json = bool(context.meta.get(JSON_KEY))
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else exit_codes.OK
     except click.exceptions.Exit as stop:

@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share, and the values they become.
+"""Options and arguments that several commands share, and how their values are parsed.
 
 Reads `--mcp-config`, servers given as a URL or with `--stdio`, and `key=value` arguments.
 """
@@ -17,7 +17,7 @@ import msgspec
 
 from dragoman.cleaning import one_line
 from dragoman.cli.commands.completion import complete_server
-from dragoman.cli.main import JSON_WANTED
+from dragoman.cli.main import JSON_KEY
 from dragoman.config import jsonc
 from dragoman.config.file_reading import misread, parse_object, read_text
 from dragoman.config.model import parse_servers
@@ -25,8 +25,8 @@ from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigFileError
 
 F = TypeVar("F", bound=Callable[..., Any])
-ADHOC: Final = "dragoman.adhoc"
-"""The key under which the context keeps the server that was given as a URL or a command."""
+ADHOC_KEY: Final = "dragoman.adhoc"
+"""The key of the context for the server that was given as a URL or a command."""
 _RUNNERS: Final = frozenset(
     {"bun", "bunx", "deno", "docker", "env", "node", "npm", "npx", "pipx", "pnpm", "python", "python3", "uv",
      "uvx", "exec", "run", "dlx", "x", "yarn", "sh", "bash"}
@@ -39,15 +39,15 @@ _ADDRESS: Final = re.compile(
 DEMO = "demo"
 MCP_CONFIG = "--mcp-config"
 IGNORE_BROKEN_SETTINGS = "--ignore-broken-settings"
-IGNORE_BROKEN = "dragoman.ignore_broken_settings"
-GIVEN = "dragoman.mcp_config"
-STRICT = "dragoman.strict_mcp_config"
-ADD_DIR = "dragoman.add_dir"
-"""The key under which the context keeps those options."""
+IGNORE_BROKEN_KEY = "dragoman.ignore_broken_settings"
+MCP_CONFIG_KEY = "dragoman.mcp_config"
+STRICT_KEY = "dragoman.strict_mcp_config"
+ADD_DIR_KEY = "dragoman.add_dir"
+"""These keys of the context hold the values of options."""
 
 
 def _remember(key: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """A callback that keeps the option's value in the context."""
+    """A callback that stores the option's value in the context."""
 
     def remember(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
         context.meta[key] = value
@@ -58,7 +58,7 @@ def _remember(key: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
 
 full_option = click.option("--full", is_flag=True, help="Do not cut lines.")
 json_option = click.option(
-    "--json", "as_json", is_flag=True, callback=_remember(JSON_WANTED), help="Print JSON for programs."
+    "--json", "as_json", is_flag=True, callback=_remember(JSON_KEY), help="Print JSON for programs."
 )
 server_option = click.option(
     "--server", metavar="NAME", shell_complete=complete_server, help="Only this server."
@@ -75,7 +75,7 @@ _ADDED_SERVERS: Final = (
         IGNORE_BROKEN_SETTINGS,
         is_flag=True,
         expose_value=False,
-        callback=_remember(IGNORE_BROKEN),
+        callback=_remember(IGNORE_BROKEN_KEY),
         help="For this run, ignore settings files that cannot be read, including their deny rules.",
     ),
     click.option(
@@ -83,14 +83,14 @@ _ADDED_SERVERS: Final = (
         multiple=True,
         type=click.Path(exists=True, file_okay=False, path_type=Path),
         expose_value=False,
-        callback=_remember(ADD_DIR),
+        callback=_remember(ADD_DIR_KEY),
         help="Another folder that servers are given as a root. Repeatable.",
     ),
     click.option(
         "--strict-mcp-config",
         is_flag=True,
         expose_value=False,
-        callback=_remember(STRICT),
+        callback=_remember(STRICT_KEY),
         help="Only the servers of --mcp-config.",
     ),
     click.option(
@@ -98,19 +98,19 @@ _ADDED_SERVERS: Final = (
         multiple=True,
         metavar="FILE|JSON|URL",
         expose_value=False,
-        callback=_remember(GIVEN),
+        callback=_remember(MCP_CONFIG_KEY),
         help='More servers: a file, JSON text with "mcpServers", a URL, or the word demo. Repeatable.',
     ),
 )
 
 
 def mcp_config_option(function: F) -> F:
-    """The options that add servers; their values are kept in the context, for `sources_of`."""
+    """The options that add servers; their values are stored in the context, for `sources_of`."""
     return added_servers_option(stdio_option(function))
 
 
 def added_servers_option(function: F) -> F:
-    """The same, without a server that is given as a command."""
+    """The options that add servers, without --stdio."""
     for option in _ADDED_SERVERS:
         function = option(function)
     return function
@@ -119,11 +119,11 @@ def added_servers_option(function: F) -> F:
 def added_folders() -> tuple[Path, ...]:
     """The folders of --add-dir."""
     context = click.get_current_context(silent=True)
-    return () if context is None else context.meta.get(ADD_DIR, ())
+    return () if context is None else context.meta.get(ADD_DIR_KEY, ())
 
 
 def frozen_option(function: F) -> F:
-    """`frozen`: the lock file, if tools that differ from it are to be left out."""
+    """Adds the parameter `frozen`: the lock file, if tools that differ from it are to be left out."""
 
     def found(context: click.Context, parameter: click.Parameter, wanted: bool) -> Path | None:
         if not wanted:
@@ -137,17 +137,17 @@ def frozen_option(function: F) -> F:
 
 
 def list_options(function: F) -> F:
-    """What the lists of resources and prompts have in common."""
+    """The options and arguments of the lists of resources and prompts."""
     for option in (yes_option, full_option, server_option, json_option, mcp_config_option):
         function = option(function)
     return click.argument("words", nargs=-1, metavar="[SERVER|URL]", shell_complete=complete_server)(function)
 
 
-# Servers that are given on the command line alone.
+# Servers that are given on the command line.
 
 
 class AdhocServer(NamedTuple):
-    """A server that is in no file."""
+    """A server that is given on the command line and defined in no file."""
 
     name: str
     entry: Mapping[str, Any]
@@ -167,7 +167,7 @@ def suggested_url(word: str) -> str | None:
 
 
 def transport_of_url(url: str) -> str:
-    """WebSocket by its scheme, HTTP+SSE by its usual path, else streamable HTTP."""
+    """The type: WebSocket by the scheme, HTTP+SSE by its usual path, otherwise streamable HTTP."""
     if url.lower().startswith("ws"):
         return "ws"
     return "sse" if url.partition("?")[0].rstrip("/").endswith("/sse") else "http"
@@ -208,7 +208,7 @@ def _as_name(text: str) -> str:
 def stdio_option(function: F) -> F:
     def remember(context: click.Context, parameter: click.Parameter, command: str | None) -> None:
         if command is not None:
-            context.meta[ADHOC] = server_from_command(command)
+            context.meta[ADHOC_KEY] = server_from_command(command)
 
     return click.option(
         "--stdio",
@@ -221,25 +221,25 @@ def stdio_option(function: F) -> F:
 
 
 def adhoc_server() -> AdhocServer | None:
-    """The server that was given as a URL or with --stdio."""
-    return click.get_current_context().meta.get(ADHOC)
+    """The server that was given as a URL or with --stdio; None if there is none."""
+    return click.get_current_context().meta.get(ADHOC_KEY)
 
 
 def change_adhoc_server(entry: Mapping[str, Any]) -> None:
-    """Gives that server another entry."""
+    """Replaces the entry of the server that was given on the command line."""
     meta = click.get_current_context().meta
-    meta[ADHOC] = meta[ADHOC]._replace(entry=entry)
+    meta[ADHOC_KEY] = meta[ADHOC_KEY]._replace(entry=entry)
 
 
 def take_url(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The words without a URL at the beginning. It is the only server of this command then."""
+    """The words without a URL at the beginning, which becomes the only server of this command."""
     if not words:
         return words
     context = click.get_current_context()
     if is_url(words[0]):
-        if ADHOC in context.meta:
+        if ADHOC_KEY in context.meta:
             raise click.UsageError("give a URL or --stdio, not both")
-        context.meta[ADHOC] = server_from_url(words[0])
+        context.meta[ADHOC_KEY] = server_from_url(words[0])
         return words[1:]
     if meant := suggested_url(words[0]):
         raise click.UsageError(f"{words[0]} has no scheme; did you mean {meant}?")
@@ -247,7 +247,7 @@ def take_url(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def chosen_server(named: str | None) -> str | None:
-    """The one server that a command is about: given ad hoc, or by its name."""
+    """The only server that a command uses: given on the command line, or by its name."""
     given = adhoc_server()
     if given is not None and named not in (None, given.name):
         raise click.UsageError("--server chooses among configured servers; a URL or --stdio is one by itself")
@@ -255,7 +255,7 @@ def chosen_server(named: str | None) -> str | None:
 
 
 def named_server(words: tuple[str, ...], server: str | None) -> str | None:
-    """For commands that take at most one server, by `--server` or as their only word."""
+    """The server that is given with `--server` or as the only word, for commands that take at most one."""
     words = take_url(words)
     if len(words) + (server is not None) > 1:
         raise click.UsageError("expected at most one server")
@@ -263,15 +263,15 @@ def named_server(words: tuple[str, ...], server: str | None) -> str | None:
 
 
 def sources_of() -> Sources:
-    """The usual places and what the command line adds; a later source replaces a server of the same name."""
+    """The configuration files, and the servers of the command line, which have precedence."""
     servers: dict[str, Any] = {}
     options = click.get_current_context().meta
-    strict = bool(options.get(STRICT))
-    for source in options.get(GIVEN, ()):
+    strict = bool(options.get(STRICT_KEY))
+    for source in options.get(MCP_CONFIG_KEY, ()):
         servers.update(_read_source(source))
     if (adhoc := adhoc_server()) is not None:
         servers[adhoc.name], strict = adhoc.entry, True
-    ignores = bool(options.get(IGNORE_BROKEN))
+    ignores = bool(options.get(IGNORE_BROKEN_KEY))
     return Sources.here(
         given=servers, given_source=MCP_CONFIG, only_given=strict, ignore_broken_settings=ignores
     )
@@ -292,7 +292,7 @@ def _read_source(source: str) -> Mapping[str, Any]:
 
 
 def read_config_file(path: Path) -> Mapping[str, Any]:
-    """The servers of a file: our own form, or another host's, if it differs."""
+    """The servers of a file in Dragoman's format or in that of another host."""
     text = read_text(path)
     if text is None:
         raise ConfigFileError(str(path), "there is no such file", hint="Give a file, or JSON text.")
@@ -318,7 +318,7 @@ def _parse(text: str) -> Any:
 
 
 def read_arguments(words: tuple[str, ...]) -> tuple[str, ...]:
-    """`@FILE` is the JSON object in that file, `-` the one that comes from stdin; other words stay."""
+    """Replaces `@FILE` by the JSON object in that file and `-` by the one on stdin; other words stay."""
     if len(words) != 1 or not (words[0] == "-" or words[0].startswith("@")):
         return words
     path = None if words[0] == "-" else words[0][1:]
@@ -338,13 +338,15 @@ def read_arguments(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def parse_arguments(words: tuple[str, ...], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments from one JSON object or from `key=value` words.
+    """Parses arguments from one JSON object or from `key=value` words.
 
-    A value is taken as JSON where it is JSON, unless the schema wants a string there.
+    A value that is valid JSON is parsed as JSON, unless the schema requires a string.
     """
     if len(words) == 1 and words[0].lstrip().startswith("{"):
         try:
             value: Any = msgspec.json.decode(words[0].encode())
+        except UnicodeEncodeError:
+            raise click.UsageError("the arguments contain bytes that are not UTF-8 text") from None
         except (msgspec.DecodeError, RecursionError) as error:
             raise click.UsageError(f"the arguments are not valid JSON: {error}") from None
         return value
@@ -361,7 +363,7 @@ def parse_arguments(words: tuple[str, ...], schema: Mapping[str, Any]) -> dict[s
 
 
 def pairs(words: tuple[str, ...]) -> dict[str, str]:
-    """`name=value` words."""
+    """Parses `name=value` words."""
     found: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -379,5 +381,5 @@ def one_pair(word: str) -> tuple[str, str]:
 def _json_or_text(text: str) -> Any:
     try:
         return msgspec.json.decode(text.encode())
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return text

@@ -1,6 +1,6 @@
-"""What a person sees of a sign-in in the terminal: the page, a spinner while the browser is open, notices.
+"""Shows a sign-in in the terminal: the page, a spinner while the browser is open, notices.
 
-Everything goes to stderr. Ctrl-C ends the sign-in and leaves nothing behind.
+All output goes to stderr. Ctrl-C ends the sign-in without changes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class TerminalSignIn:
             await self._ask_for_address(deliver)
 
     async def _ask_for_address(self, deliver: Callable[[str], bool]) -> None:
-        """A browser on another machine ends at a page that it cannot load; its address is needed here."""
+        """Asks for the address at which a browser on another machine ended."""
         echo_wrapped(
             "If the browser runs on another machine, it ends at a page that it cannot load. Then paste the "
             "address of that page here.",
@@ -52,7 +52,7 @@ class TerminalSignIn:
             click.echo("  address: ", nl=False, err=True)
             try:
                 text = (await read_line()).strip()
-            except asyncio.CancelledError:  # the browser has returned by itself, or Ctrl-C
+            except asyncio.CancelledError:  # the browser has returned, or Ctrl-C
                 click.echo(err=True)
                 raise
             if text and deliver(text):
@@ -67,7 +67,7 @@ class TerminalSignIn:
             click.echo(picture, err=True)
         or_scanned = "" if picture is None else ", or scan the picture"
         click.echo(f"Open this page on any device{or_scanned}:\n\n  {url}\n", err=True)
-        click.echo(f"Enter the code  {click.style(one_line(code, 40), bold=True)}\n", err=True)
+        click.echo(f"Enter the code  {click.style(code, bold=True)}\n", err=True)
         click.echo("Waiting for the code to be entered (Ctrl-C to stop)", err=True)
 
     async def confirm_issuer(self, server: str, issuer: str) -> bool:
@@ -76,7 +76,7 @@ class TerminalSignIn:
         TerminalStatus.hide_current()
         question = (
             f"The client secret of {one_line(server, 80)} will be sent to {one_line(issuer, 200)}. "
-            "Was it given out by this authorization server?"
+            "Was it issued by this authorization server?"
         )
         click.echo(f"\n{click.style('?', fg='yellow', bold=True)} {indented(question, 2)}", err=True)
         meanings = {"y": "yes; remember it for this server", "n": "no"}
@@ -89,7 +89,7 @@ class TerminalSignIn:
 
 
 async def _wait(words: str) -> None:
-    """A spinner until the caller ends it."""
+    """Shows a spinner until it is cancelled."""
     if not is_animated():
         click.echo(words, err=True)
         await asyncio.Event().wait()
@@ -103,7 +103,7 @@ async def _wait(words: str) -> None:
 
 
 def qr_code(text: str) -> str | None:
-    """A picture of the URL in characters; None where the terminal cannot show it or is too small."""
+    """A QR code of the URL in characters; None if the terminal cannot show it or is too small."""
     if not is_animated() or "utf" not in (sys.stderr.encoding or "").lower():
         return None
     import segno
@@ -121,4 +121,4 @@ def qr_code(text: str) -> str | None:
 
 
 _LINES_BELOW: Final = 8
-"""The lines of text below the picture, and of the cursor: they must not scroll it off the screen."""
+"""The lines below the picture: they must not scroll it off the screen."""

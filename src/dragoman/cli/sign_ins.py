@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dragoman.cleaning import one_line
+from dragoman.cli.common import find_server, load_and_report
 from dragoman.cli.render.columns import echo_wrapped
 from dragoman.cli.render.document import echo
 from dragoman.errors import ConfigError, SignInFailed
@@ -27,7 +28,7 @@ T = TypeVar("T")
 def credentials_of(
     configuration: Configuration, server: ConfiguredServer, accounts: SharedAccounts | None = None
 ) -> OAuthCredentials | None:
-    """None if the server takes no sign-in. `accounts`: those of a gateway."""
+    """The OAuth credentials of a server; None if it has none. `accounts`: those of a gateway."""
     from dragoman.connections.factory import TransportDependencies, oauth_credentials
 
     if server.config is None:
@@ -39,7 +40,7 @@ def credentials_of(
 
 
 def company_credentials(configuration: Configuration) -> OAuthCredentials | None:
-    """The sign-in at the company's identity provider; None if none is set."""
+    """The credentials at the company's identity provider; None if none is configured."""
     from dragoman.connections import factory
 
     if configuration.xaa_idp is None:
@@ -48,7 +49,7 @@ def company_credentials(configuration: Configuration) -> OAuthCredentials | None
 
 
 def gateway_accounts(settings_file: Path | None, server: str) -> SharedAccounts | None:
-    """The accounts that the replicas of a gateway share; None without a file."""
+    """The accounts that the replicas of a gateway share; None without a settings file."""
     if settings_file is None:
         return None
     from dragoman.gateway.callers import accounts_in
@@ -59,7 +60,7 @@ def gateway_accounts(settings_file: Path | None, server: str) -> SharedAccounts 
     if server in settings.caller_sign_in:
         raise ConfigError(
             f"each caller of the gateway signs in to {server!r} with an account of its own (callerSignIn)",
-            hint="The tool by which a caller does is named authenticate; see docs/guides/gateway.md.",
+            hint="A caller signs in with the tool `authenticate`; see docs/guides/gateway.md.",
         )
     if settings.store is None:
         raise ConfigError(
@@ -70,7 +71,7 @@ def gateway_accounts(settings_file: Path | None, server: str) -> SharedAccounts 
 
 
 def run_with_accounts(work: Coroutine[Any, Any, T], accounts: SharedAccounts | None) -> T:
-    """Runs what uses the accounts, which are closed afterwards."""
+    """Runs the work, and closes the accounts afterwards."""
 
     async def main() -> T:
         try:
@@ -85,7 +86,7 @@ def run_with_accounts(work: Coroutine[Any, Any, T], accounts: SharedAccounts | N
 def sign_out_and_report(
     name: str, credentials: OAuthCredentials, accounts: SharedAccounts | None = None, *, as_json: bool
 ) -> None:
-    """Signs out, and says of what."""
+    """Signs out, and prints the result."""
     from dragoman.auth.errors import AuthProblem
     from dragoman.auth.revocation import sign_out
 
@@ -93,7 +94,7 @@ def sign_out_and_report(
         try:
             account = await credentials.load(fresh=True)
             was_signed_in = account is not None and account.tokens is not None
-        except AuthProblem as problem:  # something is stored that cannot be read
+        except AuthProblem as problem:  # the stored tokens cannot be read
             if accounts is not None:
                 raise SignInFailed(name, problem.cause, hint=problem.hint) from None
             was_signed_in = True
@@ -109,11 +110,12 @@ def sign_out_and_report(
 
 
 def required_credentials(
-    configuration: Configuration,
-    server: ConfiguredServer,
-    identity: str | None = None,
-    accounts: SharedAccounts | None = None,
-) -> OAuthCredentials:
+    name: str, identity: str | None, settings_file: Path | None
+) -> tuple[OAuthCredentials, SharedAccounts | None]:
+    """The credentials of a server, and the accounts of the gateway that they belong to, if there is one."""
+    configuration = load_and_report()
+    server = find_server(configuration, name)
+    accounts = gateway_accounts(settings_file, name)
     if server.eligibility not in ("ready", "disabled"):
         raise ConfigError(
             f"server {server.name!r} cannot be used: {server.reason}",
@@ -121,11 +123,10 @@ def required_credentials(
         )
     found = credentials_of(configuration, server, accounts)
     if found is None:
-        raise ConfigError(
-            f"server {server.name!r} takes no sign-in",
-            hint="Only servers of type http and sse without Authorization header or headersHelper do.",
-        )
-    return found if identity is None else found.for_identity(identity)
+        from dragoman.connections.factory import oauth_unused
+
+        raise oauth_unused(name)
+    return (found if identity is None else found.for_identity(identity)), accounts
 
 
 identity_option = click.option(

@@ -1,8 +1,8 @@
 """Reads keys and lines that a person types, and shows text of questions in a terminal.
 
-The mode of the terminal is restored whatever happens, and waiting for a person can be cancelled at once. Keys
-that were typed before the question appeared do not count. Ctrl-D, Escape and the end of input are a no;
-Ctrl-C interrupts the command. Text is shown so that no part of it can look like a line of the question.
+The mode of the terminal is always restored, and waiting for a person can be cancelled. Keys that were typed
+before the question appeared are dropped. Ctrl-D, Escape and the end of input mean no; Ctrl-C interrupts the
+command. Text is shown so that no part of it can look like a line of the question.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ import click
 
 try:
     import termios
-except ImportError:  # Windows: no question can be answered there yet
+except ImportError:  # Windows: questions are not supported there
     termios = None
 
-from dragoman.cli.render.columns import broken, terminal_columns
+from dragoman.cli.render.columns import broken_lines, terminal_columns
 from dragoman.private_files import CLOSE_ON_EXEC
 
 SHOWN_CHARACTERS: Final = 400
-"""How many characters of one value are shown before the person asks for all of it."""
+"""The most characters of one value that are shown at first."""
 SHOWN_LINES: Final = 20
-"""Values, before the person asks for all of them."""
+"""The most values that are shown at first."""
 NO: Final = "n"
 _NO_BYTES: Final = (b"", b"\x04", b"\x1b")
 
 
 PLAIN: Final = "DRAGOMAN_PLAIN"
-"""The variable that asks for plain prompts, for screen readers and scripts that type."""
+"""The environment variable that selects plain prompts, for screen readers and scripts."""
 
 
 def is_interactive() -> bool:
-    """Whether there is a person who can be asked."""
+    """Whether a person can be asked: stdin and stderr are a terminal."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
@@ -59,13 +59,14 @@ def cut(text: str) -> str:
 def indented(text: str, indent: int) -> str:
     """The text in lines that fit, none of which begins to the left of the first.
 
-    A line that the terminal itself had to break would begin where ours do, and could look like one of them.
+    A line that the terminal breaks would begin in the first column, and could look like a line of the
+    question.
     """
-    return f"\n{' ' * indent}".join(broken(text, max(20, columns() - indent - 1)))
+    return f"\n{' ' * indent}".join(broken_lines(text, max(20, columns() - indent - 1)))
 
 
 def columns() -> int:
-    """Of the terminal that questions are written to; a variable such as COLUMNS does not count here."""
+    """The columns of the terminal that questions are written to; the variable COLUMNS is ignored."""
     try:
         return os.get_terminal_size(2).columns or terminal_columns()
     except OSError:
@@ -73,8 +74,7 @@ def columns() -> int:
 
 
 async def ask_key(meanings: Mapping[str, str], otherwise: str = NO) -> str:
-    """The key that was pressed; `otherwise` for Ctrl-D, Escape and the end of input. Ctrl-C
-    interrupts the command."""
+    """The key that was pressed; `otherwise` for Ctrl-D, Escape and the end of input."""
     with single_key_mode() as descriptor:
         click.echo(f"  {'/'.join(meanings)}: ", nl=False, err=True)
         key = await read_key(descriptor, meanings, otherwise)
@@ -89,7 +89,7 @@ def show_keys(meanings: Mapping[str, str]) -> None:
 
 
 def confirm(question: str) -> bool:
-    """A plain question, answered by a key as all others."""
+    """Asks a question that is answered with y or n."""
     click.echo(f"\n{click.style('?', fg='yellow', bold=True)} {indented(question, 2)}", err=True)
     meanings = {"y": "yes", "n": "no"}
     show_keys(meanings)
@@ -98,9 +98,9 @@ def confirm(question: str) -> bool:
 
 @contextlib.contextmanager
 def single_key_mode() -> Generator[int | None]:
-    """A descriptor from which each key comes at once and unechoed; None if there is no terminal.
+    """A descriptor that delivers each key at once and without echo; None if there is no terminal.
 
-    Unlike in raw mode, what others print meanwhile begins at the left.
+    Unlike in raw mode, lines that other code prints meanwhile begin in the first column.
     """
     with _terminal() as descriptor:
         if descriptor is None or termios is None:
@@ -117,7 +117,7 @@ def single_key_mode() -> Generator[int | None]:
             termios.tcsetattr(descriptor, termios.TCSAFLUSH, changed)
             yield descriptor
         finally:
-            with contextlib.suppress(termios.error):  # the terminal is gone
+            with contextlib.suppress(termios.error):  # the terminal was closed
                 termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
 
@@ -141,7 +141,7 @@ def _terminal() -> Generator[int | None]:
 
 
 async def read_key(descriptor: int | None, keys: Container[str], otherwise: str = NO) -> str:
-    """The next key that is one of `keys`, in any case; `otherwise` where the person gives up answering."""
+    """The next key of `keys`, in any case; `otherwise` for Ctrl-D, Escape and the end of input."""
     while True:
         typed = b"" if descriptor is None else await _read_typed(descriptor)
         if typed[:1] in _NO_BYTES:
@@ -151,8 +151,16 @@ async def read_key(descriptor: int | None, keys: Container[str], otherwise: str 
             return key
 
 
+def drop_typed() -> None:
+    """Drops what was typed before a question appeared."""
+    with _terminal() as descriptor:
+        if descriptor is not None and termios is not None:
+            with contextlib.suppress(termios.error):  # the terminal was closed
+                termios.tcflush(descriptor, termios.TCIFLUSH)
+
+
 async def read_line() -> str:
-    """A line, as the terminal itself lets it be edited; empty at the end of input."""
+    """Reads a line, which the terminal lets the person edit; empty at the end of input."""
     return await read_answer() or ""
 
 
@@ -164,28 +172,28 @@ async def read_answer() -> str | None:
 
 
 def quoted(text: str) -> str:
-    """What is safe to show, in quotes that it cannot close."""
+    """The text in quotes that it cannot close."""
     return '"' + text.replace('"', '\\"') + '"'
 
 
 async def _read_typed(descriptor: int) -> bytes:
-    """What is typed next; nothing at the end of input.
+    """Reads the next input; empty at the end of input.
 
-    A thread that reads would wait for a key although it is not wanted any more, and keep the program from
-    ending. This one waits for a pipe as well.
+    A thread that only reads would wait for a key after cancellation, and keep the program from ending. This
+    one also waits for a pipe.
     """
     ours, theirs = os.pipe()
     waiting = asyncio.get_running_loop().run_in_executor(None, _wait_for_any, descriptor, ours)
 
-    def put_away(_: object) -> None:
+    def close_pipe(_: object) -> None:
         os.close(ours)
         os.close(theirs)
 
-    waiting.add_done_callback(put_away)
+    waiting.add_done_callback(close_pipe)
     try:
         await asyncio.shield(waiting)
         return os.read(descriptor, 4096)
-    except OSError:  # how some systems say that a terminal is gone
+    except OSError:  # the error of some systems for a closed terminal
         return b""
     finally:
         if not waiting.done():

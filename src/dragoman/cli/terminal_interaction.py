@@ -1,8 +1,7 @@
 """Asks a person in a terminal: whether a call may be made, and what servers ask (`terminal_questions.py`).
 
-Defines what is shown and which key means what. Text from a server or a model is shown as data, escaped and
-complete: what is shortened can be shown in full before the answer. Questions go to stderr, so that results
-can be piped.
+Defines the texts and the meaning of keys. Text from a server or a model is shown as data, escaped; text that
+is cut can be shown in full before the answer. Questions go to stderr, so that results can be piped.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import click
 
 from dragoman.cleaning import one_line, visible
 from dragoman.cli import terminal_questions
-from dragoman.cli.render.columns import cells, filled
+from dragoman.cli.render.columns import cells, padded
 from dragoman.cli.render.progress import TerminalStatus
 from dragoman.cli.terminal_input import (
     SHOWN_CHARACTERS,
@@ -26,6 +25,7 @@ from dragoman.cli.terminal_input import (
     ask_key,
     columns,
     cut,
+    drop_typed,
     has_screen,
     indented,
     is_interactive,
@@ -46,7 +46,7 @@ from dragoman.interaction import (
 from dragoman.mixed_alphabets import mixed_words
 
 SHOWN_NAME: Final = 24
-"""Columns that names may take beside their values; longer ones have lines of their own."""
+"""The most columns for names beside their values; longer names are on separate lines."""
 _RISKS: Final = {
     "reads": ("declared read-only", "green"),
     "writes": ("not declared read-only", "yellow"),
@@ -63,25 +63,26 @@ class TerminalInteraction:
     requests of servers."""
 
     def __init__(self, cwd: Path | str | None = None, *, is_single: bool = False) -> None:
-        """`cwd`: the folder that the host is configured for, if it is not the current one; it decides which
-        file is named for a lasting yes. `is_single`: there is one call, which the person asked for, and no
-        model."""
+        """`cwd`: the folder that the host is configured for, if it is not the current one; it determines the
+        file that is named for a permanent permission. `is_single`: whether the only call is the one that the
+        person typed, without a model."""
         self._sources = Sources.here(Path(cwd) if cwd is not None else None)
         self._is_single = is_single
         self._turn = asyncio.Lock()
-        """One question at a time: a key is the answer to what is on the screen."""
+        """Held while a question is shown, so that a key answers only the question on the screen."""
 
     async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
-        """Shows the call, waits for a key, and returns what it means."""
+        """Shows the call, waits for a key, and returns its answer."""
         return await self._shown(self._allow, question)
 
     async def _shown(self, ask: Callable[[Q], Awaitable[A]], question: Q) -> A:
         async with self._turn:
             TerminalStatus.hide_current()
+            drop_typed()
             try:
                 return await ask(question)
             except asyncio.CancelledError:
-                click.secho("\n  This is no longer asked.", dim=True, err=True)
+                click.secho("\n  This question is no longer needed.", dim=True, err=True)
                 raise
 
     async def _allow(self, question: PermissionQuestion) -> PermissionAnswer:
@@ -112,7 +113,7 @@ class TerminalInteraction:
         return key
 
     async def elicit_form(self, question: FormElicitation) -> FormAnswer:
-        """Shows the form on a screen of its own; where there is none, asks for the fields one by one."""
+        """Shows the form on a separate screen; where that is not possible, asks for the fields one by one."""
         if has_screen():
             from dragoman.tui import questions
 
@@ -128,7 +129,7 @@ class TerminalInteraction:
         return await self._shown(terminal_questions.ask_if_done, question)
 
     async def review_sampling(self, review: SamplingReview) -> SamplingReview | None:
-        """Shows what the model is asked, or what it answers."""
+        """Shows the request to the model, or its answer."""
         if has_screen():
             from dragoman.tui import questions
 
@@ -154,14 +155,15 @@ class TerminalInteraction:
 
 
 class CommandLineUser:
-    """The person who typed a command: that is a yes, unless a rule wants a question or the tool destroys."""
+    """The person who typed a command, which allows its call unless a rule asks or the tool is declared
+    destructive."""
 
-    def __init__(self, sources: Sources, *, says_yes: bool) -> None:
+    def __init__(self, sources: Sources, *, assumes_yes: bool) -> None:
         self._terminal = TerminalInteraction(sources.cwd, is_single=True)
-        self._says_yes = says_yes
+        self._assumes_yes = assumes_yes
 
     async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
-        if is_allowed_by_typing(question, says_yes=self._says_yes):
+        if is_allowed_by_command(question, assumes_yes=self._assumes_yes):
             return PermissionAnswer(True, "typed on the command line")
         if is_interactive():
             return await self._terminal.allow(question)
@@ -178,7 +180,7 @@ class CommandLineUser:
         return await self._attended().wait_for_url(question)
 
     async def review_sampling(self, review: SamplingReview) -> SamplingReview | None:
-        return review if self._says_yes else await self._attended().review_sampling(review)
+        return review if self._assumes_yes else await self._attended().review_sampling(review)
 
     def _attended(self) -> TerminalInteraction:
         if not is_interactive():
@@ -186,13 +188,15 @@ class CommandLineUser:
         return self._terminal
 
 
-def is_allowed_by_typing(question: PermissionQuestion, *, says_yes: bool) -> bool:
-    """Whether the person who typed the command is not asked."""
-    return says_yes or (question.is_rememberable and question.risk != "destroys")
+def is_allowed_by_command(question: PermissionQuestion, *, assumes_yes: bool) -> bool:
+    """Whether the command itself allows the call, without a question."""
+    return assumes_yes or (question.is_rememberable and question.risk != "destroys")
 
 
 def show(question: PermissionQuestion) -> None:
-    """Who wants what, with which arguments, and why it is asked."""
+    """Shows the tool, its server, the arguments, and the reason for the question."""
+    from dragoman.permissions.decide import DEFINITION_CHANGED  # loaded already if there is a question
+
     who = one_line(question.server, 80) or "a built-in tool"
     name = click.style(one_line(question.tool, 100), bold=True)
     mark = click.style("?", fg="yellow", bold=True)
@@ -209,7 +213,7 @@ def show(question: PermissionQuestion) -> None:
         click.secho(f"  ! {indented(words, 4)}", fg="red", err=True)
     if question.has_changed:
         click.secho("  ! It was allowed before, and has changed since.", fg="red", err=True)
-    if question.reason:
+    if question.reason and question.reason != DEFINITION_CHANGED:  # shown as a warning
         click.secho(f"  {indented(one_line(question.reason, 300), 2)}", dim=True, err=True)
 
 
@@ -218,7 +222,7 @@ def _made_by(question: PermissionQuestion) -> str:
 
 
 def _title(question: PermissionQuestion) -> str:
-    """It is a server's, and may say anything: it is shown in quotes."""
+    """The title of the tool in quotes, because it is text of a server."""
     title = one_line(question.title, 100)
     return "" if not title or title in question.tool else quoted(title)
 
@@ -230,7 +234,7 @@ def _about(question: PermissionQuestion) -> list[str]:
 
 
 class ArgumentRow(NamedTuple):
-    """One argument as it is shown."""
+    """The text of one argument."""
 
     name: str
     value: str
@@ -244,7 +248,7 @@ def _show_arguments(question: PermissionQuestion, *, full: bool = False) -> None
     names = max((cells(row.name) for row in rows), default=0)
     for row in rows:
         if names <= SHOWN_NAME:
-            name = click.style(filled(row.name, names), fg="cyan")
+            name = click.style(padded(row.name, names), fg="cyan")
             click.echo(f"    {name}  {indented(row.value, names + 6)}", err=True)
         else:
             click.secho(f"    {indented(row.name, 4)}", fg="cyan", err=True)
@@ -265,7 +269,7 @@ def _argument_rows(question: PermissionQuestion, *, full: bool = False) -> Itera
 
 
 def _name(name: str) -> str:
-    """In quotes unless it is plain: one with blanks could look like a name and its value."""
+    """The name, in quotes unless it is plain: a name with blanks could look like a name and its value."""
     return name if _PLAIN_NAME.fullmatch(name) else _written(name)
 
 
@@ -273,8 +277,7 @@ _PLAIN_NAME: Final = re.compile(r"[\w.$-]+", re.ASCII)
 
 
 def _written(value: Any) -> str:
-    """As JSON, with what cannot be seen escaped: text that looks like another argument stays inside
-    quotes."""
+    """The value as JSON, with invisible characters escaped: text stays inside quotes."""
     return visible(json.dumps(value, ensure_ascii=False, default=repr))
 
 

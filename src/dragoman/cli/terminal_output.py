@@ -1,7 +1,7 @@
-"""What the command writes to a terminal. What could control the terminal, or a person cannot see, is escaped.
+"""Escapes control characters and invisible characters in all output to a terminal.
 
-Commands escape text of servers and files where they lay it out; this covers what one of them leaves out.
-Colours pass. Code that moves the cursor escapes its own texts, and writes to the stream inside (`unescaped`).
+Commands escape text of servers and files themselves; this module covers omissions. Colours are not escaped.
+Code that moves the cursor escapes its texts itself and writes to the inner stream (`unescaped`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _COLOURS: Final = re.compile(r"(\x1b\[[0-9;]*m)")
 
 
 class EscapingStream:
-    """A text stream; everything but `write` is the stream inside."""
+    """A text stream that escapes what is written; everything but `write` is delegated to the inner stream."""
 
     def __init__(self, stream: TextIO) -> None:
         self.unescaped = stream
@@ -32,7 +32,7 @@ class EscapingStream:
 
 
 def escape_output() -> None:
-    """Standard output and standard error from now on, each if it is a terminal."""
+    """Replaces standard output and standard error by escaping streams, each if it is a terminal."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream.isatty():
@@ -40,5 +40,5 @@ def escape_output() -> None:
 
 
 def unescaped(stream: TextIO) -> TextIO:
-    """The stream inside, if there is one."""
+    """The inner stream of an escaping stream; any other stream unchanged."""
     return stream.unescaped if isinstance(stream, EscapingStream) else stream

@@ -1,7 +1,7 @@
 """Shows questions of servers in a terminal, as plain prompts: forms, URLs, sampling.
 
-Text from servers is shown as data: escaped, in quotes, and never to the left of the prompts. What is entered
-is checked at once, and asked for again until it fits. Ctrl-D and Escape leave a question without an answer.
+Text from servers is shown as data: escaped, in quotes, and never to the left of the prompts. Values are
+checked when they are entered, and asked for again until they are valid. Ctrl-D and Escape cancel a question.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec import UNSET
 
 from dragoman.browser import open_page, opener
 from dragoman.cleaning import one_line, visible
-from dragoman.cli.render.columns import cells, filled
+from dragoman.cli.render.columns import cells, padded
 from dragoman.cli.terminal_input import ask_key, cut, indented, quoted, read_answer, show_keys
 from dragoman.forms import FormField, value_of
 from dragoman.interaction import (
@@ -27,8 +27,8 @@ from dragoman.interaction import (
 )
 
 Action = Literal["accept", "decline", "cancel"]
-LEFT: Final = "c"
-"""What Ctrl-D and Escape mean: the person left."""
+CANCEL_KEY: Final = "c"
+"""The key that cancels a question; Ctrl-D and Escape do the same."""
 _KINDS: Final[Mapping[str, str]] = {
     "number": "a number",
     "integer": "a whole number",
@@ -45,7 +45,7 @@ _FORMATS: Final[Mapping[str, str]] = {
 
 
 def show_heading(server: str, asks: str, message: str, calls: Iterable[RelatedCall]) -> None:
-    """Which server asks, in the course of which call, and its message in quotes."""
+    """Shows the server that asks, the call during which it asks, and its message in quotes."""
     mark, who = click.style("?", fg="yellow", bold=True), click.style(one_line(server, 80), bold=True)
     click.echo(f"\n{mark} {who} {asks}", err=True)
     names = [one_line(call.name, 80) for call in calls]
@@ -60,7 +60,7 @@ def show_heading(server: str, asks: str, message: str, calls: Iterable[RelatedCa
 
 
 async def fill_in(question: FormElicitation) -> FormAnswer:
-    """Asks for each field, shows what was entered, and asks whether to send it."""
+    """Asks for each field, shows the values, and asks whether to send them."""
     show_heading(question.server, "asks for information", question.message, question.calls)
     fields, entered = question.fields, dict[str, Any]()
     if fields:
@@ -76,13 +76,13 @@ async def fill_in(question: FormElicitation) -> FormAnswer:
         room = max((cells(label) for label in labels), default=0)
         for field, label in zip(fields, labels, strict=True):
             value = _sent(field, entered[field.name]) if field.name in entered else "(left out)"
-            name = click.style(filled(label, room), fg="cyan")
+            name = click.style(padded(label, room), fg="cyan")
             click.echo(f"    {name}  {indented(value, room + 6)}", err=True)
-        meanings = {"y": "send this", "n": "no, decline", LEFT: "leave without an answer"}
+        meanings = {"y": "send this", "n": "no, decline", CANCEL_KEY: "leave without an answer"}
         if fields:
             meanings = {"y": "send this", "e": "enter it again", **meanings}
         show_keys(meanings)
-        match await ask_key(meanings, LEFT):
+        match await ask_key(meanings, CANCEL_KEY):
             case "y":
                 return FormAnswer("accept", entered)
             case "n":
@@ -94,7 +94,7 @@ async def fill_in(question: FormElicitation) -> FormAnswer:
 
 
 async def _enter(field: FormField, entered: dict[str, Any]) -> bool:
-    """Reads one field into `entered`; false if the person leaves the form."""
+    """Reads one field into `entered`. Returns false if the person cancels the form."""
     _show_field(field)
     default = entered.get(field.name, field.default)
     brackets = "" if default is UNSET else f" [{_titles(field, default)}]"
@@ -128,7 +128,7 @@ def _show_field(field: FormField) -> None:
 
 
 def _prompt(field: FormField, brackets: str) -> str:
-    """The label, what is expected, and the default, in lines that fit."""
+    """The label, the expected kind of value, and the default, in lines that fit."""
     kind = _FORMATS.get(field.format or "", _KINDS.get(field.kind, ""))
     about = ", ".join(filter(None, (kind, "required" if field.is_required else "")))
     label = one_line(field.label, 60)
@@ -137,7 +137,7 @@ def _prompt(field: FormField, brackets: str) -> str:
 
 
 def _titles(field: FormField, value: Any) -> str:
-    """A default as a person knows it: choices by the titles of the list."""
+    """The default value; choices are shown by their titles."""
     titles = {choice.value: one_line(choice.title, 100) for choice in field.choices}
     if not titles:
         return _written(value)
@@ -146,7 +146,7 @@ def _titles(field: FormField, value: Any) -> str:
 
 
 def _sent(field: FormField, value: Any) -> str:
-    """A value as it is sent, with the titles of choices behind it, where they are others."""
+    """The value as it is sent, followed by the titles of choices, if they differ from it."""
     written, titles = _written(value), _titles(field, value)
     return written if written == titles else f"{written} ({titles})"
 
@@ -165,7 +165,7 @@ def _written(value: Any) -> str:
 
 
 async def ask_to_open(question: UrlElicitation) -> Action:
-    """Shows the URL with its host apart, and opens it in a browser if the person agrees."""
+    """Shows the URL and its host, and opens it in a browser if the person agrees."""
     show_heading(question.server, "asks you to open a web page first:", question.message, question.calls)
     click.echo(f"  {_with_host_bold(visible(question.url))}", err=True)
     click.echo(f"  host: {click.style(one_line(question.host, 300), bold=True)}", err=True)
@@ -174,9 +174,9 @@ async def ask_to_open(question: UrlElicitation) -> Action:
     untouched = "Dragoman has not opened or fetched it. Open it only if you trust the server."
     click.secho(f"  {untouched}", dim=True, err=True)
     opens = "yes, open it in the browser" if opener() else "yes, I open it myself"
-    meanings = {"y": opens, "n": "no", LEFT: "leave without an answer"}
+    meanings = {"y": opens, "n": "no", CANCEL_KEY: "leave without an answer"}
     show_keys(meanings)
-    key = await ask_key(meanings, LEFT)
+    key = await ask_key(meanings, CANCEL_KEY)
     if key != "y":
         return "decline" if key == "n" else "cancel"
     if opener() and not open_page(question.url):
@@ -185,10 +185,10 @@ async def ask_to_open(question: UrlElicitation) -> Action:
 
 
 async def ask_if_done(question: UrlElicitation) -> bool:
-    click.echo(f"  Waiting until the page at {one_line(question.host, 300)} is done with.", err=True)
-    meanings = {"d": "done, continue", LEFT: "give up"}
+    click.echo(f"  Waiting until you are done with the page at {one_line(question.host, 300)}.", err=True)
+    meanings = {"d": "done, continue", CANCEL_KEY: "give up"}
     show_keys(meanings)
-    return await ask_key(meanings, LEFT) == "d"
+    return await ask_key(meanings, CANCEL_KEY) == "d"
 
 
 def _with_host_bold(url: str) -> str:
@@ -202,7 +202,7 @@ def _with_host_bold(url: str) -> str:
 
 
 async def review(sampling: SamplingReview) -> SamplingReview | None:
-    """Shows a request to the model, or its answer; the person sends it, changes its text, or refuses."""
+    """Shows a request to the model, or its answer. The person sends it, changes its text, or refuses."""
     request, answer = sampling.request, sampling.answer
     asks = "asks your model for an answer" if answer is None else "is about to be sent this answer"
     show_heading(request.server, asks, "", request.calls)
@@ -245,7 +245,7 @@ def _blocks(blocks: Iterable[Mapping[str, Any]]) -> str:
 
 
 async def _edited(sampling: SamplingReview) -> SamplingReview:
-    """With another text in the last message of the request, or in the answer."""
+    """Reads a new text for the last message of the request, or for the answer."""
     click.echo("    new text: ", nl=False, err=True)
     text = await read_answer()
     if not text:

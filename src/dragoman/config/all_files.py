@@ -12,11 +12,24 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from dragoman.config.files import CAN_DENY, Content, FileContent, FileSettings, content_of, read_file
+from dragoman.config.files import (
+    CAN_DENY,
+    ENTRY_LIMIT,
+    NESTED_FILES,
+    RULE_LIMIT,
+    SERVER_CHARACTERS,
+    Content,
+    FileContent,
+    FileSettings,
+    characters_of,
+    content_of,
+    read_file,
+    within,
+)
 from dragoman.config.schema import PermissionRules
-from dragoman.config.scopes import Scope, Sources
+from dragoman.config.scopes import IN_PROJECT, Scope, Sources
 
 _POLICY: Final = frozenset({"allowedMcpServers", "deniedMcpServers"})
 _KEPT: Final = "the version read before stays in effect"
@@ -81,6 +94,7 @@ class _Reader:
         self._broken: str | None = None
         self._failed: set[str] = set()
         self._contents: dict[str, Content | None] = {}
+        self._rule_count = 0
 
     def reading(self) -> Reading:
         return Reading(
@@ -97,13 +111,37 @@ class _Reader:
 
     def read_all(self, scope: Scope, paths: Iterable[Path]) -> None:
         for path in paths:
-            read = read_file(scope, path)
+            read = self._within_limits(path, read_file(scope, path))
             if scope in CAN_DENY:
                 self._contents[str(path)] = read.content
-            if read.fault is not None and self._has_earlier(path):
-                self._keep_earlier(path, read.fault)
+            fault = read.fault or read.servers_fault
+            if fault is not None and self._has_earlier(path):
+                self._keep_earlier(path, fault)
             else:
                 self._take(scope, path, read)
+
+    def _within_limits(self, path: Path, read: FileContent) -> FileContent:
+        """The file. If all files of its scope so far exceed the limits together, it has a fault (too many
+        rules), or is without some of its servers."""
+        self._rule_count += read.rule_count
+        if read.rule_count and self._rule_count > (limit := NESTED_FILES * RULE_LIMIT):
+            fault = f"{path}: it and the files of the folders above have more than {limit} rules"
+            return structs.replace(read, fault=fault)
+        part = read.part
+        if part is None or part.scope not in IN_PROJECT:
+            return read
+        others = [named for each in self.parts if each.scope == part.scope for named in each.servers.items()]
+        count = NESTED_FILES * ENTRY_LIMIT - len(others)
+        characters = NESTED_FILES * SERVER_CHARACTERS - sum(map(characters_of, others))
+        used = dict(within(part.servers.items(), count, characters))
+        if len(used) == len(part.servers):
+            return read
+        problem = (
+            f"{path}: it and the files of the folders above have too many servers: "
+            f"{len(used)} of its own are used"
+        )
+        part = structs.replace(part, servers=used)
+        return structs.replace(read, part=part, problems=(*read.problems, problem))
 
     def _take(self, scope: Scope, path: Path, read: FileContent) -> None:
         self._problems.extend(read.problems)
@@ -117,7 +155,7 @@ class _Reader:
         elif scope in CAN_DENY and not self._ignores:
             self._unreadable.append(read.fault)
         else:
-            lost = "; what it forbids does not count in this run" if scope in CAN_DENY else ""
+            lost = "; what it forbids is not applied in this run" if scope in CAN_DENY else ""
             self._problems.append(f"{read.fault}; the file is left out{lost}")
 
     def _has_earlier(self, path: Path) -> bool:

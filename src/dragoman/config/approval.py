@@ -124,7 +124,7 @@ class Answers:
         return None if file is None else self._servers.get(key_of(file), {}).get(name)
 
     def is_unknown(self, file: Path | None, name: str) -> bool:
-        """Whether there may be an answer about a server's entry, perhaps a no, that cannot be read."""
+        """Whether there may be an answer about a server's entry, perhaps a refusal, that cannot be read."""
         if file is None or not self._unreadable:
             return False
         key = key_of(file)
@@ -163,9 +163,10 @@ def _key_of_agent(file: Path) -> str:
 def read_answers(path: Path, before: Answers | None = None) -> tuple[Answers, tuple[str, ...]]:
     """Reads the answers, and the problems. An answer that cannot be read, and was not read before, approves
     nothing; as it may have been a refusal, settings do not approve its server either."""
-    from dragoman.config.file_reading import read_object
+    from dragoman.config.file_reading import check_reachable, read_object
 
     try:
+        check_reachable(path)
         read = read_object(path)
     except ConfigFileError as error:
         if before is not None:
@@ -186,17 +187,17 @@ def _rows(path: Path, section: Any, problems: list[str], unreadable: list[tuple[
     by_file: dict[str, dict[str, ApprovalAnswer]] = {}
     if not isinstance(section, dict | None):
         unreadable.append(())
-        problems.append(f"{path}: a part of the answers cannot be read and does not count")
+        problems.append(f"{path}: a part of the answers cannot be read and is not used")
     for file, rows in _items(section):
         if not isinstance(rows, dict):
             unreadable.append((file,))
-            problems.append(f"{path}: the answers about {file!r} cannot be read and do not count")
+            problems.append(f"{path}: the answers about {file!r} cannot be read and are not used")
         for name, row in _items(rows):
             try:
                 by_file.setdefault(file, {})[name] = msgspec.convert(row, ApprovalAnswer)
             except msgspec.ValidationError:
                 unreadable.append((file, name))
-                problems.append(f"{path}: the answer about {name!r} cannot be read and does not count")
+                problems.append(f"{path}: the answer about {name!r} cannot be read and is not used")
     return by_file
 
 

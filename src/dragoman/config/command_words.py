@@ -7,7 +7,7 @@ cover the credential when an entry is shown and to find it for redaction, so tha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
 Kind = Literal["shown", "secret", "login", "url", "path", "command"]
@@ -24,12 +24,13 @@ SECRET_NAME: Final = re.compile(_NAMES, re.IGNORECASE)
 SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.:-]{0,40}://")
 
 _OPTION: Final = re.compile(r"(--?[A-Za-z0-9][^=\s]*)=(?=.)", re.DOTALL)
-_LOGIN_FLAG: Final = re.compile(r"-[A-Za-z]{0,4}[uU]|--(?:user|proxy-user|username|login|basic)")
+_LOGIN_FLAG: Final = re.compile(r"-[A-Za-z]{0,4}[uU]|--(?:user|proxy-user|username|login|basic|creds?)")
 _LOGIN: Final = re.compile(r"((?!https?://)[^:/\s]*:)(?!\d+\Z)(.+)", re.DOTALL)
 """A name and a password as `curl -u` takes them. Two numbers are ids of a user and a group."""
 _JOINED_LOGIN: Final = re.compile(r"(-[uU][^:/\s=]*:)(?!\d+\Z)(.+)", re.DOTALL)
 _HEADER_FLAG: Final = re.compile(r"-[A-Za-z]{0,4}H|--(?:[A-Za-z]{1,20}-){0,3}headers?")
-_HEADER: Final = re.compile(r"([A-Za-z0-9_-]+):\s*")
+_HEADER: Final = re.compile(r"(/[A-Za-z0-9_-]+(?=:[^/])|[A-Za-z0-9_.-]+):\s*")
+"""The name of a header, of a setting (`db.password:`) or of an option of Windows (`/password:`)."""
 _JOINED_HEADER: Final = re.compile(r"(-[A-Za-z]{0,4}?H[A-Za-z0-9_-]+:\s*)(.+)", re.DOTALL)
 _HAS_OPTION: Final = re.compile(r"\s-|\A-\S*\s")
 """Several words, one of them an option: a text for a shell, as behind `sh -c`."""
@@ -67,8 +68,11 @@ _PAIR: Final = re.compile(
 )
 """A name that looks secret and its value, as JSON writes them, also inside a JSON text."""
 _NAMED: Final = re.compile(
-    rf"""(?<![\w.-]){_SECRET_KEY}\s{{0,9}}[:=]\s{{0,9}}(?:"([^"]*)"|'([^']*)'|([^\s,;"']+))""", re.IGNORECASE
+    rf"""(?<![\w.-]){_SECRET_KEY}\s{{0,9}}[:=]\s{{0,9}}(?:(?:bearer|basic|token|apikey)\s{{1,9}})?"""
+    r"""(?:"([^"]*)"|'([^']*)'|([^\s,;"']+))""",
+    re.IGNORECASE,
 )
+"""A name that looks secret and its value, which for a header begins with a scheme (`Bearer …`)."""
 _LATER_SECRET: Final = re.compile(
     rf"""(?<![\w.-]){_SECRET_KEY}["'\]]?\s{{0,9}}=\s{{0,9}}(?P<value>.+)""", re.DOTALL | re.IGNORECASE
 )
@@ -103,6 +107,44 @@ def named_values(text: str) -> Iterator[str]:
     """The values behind secret names in a longer text: `password = …`, `password='…'`, `API_KEY=… server`."""
     for found in _NAMED.finditer(text):
         yield next(value for value in found.groups() if value is not None)
+
+
+_CONTAINER_PROGRAM: Final = re.compile(r"(?:.*[/\\])?(?:docker|podman)(?:\.exe)?")
+_CONTAINER_SWITCH: Final = re.compile(
+    r"-[itdPq]+|--(?:interactive|tty|detach|rm|init|privileged|read-only|publish-all|quiet)"
+)
+_CONTAINER_OPTION: Final = re.compile(
+    r"-[evpuwlm]|--(?:env|env-file|volume|mount|publish|name|network|net|user|workdir|entrypoint|add-host"
+    r"|platform|pull|label|memory|cpus|hostname|cap-add|cap-drop|security-opt|dns)"
+)
+"""Options of `docker run` and `podman run` that take a value in the next word."""
+
+
+def with_preceding(words: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Each word with the two that precede it, the nearest first.
+
+    After docker's `-e NAME`, which takes the value from the environment, follows no value.
+    """
+    images = {number + 2 for number in _container_options(words) if words[number] in ("-e", "--env")}
+    for number, word in enumerate(words):
+        earlier = words[number - 2] if number > 1 and number not in images else ""
+        yield word, words[number - 1] if number else "", earlier
+
+
+def _container_options(words: Sequence[str]) -> Iterator[int]:
+    """The places of the options of `docker run` that take a value. Ends at the image, or at an option that is
+    not known: what follows may belong to another program."""
+    if not words or not _CONTAINER_PROGRAM.fullmatch(words[0]) or list(words[1:2]) != ["run"]:
+        return
+    number = 2
+    while number < len(words):
+        if _CONTAINER_OPTION.fullmatch(words[number]):
+            yield number
+            number += 2
+        elif _CONTAINER_SWITCH.fullmatch(words[number]) or _OPTION.match(words[number]):
+            number += 1
+        else:
+            return
 
 
 def pieces(word: str, before: str = "", earlier: str = "") -> Iterator[Piece]:
@@ -149,7 +191,7 @@ def _value(word: str, before: str) -> Iterator[Piece]:
     if _LOGIN_FLAG.fullmatch(before) and (login := _LOGIN.fullmatch(word)):
         yield ("shown", login.group(1))
         yield ("secret", login.group(2))
-    elif _HEADER_FLAG.fullmatch(before) or (header and SECRET_NAME.search(header.group(1))):
+    elif _HEADER_FLAG.fullmatch(before) or (header and _names_secret(header.group(1))):
         end = header.end() if header else 0
         yield ("shown", word[:end])
         yield ("secret", word[end:])
@@ -161,6 +203,11 @@ def _value(word: str, before: str) -> Iterator[Piece]:
         yield ("command", word)
     else:
         yield from _settings(word)
+
+
+def _names_secret(name: str) -> bool:
+    """Whether the name before a colon is that of a secret. One with dots may be a host before its port."""
+    return (_EXACT_SECRET.fullmatch(name) if "." in name else SECRET_NAME.search(name)) is not None
 
 
 def _settings(word: str) -> Iterator[Piece]:
@@ -189,7 +236,12 @@ def _setting(setting: str) -> Iterator[Piece]:
     elif equals:
         yield from _plain(name)
         yield ("shown", "=")
-        yield from _plain(value)
+        header = _HEADER.match(value)
+        if header and _names_secret(header.group(1)):  # `http.extraHeader=Authorization: …`
+            yield ("shown", header.group())
+            yield ("secret", value[header.end() :])
+        else:
+            yield from _plain(value)
     else:
         yield from _plain(setting)
 

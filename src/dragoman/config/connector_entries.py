@@ -14,7 +14,8 @@ from typing import Any, Final, cast
 from dragoman import addresses
 from dragoman.addresses import parse_address
 from dragoman.cleaning import one_line
-from dragoman.config.model import FIELDS, ServerConfig, with_own_field_names
+from dragoman.config.model import FIELDS, ServerConfig, check_restrictions, with_own_field_names
+from dragoman.config.policy_subjects import reroutes
 from dragoman.config.scopes import MAY_TRUST, Scope
 from dragoman.errors import ConfigError
 from dragoman.transport_types import REMOTE, TRANSPORT_TYPES
@@ -24,10 +25,6 @@ TYPES: Final = tuple(name for name in REMOTE if not TRANSPORT_TYPES[name].is_edi
 _ADMITTED: Final = frozenset(
     {"type", "url", "headers", "timeout", "protocol", "enabledTools", "disabledTools"}
 )
-_CONNECTION_HEADERS: Final = frozenset(
-    {"connection", "content-length", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade"}
-)
-"""Headers about the destination and the length of a message."""
 _NAMES_OF_THIS_MACHINE: Final = frozenset(
     {"localhost.localdomain", "localhost4", "localhost6", "localhost6.localdomain6", "ip6-localhost"}
     | {"ip6-loopback"}
@@ -44,7 +41,9 @@ def connector_entry(entry: Any, *, is_local: bool) -> dict[str, Any]:
     """
     if not isinstance(entry, dict):
         raise ConfigError("it is not an object")
-    fields = with_own_field_names(cast("dict[str, Any]", entry))
+    given = cast("dict[str, Any]", entry)
+    check_restrictions(given)
+    fields = with_own_field_names(given)
     if "${" in repr(fields):
         raise ConfigError("a connector may not use variables of this machine")
     for field in fields:
@@ -74,12 +73,8 @@ def _check_headers(headers: Any) -> None:
     if pairs is None or not all(isinstance(value, str) for _, value in pairs):
         raise ConfigError("its headers are not an object of texts")
     for name, _ in pairs:
-        if is_connection_header(name):
+        if reroutes(name):
             raise ConfigError(f"a connector may not set the header {one_line(name, 60)}")
-
-
-def is_connection_header(name: str) -> bool:
-    return name.lower() in _CONNECTION_HEADERS or name.lower().startswith("proxy-")
 
 
 # Addresses.
@@ -119,7 +114,7 @@ def check_token_target(name: str, config: ServerConfig, scope: Scope, origins: C
             f"server {name!r}: the organisation's token is not sent to {origin}",
             hint="Name it in `connectors.bearerOrigins` of your settings, or in Host(bearer_origins=…).",
         )
-    if scope not in MAY_TRUST and (field := _detour(config)):
+    if scope not in MAY_TRUST and (field := _rerouting_field(config)):
         raise ConfigError(
             f"server {name!r}: an entry of scope {scope} may not set {field}: "
             "the organisation's token could be sent elsewhere",
@@ -127,11 +122,11 @@ def check_token_target(name: str, config: ServerConfig, scope: Scope, origins: C
         )
 
 
-def _detour(config: ServerConfig) -> str | None:
+def _rerouting_field(config: ServerConfig) -> str | None:
     """A field that sends requests to another host than the URL names."""
     if config.proxy is not None:
         return "proxy"
     if config.tls is not None:
         return "tls"
-    header = next(filter(is_connection_header, cast("Mapping[str, str]", config.headers)), None)
+    header = next(filter(reroutes, cast("Mapping[str, str]", config.headers)), None)
     return None if header is None else f"the header {header}"

@@ -21,7 +21,7 @@ from dragoman.cleaning import one_line
 from dragoman.config.connector_entries import connector_entry, safe_origins
 from dragoman.config.expand import expand_entry
 from dragoman.config.file_reading import read_object
-from dragoman.config.files import ENTRY_LIMIT, too_many
+from dragoman.config.files import Named, first_servers
 from dragoman.config.model import fingerprint
 from dragoman.config.schema import ConnectorsConfig
 from dragoman.errors import ConfigError, ConfigFileError
@@ -101,11 +101,8 @@ def entries_of(document: Any, *, is_local: bool = False) -> tuple[dict[str, Any]
     `is_local`: the list comes from this machine, and may therefore name servers of this machine.
     """
     servers: dict[str, Any] = {}
-    problems: list[str] = []
-    named = _named(document)
-    if len(named) > ENTRY_LIMIT:
-        problems.append(too_many(len(named)))
-    for name, entry in named[:ENTRY_LIMIT]:
+    named, problems = first_servers(_named(document))
+    for name, entry in named:
         try:
             servers[name] = connector_entry(entry, is_local=is_local)
         except ConfigError as error:
@@ -113,7 +110,7 @@ def entries_of(document: Any, *, is_local: bool = False) -> tuple[dict[str, Any]
     return servers, problems
 
 
-def _named(document: Any) -> list[tuple[str, Any]]:
+def _named(document: Any) -> list[Named]:
     if isinstance(document, dict):
         answer = cast("dict[str, Any]", document)
         if isinstance(block := answer.get("mcpServers"), dict):
@@ -123,7 +120,7 @@ def _named(document: Any) -> list[tuple[str, Any]]:
     raise ConfigError('the answer has neither "mcpServers" nor "connectors"')
 
 
-def _named_row(number: int, row: Any) -> tuple[str, Any]:
+def _named_row(number: int, row: Any) -> Named:
     if not isinstance(row, dict):
         return f"connector {number}", row
     fields = dict(cast("dict[str, Any]", row))

@@ -1,7 +1,7 @@
 """Changes that a person makes to configuration: adding, removing, enabling and disabling servers.
 
-Decides which file is changed and what else is done: a server that a person adds in a project counts as
-approved, and a local file is excluded from git. `writer.py` writes the files.
+Decides which file is changed and what else is done: a server that a person adds in a project is approved, and
+a local file is excluded from git. `writer.py` writes the files.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def places_of(sources: Sources, name: str) -> list[tuple[Scope, Path]]:
     return found
 
 
-def switch_off(configuration: Configuration, server: ConfiguredServer) -> Path:
+def save_disabled(configuration: Configuration, server: ConfiguredServer) -> Path:
     """Disables a server permanently: for its project if it belongs to one, else everywhere."""
     sources = configuration.sources
     scope: Scope = "local" if server.scope in IN_PROJECT else "user"
@@ -108,7 +108,7 @@ def switch_off(configuration: Configuration, server: ConfiguredServer) -> Path:
     return path
 
 
-def switch_on(configuration: Configuration, name: str) -> list[Path]:
+def save_enabled(configuration: Configuration, name: str) -> list[Path]:
     """Removes every name that means a server from the lists of the person's own files; returns the changed
     files. A pattern is left to the person, because it may mean other servers, too."""
     sources = configuration.sources

@@ -50,6 +50,20 @@ def read_bytes(path: Path) -> bytes | None:
         raise _unreadable(path, error) from None
 
 
+def check_reachable(path: Path) -> None:
+    """`ConfigFileError` if a file that seems to be missing may exist nevertheless: behind a link that leads
+    nowhere now, or below something that is not a folder. Such a file does not count as missing."""
+    if os.path.exists(path):
+        return
+    for place in (path, *path.parents):
+        if os.path.islink(place) and not os.path.exists(place):
+            raise ConfigFileError(str(place), "it is a link that leads nowhere")
+        if os.path.lexists(place):
+            if place != path and not os.path.isdir(place):
+                raise ConfigFileError(str(place), "it is not a folder")
+            return
+
+
 def decode(path: Path, data: bytes) -> str:
     """The bytes as text, or a `ConfigFileError`."""
     if len(data) > LIMIT_BYTES:

@@ -6,8 +6,8 @@ forbids something, cannot be read, that is its `fault`; `all_files.py` decides t
 
 from __future__ import annotations
 
+import json
 import os
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -18,13 +18,14 @@ from msgspec import Struct
 
 from dragoman.cleaning import one_line
 from dragoman.config import schema
-from dragoman.config.file_reading import parse_object, read_text
+from dragoman.config.file_reading import check_reachable, parse_object, read_text
 from dragoman.config.masking import masked_name
 from dragoman.config.model import PROBLEM_LIMIT
 from dragoman.config.schema import PermissionRules
 from dragoman.config.scopes import IN_PROJECT, Scope, Sources
 from dragoman.errors import ConfigError, ConfigFileError
 from dragoman.json_values import as_list, as_object
+from dragoman.names import letters_of
 
 _RAW: Final = frozenset(
     {"allowedMcpServers", "deniedMcpServers", "allowManagedMcpServersOnly", "hooks", "mcpServers"}
@@ -62,8 +63,18 @@ UNTRUSTED: Final[frozenset[Scope]] = frozenset({"plugin", "project", "local"})
 ENTRY_LIMIT: Final = 256
 """The maximum number of servers in one such file."""
 
+SERVER_CHARACTERS: Final = 200_000
+"""The maximum number of characters of these servers, all together, as JSON."""
+
 RULE_LIMIT: Final = 1000
 """The maximum number of rules and names in the lists of one such file, all together."""
+
+Named = tuple[str, Any]
+"""The name of a server, and its entry."""
+
+_NO_OBJECT: Final = '"mcpServers" must be an object'
+NESTED_FILES: Final = 4
+"""The files of nested project folders together may have the servers and rules of this many files."""
 
 
 class FileSettings(Struct, frozen=True, kw_only=True):
@@ -97,16 +108,19 @@ class FileContent(Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
     fault: str | None = None
     """Why the file, or a part that forbids something, cannot be read. The rest may be available as a part."""
+    servers_fault: str | None = None
+    """Why the servers cannot be read, although the rest of the file can be."""
+    rule_count: int = 0
+    """How many rules and names are in the lists of a file of a repository."""
 
 
 def content_of(scope: Scope, path: Path) -> Content | None:
     """The current content of a file, in the form of `content` of `read_file`."""
-    hidden = _hidden(path) if scope in CAN_DENY else None
-    if hidden is not None:
-        return "error", hidden
-    if scope in IN_PROJECT and Sources.target_outside_project(path) is not None:
-        return None
     try:
+        if scope in CAN_DENY:
+            check_reachable(path)
+        if scope in IN_PROJECT and Sources.target_outside_project(path) is not None:
+            return None
         text = read_text(path)
     except ConfigFileError as error:
         return "error", str(error)
@@ -128,7 +142,18 @@ def read_file(scope: Scope, path: Path) -> FileContent:
     reader = _PartReader(scope, path, text)
     part = reader.part(document)
     fault = _unknown_prohibitions(scope, path, text, document)
-    return FileContent(content=content, part=part, problems=reader.problems.texts(), fault=fault)
+    rules = _rule_count(document) if scope == "local" and fault is None else 0
+    servers_fault = None
+    if not isinstance(document.get("mcpServers", {}), dict):
+        servers_fault = str(at(path, text, ["mcpServers"], _NO_OBJECT))
+    return FileContent(
+        content=content,
+        part=part,
+        problems=reader.problems.texts(),
+        fault=fault,
+        servers_fault=servers_fault,
+        rule_count=rules,
+    )
 
 
 class Problems:
@@ -160,7 +185,7 @@ class _PartReader:
         self._path = path
         self._text = text
         self.problems = Problems(path, text)
-        self._complain = self.problems.add
+        self._add_problem = self.problems.add
 
     def part(self, document: dict[str, Any]) -> FileSettings:
         keys = schema.keys_of(_SHAPES[self._scope])
@@ -169,11 +194,11 @@ class _PartReader:
             if key == "$schema":
                 continue
             if key not in keys:
-                self._complain([key], lambda key=key: _unknown_key(key, keys))
+                self._add_problem([key], lambda key=key: _unknown_key(key, keys))
             elif key in _RAW:
                 values[key] = value
                 if key == "hooks" and not isinstance(value, dict):
-                    self._complain([key], '"hooks" must be an object')
+                    self._add_problem([key], '"hooks" must be an object')
             else:
                 self._take(values, key, value, keys[key])
                 if key == "permissions" and isinstance(value, dict):
@@ -197,14 +222,14 @@ class _PartReader:
             if isinstance(value, _SALVAGED.get(key, ())):
                 values[key] = self._salvaged([key], value, kind)
             else:
-                self._complain([key], f"{key}: {error}; the key is left out")
+                self._add_problem([key], f"{key}: {error}; the key is left out")
 
     def _unknown_permissions(self, rules: dict[str, Any]) -> None:
         known = [field.encode_name for field in msgspec.structs.fields(PermissionRules)]
         for name in rules:
             if name not in known:
                 reason = f"permissions: {_unknown_name(name, known)}"
-                self._complain(["permissions", name], reason)
+                self._add_problem(["permissions", name], reason)
 
     def _salvaged(self, place: list[str | int], value: Any, kind: Any) -> Any:
         """The usable items of a list or object: one wrong item does not affect the others."""
@@ -223,7 +248,7 @@ class _PartReader:
             if name in ("allow", "ask", "deny") and isinstance(item, list):
                 rules[name] = self._salvaged(place, item, None)
             elif name in ("allow", "ask", "deny"):
-                self._complain(place, f"permissions: {name} must be a list; it is left out")
+                self._add_problem(place, f"permissions: {name} must be a list; it is left out")
             elif name == "defaultMode" and self._fits(place, item, str | None):
                 rules["default_mode"] = item
             elif name == "disableBypassPermissionsMode":
@@ -236,22 +261,48 @@ class _PartReader:
             msgspec.convert(item, kind)
             return True
         except msgspec.ValidationError as error:
-            self._complain(place, f"{place[0]}: {error}; the item is left out")
+            self._add_problem(place, f"{place[0]}: {error}; the item is left out")
             return False
 
     def _servers(self, block: object) -> Mapping[str, object]:
         if not isinstance(block, dict):
-            self._complain(["mcpServers"], '"mcpServers" must be an object')
+            self._add_problem(["mcpServers"], _NO_OBJECT)
             return {}
         servers = cast("dict[str, object]", block)
-        if self._scope not in UNTRUSTED or len(servers) <= ENTRY_LIMIT:
+        if self._scope not in UNTRUSTED:
             return servers
-        self._complain(["mcpServers"], too_many(len(servers)))
-        return dict(islice(servers.items(), ENTRY_LIMIT))
+        used, problems = first_servers(list(servers.items()))
+        for problem in problems:
+            self._add_problem(["mcpServers"], problem)
+        return dict(used)
 
 
-def too_many(count: int) -> str:
-    return f"it has {count} servers; those after the first {ENTRY_LIMIT} are refused"
+def first_servers(servers: Sequence[Named]) -> tuple[list[Named], list[str]]:
+    """The servers of an untrusted file that are used, and a description of those that are refused."""
+    used = within(servers, ENTRY_LIMIT, SERVER_CHARACTERS)
+    problems: list[str] = []
+    if len(servers) > ENTRY_LIMIT:
+        problems.append(f"it has {len(servers)} servers; those after the first {ENTRY_LIMIT} are refused")
+    names = {name for name, _ in used}
+    if too_long := [name for name, _ in servers[:ENTRY_LIMIT] if name not in names]:
+        more = f" and {len(too_long) - 1} more" if len(too_long) > 1 else ""
+        reason = f"its servers have more than {SERVER_CHARACTERS} characters"
+        problems.append(f"{reason}; refused: {one_line(too_long[0], 80)!r}{more}")
+    return used, problems
+
+
+def within(servers: Iterable[Named], count: int, characters: int) -> list[Named]:
+    """The first `count` servers, without each with which they would have more characters together."""
+    used: list[Named] = []
+    for named in islice(servers, count):
+        if (needed := characters_of(named)) <= characters:
+            characters -= needed
+            used.append(named)
+    return used
+
+
+def characters_of(named: Named) -> int:
+    return len(json.dumps(named))
 
 
 def _ignored(scope: Scope, path: Path) -> tuple[str, ...]:
@@ -305,18 +356,13 @@ def _miswritten(scope: Scope, path: Path, text: str, document: dict[str, Any]) -
         owners.append((["hooks"], document.get("hooks", {}), DECIDING_EVENTS))
         owners.extend(_deciding_hooks(document.get("hooks", {})))
     for place, owner, keys in owners:
-        right = {_letters(key): key for key in keys}
+        right = {letters_of(key): key for key in keys}
         for key in owner:
-            wanted = right.get(_letters(key), key)
+            wanted = right.get(letters_of(key), key)
             if wanted != key:
                 name = ": ".join(f'"{one_line(str(part), 60)}"' for part in [*place, key])
                 return str(at(path, text, [*place, key], f'{name} must be written "{wanted}"'))
     return None
-
-
-def _letters(key: str) -> str:
-    """A key in a form that ignores case, blanks, punctuation and forms of letters."""
-    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", key))).casefold()
 
 
 def _deciding_hooks(events: Any) -> Iterator[tuple[list[str | int], Mapping[str, Any], Iterable[str]]]:
@@ -385,19 +431,6 @@ def _prohibitions(scope: Scope, document: dict[str, Any]) -> Iterator[tuple[list
         yield ["hooks"], dict
         for event in document.get("hooks", {}):
             yield ["hooks", event], list
-
-
-def _hidden(path: Path) -> str | None:
-    """Why a file that seems to be missing may exist nevertheless: then it does not count as missing."""
-    if os.path.exists(path):
-        return None
-    for place in (path, *path.parents):
-        if os.path.islink(place) and not os.path.exists(place):
-            return f"{place}: it is a link that leads nowhere"
-        if os.path.lexists(place):
-            is_usable = place == path or os.path.isdir(place)
-            return None if is_usable else f"{place}: it is not a folder"
-    return None
 
 
 def at(path: Path, text: str, place: Sequence[str | int], reason: str) -> ConfigFileError:

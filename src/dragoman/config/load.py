@@ -40,7 +40,7 @@ from dragoman.config.merge import (
     check_eligibility,
     merge,
 )
-from dragoman.config.model import ServerConfig, fingerprint, parse_entry
+from dragoman.config.model import ServerConfig, checked_config, fingerprint, parse_entry
 from dragoman.config.policy_subjects import as_started, subject_of
 from dragoman.config.schema import ConnectorsConfig, XaaIdpConfig
 from dragoman.config.scopes import CLAIMS, IN_PROJECT, MAY_TRUST, OUTSIDE_PROJECTS, Scope, Sources
@@ -341,7 +341,7 @@ def understand_given(candidate: Candidate, environ: Mapping[str, str]) -> Server
     """The entry with its variables expanded; a server object is unchanged."""
     name, given = candidate.name, candidate.given
     if isinstance(given, ServerConfig):
-        return given
+        return checked_config(name, given)
     if isinstance(given, Mapping):
         return parse_entry(name, expand_entry(name, cast("Mapping[str, Any]", given), environ))
     if candidate.scope == "dynamic" and not (given is None or isinstance(given, str | int | float | list)):

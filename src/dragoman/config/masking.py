@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import unquote
 
+from dragoman.cleaning import COVER, cover
 from dragoman.config.command_words import (
     SCHEME,
     SECRET_NAME,
@@ -24,13 +25,15 @@ from dragoman.config.command_words import (
     pieces,
     shell_words,
     unquoted,
+    with_preceding,
 )
 from dragoman.config.expand import filled_in
 
 if TYPE_CHECKING:
     from dragoman.config.model import ServerConfig
 
-COVER: Final = "•••"
+REPEATED_LENGTH: Final = 6
+"""The shortest secret that is covered where an entry repeats it: a shorter one may be a part of any word."""
 
 _VARIABLE: Final = re.compile(r"(\$\{[^{}]*\})")
 _HARMLESS: Final = frozenset({"", "Bearer", "Basic", "Token", "token", "bearer"})
@@ -60,7 +63,31 @@ def masked_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(program, str) and isinstance(args, list | tuple):
         # Some options mean a password only for certain programs.
         shown["args"] = _masked_plain("args", [program, *cast("list[Any]", args)])[1:]
-    return _with_masked_names(shown)
+    return _without_repeated(_with_masked_names(shown), list(_named_secrets(entry)))
+
+
+def _named_secrets(entry: Mapping[str, Any]) -> Iterator[str]:
+    """The values of variables and headers with secret names, if they are written out and not short."""
+    for field in _VALUES_COVERED:
+        values: Any = entry.get(field)
+        pairs = cast("Mapping[str, Any]", values).items() if isinstance(values, Mapping) else ()
+        for name, value in pairs:
+            if isinstance(value, str) and SECRET_NAME.search(name) and not _VARIABLE.search(value):
+                secret = _without_scheme(value)
+                if len(secret) >= REPEATED_LENGTH:
+                    yield secret
+
+
+def _without_repeated(shown: Any, secrets: Sequence[str]) -> Any:
+    """The masked value without secrets that are known from another place of the entry."""
+    if isinstance(shown, str):
+        return cover(shown, secrets)
+    if isinstance(shown, dict):
+        pairs = cast("dict[str, Any]", shown).items()
+        return {name: _without_repeated(value, secrets) for name, value in pairs}
+    if isinstance(shown, list):
+        return [_without_repeated(value, secrets) for value in cast("list[Any]", shown)]
+    return shown
 
 
 def masked_name(name: str) -> str:
@@ -162,15 +189,10 @@ def _secrets_in_json(name: str, value: Any) -> Iterator[str]:
 
 
 def _secrets_in_words(words: Sequence[str]) -> Iterator[str]:
-    for number, word in enumerate(words):
-        yield from _secrets_in_word(word, *_preceding(words, number))
+    for word, before, earlier in with_preceding(words):
+        yield from _secrets_in_word(word, before, earlier)
         if any(char.isspace() for char in word):
             yield from named_values(word)
-
-
-def _preceding(words: Sequence[str], number: int) -> tuple[str, str]:
-    """The two preceding words, the nearest first."""
-    return words[number - 1] if number else "", words[number - 2] if number > 1 else ""
 
 
 def _secrets_in_word(word: str, before: str, earlier: str) -> Iterator[str]:
@@ -259,23 +281,22 @@ def masked_url(url: str) -> str:
 
 def masked_words(words: list[str]) -> list[str]:
     """The masked words of a command: the value of an option that names a secret is covered."""
-    return [_masked_word(word, *_preceding(words, number)) for number, word in enumerate(words)]
+    return [_masked_word(*word_and_preceding) for word_and_preceding in with_preceding(words)]
 
 
 def masked_text(text: str) -> str:
     """The masked text of a shell command, with its quotes; each word is masked as by `masked_words`."""
-    shown: list[str] = []
-    before = earlier = ""
-    for written in shell_words(text):
-        if written.isspace():
-            shown.append(written)
-            continue
-        word = unquoted(written)
-        covered = _masked_word(word, before, earlier)
-        quote = written[0] if written[0] in "'\"" else ""
-        shown.append(written if covered == word else f"{quote}{covered}{quote}")
-        before, earlier = word, before
-    return "".join(shown)
+    parts = list(shell_words(text))
+    covered = iter(masked_words([unquoted(part) for part in parts if not part.isspace()]))
+    return "".join(part if part.isspace() else _requoted(part, next(covered)) for part in parts)
+
+
+def _requoted(written: str, covered: str) -> str:
+    """The masked word, with the quotes of the written one."""
+    if covered == unquoted(written):
+        return written
+    quote = written[0] if written[0] in "'\"" else ""
+    return f"{quote}{covered}{quote}"
 
 
 def _masked_word(word: str, before: str, earlier: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, cast
 
 from msgspec import Struct, structs
 
+from dragoman.cleaning import one_line
 from dragoman.config.approval import Approval
 from dragoman.config.model import ServerConfig, entry_warnings
 from dragoman.config.policy import PolicyVerdict
@@ -99,13 +100,20 @@ class ConfiguredServer(Struct, frozen=True, kw_only=True):
         warnings = entry_warnings(entry)
         if self.scope in MAY_TRUST:
             return warnings
-        counts = "it counts in your own settings, in code and in the administrator's file"
+        where = "it applies only in your own settings, in code and in the administrator's file"
         claimed = [
             field if value is True else f"{field}: {value}"
             for field, value, _ in CLAIMS
             if entry.get(field) == value
         ]
-        return (*warnings, *(f"{each} has no effect in scope {self.scope}: {counts}" for each in claimed))
+        return (*warnings, *(f"{each} has no effect in scope {self.scope}: {where}" for each in claimed))
+
+    @property
+    def fault_before_approval(self) -> str | None:
+        """Why an entry without approval could not be started even with it."""
+        if self.error is None or self.approval is None or self.approval.state != "pending":
+            return None
+        return f"even with approval it cannot be started: {one_line(str(self.error), 500)}"
 
 
 class EntryChecks(Struct, frozen=True, kw_only=True):
@@ -212,7 +220,7 @@ def _parsed(server: ConfiguredServer, judge: EntryChecks) -> ConfiguredServer:
     return check_eligibility(server, judge)
 
 
-def _keeps_its_place(server: ConfiguredServer) -> tuple[bool, object]:
+def _duplicate_rank(server: ConfiguredServer) -> tuple[bool, object]:
     scope = server.candidate.scope
     return scope in OUTSIDE_PROJECTS or scope == "dynamic", server.candidate.claim
 
@@ -227,7 +235,7 @@ def _without_duplicates(
     Two equal servers in one file are both kept: they may be the same program for two accounts.
     """
     first: dict[tuple[str, ...], ConfiguredServer] = {}
-    for server in sorted(servers, key=_keeps_its_place, reverse=True):
+    for server in sorted(servers, key=_duplicate_rank, reverse=True):
         signature = server.config.signature if server.config and server.eligibility == "ready" else None
         if signature is None:
             continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Annotated, Any, Final, Literal, cast
 
@@ -18,6 +18,7 @@ from msgspec import Meta, Struct
 from dragoman.cleaning import fold, one_line
 from dragoman.config.masking import masked_name
 from dragoman.errors import ConfigError
+from dragoman.names import letters_of
 from dragoman.protocol import HTTP_TOKEN, REVISIONS, LogLevel
 from dragoman.transport_types import (
     IN_FILES,
@@ -66,7 +67,7 @@ class OAuthConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=
     ] = None
     token_auth_method: Annotated[
         Literal["none", "client_secret_basic", "client_secret_post"] | None,
-        Meta(description="How the client authenticates, in place of what the metadata says."),
+        Meta(description="How the client authenticates, in place of what the metadata states."),
     ] = None
     grant: Annotated[
         Literal["authorization_code", "client_credentials", "workload_identity"],
@@ -196,9 +197,18 @@ class ServerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, rename
         return None
 
 
+_BETWEEN_NAMES: Final = re.compile("[,;|]")
+
+
 def _may_mean_tool(written: str, tool: str) -> bool:
-    """Whether a prohibited name may mean a tool: loosely, also as `mcp__server__tool`, or with `*`."""
-    name, meant = fold(tool).strip(), fold(written).strip()
+    """Whether a prohibited name, or one of several in one text, may mean a tool: loosely, also as
+    `mcp__server__tool`, or with `*`."""
+    name, text = fold(tool).strip(), fold(written).strip()
+    parts = map(str.strip, _BETWEEN_NAMES.split(text))
+    return any(_may_be_name(each, name) for each in (text, *parts) if each)
+
+
+def _may_be_name(meant: str, name: str) -> bool:
     if "*" in meant and fits(tuple(meant.split("*")), name):
         return True
     return meant == name or (meant.startswith("mcp__") and meant.endswith(f"__{name}"))
@@ -240,17 +250,27 @@ _ALIASES: Final = {
 }
 """A field name of other hosts → the name here, and the type that it implies."""
 
+_RESTRICTING: Final = frozenset(
+    {"enabledTools", "disabledTools", "includeTools", "excludeTools", "enabled", "disabled", "roots", "oauth"}
+)
+"""Fields that restrict what is offered of a server, or what it gets."""
+_RESTRICTING_OAUTH: Final = frozenset({"issuer", "scopes"})
+"""The same inside `oauth`: where tokens may come from, and what they may be used for."""
+
 ALIASES_OF_URL: Final = tuple(alias for alias, (field, _) in _ALIASES.items() if field == "url")
 
 _HEADER_NAME: Final = re.compile(HTTP_TOKEN)
-_HALF: Final = re.compile("[\ud800-\udfff]")
-"""Half of a character."""
-_HALF_FOR_PROGRAMS: Final = re.compile("[\ud800-\udc7f\udd00-\udfff]")
-"""The same without U+DC80 to U+DCFF, which stand for bytes of variables and file names that are not UTF-8."""
+_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_REFUSED_SURROGATE: Final = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+"""The same without U+DC80 to U+DCFF, which represent bytes of variables and file names that are not UTF-8."""
 
 
 def parse_entry(name: str, entry: Mapping[str, Any]) -> ServerConfig:
     """The parsed entry; raises `ConfigError` with server and field."""
+    try:
+        check_restrictions(entry)
+    except ConfigError as error:
+        raise ConfigError(f"server {name!r}: {error}", hint="Correct the entry.") from None
     entry = with_own_field_names(entry)
     known = _separated(entry, FIELDS)
     if "type" not in known:
@@ -266,6 +286,40 @@ def parse_entry(name: str, entry: Mapping[str, Any]) -> ServerConfig:
         ) from None
     _check(name, config)
     return config
+
+
+def check_restrictions(entry: Mapping[str, Any]) -> None:
+    """Raises `ConfigError` for a field that restricts a server and would have no effect: one with other case,
+    blanks or punctuation, or beside another one with the same meaning."""
+    _check_spelling(entry, _RESTRICTING)
+    if isinstance(oauth := entry.get("oauth"), Mapping):
+        _check_spelling(cast("Mapping[str, Any]", oauth), _RESTRICTING_OAUTH)
+    for alias, (field, _) in _ALIASES.items():
+        if alias in _RESTRICTING and alias in entry and field in entry:
+            raise ConfigError(f"{alias!r} and {field!r} are the same field; write one of them only")
+
+
+def _check_spelling(part: Mapping[str, Any], fields: frozenset[str]) -> None:
+    by_letters = {letters_of(field): field for field in fields}
+    for key in map(str, part):
+        wanted = by_letters.get(letters_of(key), key)
+        if wanted != key:
+            raise ConfigError(f"the field {one_line(key, 60)!r} must be written {wanted!r}")
+
+
+def checked_config(name: str, config: ServerConfig) -> ServerConfig:
+    """An entry that a program has made, with the types that its fields declare; raises `ConfigError`. One
+    string in place of a list of prohibited tools would be read letter by letter."""
+    try:
+        checked = msgspec.convert(_fields_of(config), ServerConfig)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"server {name!r}: {error}", hint="Correct the ServerConfig.") from None
+    return config if checked == config else checked
+
+
+def _fields_of(part: Struct) -> dict[str, Any]:
+    pairs = ((field.encode_name, getattr(part, field.name)) for field in msgspec.structs.fields(part))
+    return {name: _fields_of(value) if isinstance(value, Struct) else value for name, value in pairs}
 
 
 def _separated(given: Mapping[str, Any], fields: frozenset[str]) -> dict[str, Any]:
@@ -285,14 +339,20 @@ def entry_warnings(entry: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _unknown_fields(entry: Mapping[str, Any]) -> Iterator[str]:
     for owner, name in _unknown_names(entry):
-        known = {each.casefold(): each for each in (_PARTS[owner] if owner else FIELDS)}
-        import difflib  # only for an unknown field
-
-        near = difflib.get_close_matches(name.casefold()[:100], sorted(known), 1)
-        advice = f"; did you mean {known[near[0]]}?" if near else ""
+        near = _near_field(name, _PARTS[owner] if owner else FIELDS)
+        advice = f"; did you mean {near}?" if near else ""
         shown = masked_name(name)
         where = f"{owner}.{shown}" if owner else shown
         yield f"the entry has a field {one_line(where, 80)!r} that this version does not know{advice}"
+
+
+def _near_field(name: str, fields: Iterable[str]) -> str | None:
+    """The one of the fields that an unknown name probably means."""
+    import difflib  # only for an unknown field
+
+    known = {each.casefold(): each for each in fields}
+    near = difflib.get_close_matches(name.casefold()[:100], sorted(known), 1)
+    return known[near[0]] if near else None
 
 
 def _unknown_names(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -361,7 +421,19 @@ def _implied_type(name: str, entry: Mapping[str, Any]) -> str:
         return "stdio"
     if "url" in entry:
         return "http"
-    raise ConfigError(f"server {name!r} has neither a command nor a url", hint="Give one of them.")
+    raise ConfigError(
+        f"server {name!r} has neither a command nor a url",
+        hint=_misspelled_identity(entry) or "Give one of them.",
+    )
+
+
+def _misspelled_identity(entry: Mapping[str, Any]) -> str | None:
+    """The advice about a field that is nearly called `command` or `url`."""
+    unknown = (field for owner, field in islice(_unknown_names(entry), PROBLEM_LIMIT) if not owner)
+    for field in unknown:
+        if (near := _near_field(field, FIELDS)) in ("command", "url"):
+            return f"It has a field {one_line(masked_name(field), 80)!r}: did you mean {near}?"
+    return None
 
 
 def _check(name: str, config: ServerConfig) -> None:
@@ -404,15 +476,15 @@ def _check_url(name: str, field: str, url: str, kind: str, schemes: tuple[str, .
 
 
 def _check_texts(name: str, config: ServerConfig) -> None:
-    if _HALF.search(name):
-        raise ConfigError(f"server {name!r}: half of a character cannot be a part of its name")
+    if _LONE_SURROGATE.search(name):
+        raise ConfigError(f"server {name!r}: a lone surrogate cannot be a part of its name")
     for value in (config.command or "", *config.args, *config.env, *config.env.values(), config.cwd or ""):
         if "\0" in value:
             raise ConfigError(f"server {name!r}: a NUL character cannot be passed to a program")
-        if _HALF_FOR_PROGRAMS.search(value):
-            raise ConfigError(f"server {name!r}: half of a character cannot be passed to a program")
+        if _REFUSED_SURROGATE.search(value):
+            raise ConfigError(f"server {name!r}: a lone surrogate cannot be passed to a program")
     if any("=" in variable for variable in config.env):
-        raise ConfigError(f"server {name!r}: the name of a variable in env holds an =")
+        raise ConfigError(f"server {name!r}: the name of a variable in env contains an =")
     for header, value in config.headers.items():
         if not _HEADER_NAME.fullmatch(header):
             raise ConfigError(f"server {name!r}: a header's name is one word of letters, digits and hyphens")

@@ -18,15 +18,20 @@ NOTED_FIELDS: Final = {
     "oauth.resource": "the server is sent tokens for this resource",
     "oauth.allowPrivateNetwork": "sign-in may contact addresses of your network",
     "oauth.workloadToken": "sign-in sends this token, or the content of this file",
+    "oauth.sendResource": "the server is sent tokens that are not bound to it, and may use them elsewhere",
 }
+_NOTED_IF_FALSE: Final = frozenset({"oauth.sendResource"})
 
 
 def noted_fields(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Those that the entry has, with the names of Dragoman's own form, and what each does."""
+    """The fields of the entry that a person is told about, and the effect of each. The entry has Dragoman's
+    own names of fields."""
     for field, text in NOTED_FIELDS.items():
         owner, _, name = field.rpartition(".")
         fields: Any = entry.get(owner) if owner else entry
-        if isinstance(fields, Mapping) and not is_empty_value(cast("Mapping[str, Any]", fields).get(name)):
+        value = cast("Mapping[str, Any]", fields).get(name) if isinstance(fields, Mapping) else None
+        is_noted = value is False if field in _NOTED_IF_FALSE else not is_empty_value(value)
+        if is_noted:
             yield field, text
     for name in loader_variables(_names(entry, "env")):
         yield f"env.{name}", "this variable changes how programs run"
@@ -35,11 +40,11 @@ def noted_fields(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def is_empty_value(value: Any) -> bool:
-    """Whether a field with this value says nothing."""
+    """Whether a field with this value has no content."""
     return value is None or value is False or value == "" or value == [] or value == {}
 
 
 def _names(entry: Mapping[str, Any], field: str) -> list[str]:
-    """The names in a field that holds texts by name; it may hold anything."""
+    """The names in a field that contains texts by name; it may contain anything."""
     value: Any = entry.get(field)
     return list(map(str, cast("Mapping[str, Any]", value))) if isinstance(value, Mapping) else []

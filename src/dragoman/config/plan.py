@@ -20,7 +20,7 @@ from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigFileError
 
 
-class Mark(Struct, frozen=True, rename="camel"):
+class ServerSnapshot(Struct, frozen=True, rename="camel"):
     """The state of a server at one time, without its values."""
 
     eligibility: str
@@ -41,15 +41,15 @@ class Plan(Struct, frozen=True, kw_only=True):
         return not (self.added or self.removed or self.changed)
 
 
-def marks_of(configuration: Configuration) -> dict[str, Mark]:
-    return {name: mark_of(server) for name, server in configuration.servers.items()}
+def snapshots_of(configuration: Configuration) -> dict[str, ServerSnapshot]:
+    return {name: _snapshot_of(server) for name, server in configuration.servers.items()}
 
 
-def mark_of(server: ConfiguredServer) -> Mark:
-    return Mark(server.eligibility, _identity(server), server.reason)
+def _snapshot_of(server: ConfiguredServer) -> ServerSnapshot:
+    return ServerSnapshot(server.eligibility, _identity(server), server.reason)
 
 
-def compare(before: Mapping[str, Mark], after: Mapping[str, Mark]) -> Plan:
+def compare(before: Mapping[str, ServerSnapshot], after: Mapping[str, ServerSnapshot]) -> Plan:
     shared = [name for name in after if name in before]
     same = [name for name in shared if _same(before[name], after[name])]
     return Plan(
@@ -60,7 +60,7 @@ def compare(before: Mapping[str, Mark], after: Mapping[str, Mark]) -> Plan:
     )
 
 
-def _same(before: Mark, after: Mark) -> bool:
+def _same(before: ServerSnapshot, after: ServerSnapshot) -> bool:
     return before.eligibility == after.eligibility and before.fingerprint == after.fingerprint
 
 
@@ -74,30 +74,30 @@ def _identity(server: ConfiguredServer) -> str:
     return str(id(given)) if server.scope == "dynamic" else fingerprint(given)
 
 
-def last_marks(sources: Sources) -> dict[str, Mark]:
+def last_snapshots(sources: Sources) -> dict[str, ServerSnapshot]:
     """The servers that a host last used in this folder; empty if none ran here."""
     try:
-        read = read_object(_memory(sources))
+        read = read_object(_snapshots_file(sources))
     except ConfigFileError:
         return {}
-    return _marks(read[1].get("servers")) if read else {}
+    return _snapshots(read[1].get("servers")) if read else {}
 
 
-def _marks(document: Any) -> dict[str, Mark]:
+def _snapshots(document: Any) -> dict[str, ServerSnapshot]:
     try:
-        return msgspec.convert(document, dict[str, Mark])
+        return msgspec.convert(document, dict[str, ServerSnapshot])
     except msgspec.ValidationError:
         return {}
 
 
-def remember(sources: Sources, marks: Mapping[str, Mark]) -> None:
+def remember(sources: Sources, snapshots: Mapping[str, ServerSnapshot]) -> None:
     """Stores which servers are in use, without values."""
     from dragoman.config.writer import edit_state
 
-    document = {"folder": str(sources.cwd), "servers": msgspec.to_builtins(dict(marks))}
-    edit_state(_memory(sources), lambda _: document)
+    document = {"folder": str(sources.cwd), "servers": msgspec.to_builtins(dict(snapshots))}
+    edit_state(_snapshots_file(sources), lambda _: document)
 
 
-def _memory(sources: Sources) -> Path:
+def _snapshots_file(sources: Sources) -> Path:
     name = hashlib.sha256(str(sources.cwd).encode()).hexdigest()[:32]
     return sources.config_dir / "state" / "in-use" / f"{name}.json"

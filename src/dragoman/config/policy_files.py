@@ -100,7 +100,7 @@ def _parts_that_allow(parts: tuple[PolicyPart, ...], problems: list[str]) -> lis
     if not _managed_only(parts, problems):
         return managed + [part for part in parts if part.scope == "user"]
     if all(part.allowed is UNSET for part in managed):
-        problems.append(f"only the managed {ALLOWED} counts, and there is none: no server is restricted")
+        problems.append(f"only the managed {ALLOWED} is used, and there is none: no server is restricted")
     return managed
 
 
@@ -110,7 +110,9 @@ def _managed_only(parts: tuple[PolicyPart, ...], problems: list[str]) -> bool:
         if part.managed_only is UNSET:
             continue
         if part.scope != "enterprise":
-            problems.append(f"{one_line(part.source)}: the managed-only setting counts in managed files only")
+            problems.append(
+                f"{one_line(part.source)}: the managed-only setting applies in managed files only"
+            )
             continue
         if not isinstance(part.managed_only, bool):
             problems.append(

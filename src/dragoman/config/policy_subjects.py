@@ -106,6 +106,7 @@ def _rerouting(config: ServerConfig) -> Iterator[str]:
         fields = {
             "authServerMetadataUrl": oauth.auth_server_metadata_url,
             "resource": oauth.resource,
+            "sendResource": not oauth.send_resource,
             "endpointOrigins": oauth.endpoint_origins,
             "allowPrivateNetwork": oauth.allow_private_network,
             "workloadToken": (oauth.workload_token or "").startswith("@"),
@@ -115,7 +116,7 @@ def _rerouting(config: ServerConfig) -> Iterator[str]:
 
 def _sets_folder(given: object) -> bool:
     """Whether the entry sets the folder. A project's server starts in the project's folder in any case; that
-    does not count."""
+    is not a setting of the entry."""
     if isinstance(given, ServerConfig):
         return given.cwd is not None
     return isinstance(given, Mapping) and "cwd" in given

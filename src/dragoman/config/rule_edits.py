@@ -1,11 +1,11 @@
 """Adds and removes permission rules, and decides which file is changed.
 
-A rule that the person writes into a file of a project counts as the person's own.
+A rule that the person writes into a file of a project is stored as the person's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
@@ -28,15 +28,17 @@ def add_rule(sources: Sources, scope: Scope, kind: Kind, rule: str) -> Path:
     return path
 
 
-def remove_rule(sources: Sources, scope: Scope, path: Path, rule: str) -> tuple[Kind, ...]:
-    """Removes a rule from a file; returns its kinds."""
+def remove_rule(
+    sources: Sources, scope: Scope, path: Path, rule: str, kinds: Sequence[Kind] = KINDS
+) -> tuple[Kind, ...]:
+    """Removes a rule of these kinds from a file; returns the kinds that it had."""
     read = read_object(path)
-    kinds: tuple[Kind, ...] = tuple(kind for kind in KINDS if read and rule in _listed(read[1], kind))
-    if kinds:
-        edit_file(sources, scope, path, lambda text: _without_rule(text, rule, kinds))
-    if scope in IN_PROJECT:
+    found: tuple[Kind, ...] = tuple(kind for kind in kinds if read and rule in _listed(read[1], kind))
+    if found:
+        edit_file(sources, scope, path, lambda text: _without_rule(text, rule, found))
+    if scope in IN_PROJECT and "allow" in kinds:
         approval.forget_rule(sources.approvals_file, path, rule)
-    return kinds
+    return found
 
 
 def files_with_rules(sources: Sources) -> list[tuple[Scope, Path]]:

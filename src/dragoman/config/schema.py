@@ -51,14 +51,14 @@ class HookEntry(Struct, frozen=True, rename="camel", omit_defaults=True):
     type: Annotated[Literal["command", "http"], Meta(description="The type of the hook.")]
     command: Annotated[str | None, Meta(description="Run by the shell; gets the event as JSON.")] = None
     shell: Annotated[
-        Literal["sh", "bash"] | None, Meta(description="Which shell runs the command; sh unless said.")
+        Literal["sh", "bash"] | None, Meta(description="Which shell runs the command; sh by default.")
     ] = None
     url: Annotated[str | None, Meta(description="Where the event is sent, as JSON.")] = None
     headers: Annotated[dict[str, str], Meta(description="Sent along; values may use ${VARIABLE}.")] = {}
-    timeout: Annotated[float, Meta(gt=0, le=86400, description="Seconds it may take; 60 unless said.")] = 60.0
+    timeout: Annotated[float, Meta(gt=0, le=86400, description="Seconds it may take; 60 by default.")] = 60.0
     on_error: Annotated[
         Literal["block", "ignore"] | None,
-        Meta(description="What its failure does; ignore unless said, block in the administrator's file."),
+        Meta(description="What its failure does; by default ignore, block in the administrator's file."),
     ] = None
 
     def __repr__(self) -> str:
@@ -83,7 +83,7 @@ class ConnectorsConfig(Struct, frozen=True, rename="camel", omit_defaults=True):
         tuple[str, ...],
         Meta(
             description="https origins that servers of type claudeai-proxy may send the organisation's token "
-            "to; the list's own origin unless said."
+            "to; by default the list's own origin."
         ),
     ] = ()
 
@@ -136,7 +136,7 @@ class LocalFile(ProjectFile, frozen=True, rename="camel", omit_defaults=True):
     ] = ()
     denied_mcp_servers: Annotated[
         tuple[PolicyEntry | str, ...],
-        Meta(description="Servers that are never used, by name or policy. Counts before every other list."),
+        Meta(description="Servers that are never used, by name or policy. Precedes every other list."),
     ] = ()
     permissions: PermissionRules = PermissionRules()
 
@@ -173,7 +173,7 @@ class ManagedFile(UserFile, frozen=True, rename="camel", omit_defaults=True):
     """`managed-mcp.json`: the administrator's file. With `mcpServers`, no other servers are used."""
 
     allow_managed_mcp_servers_only: Annotated[
-        bool, Meta(description="Only this file's allowedMcpServers counts, not the person's own.")
+        bool, Meta(description="Only this file's allowedMcpServers is used, not the person's own.")
     ] = False
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dragoman import paths
-from dragoman.atomic_write import PRIVATE_FILE, copy_aside, discard, put, resolved, tighten
+from dragoman.atomic_write import PRIVATE_FILE, copy_aside, discard, resolved, restrict_access, write_file
 from dragoman.config.file_reading import LIMIT_BYTES, decode, misread, parse_object, read_bytes
 from dragoman.config.jsonc import SyntaxProblem
 from dragoman.errors import ConfigFileError
@@ -49,7 +49,7 @@ def edit(
             _check(path, after)
             _write(path, real, after, private)
         elif private:
-            _tighten(path, real)
+            _restrict_access(path, real)
 
 
 def rewrite(path: Path, change: Callable[[str], str], *, boundary: Path | None = None) -> None:
@@ -149,7 +149,7 @@ def _change_state(
         _check(path, after)
         _write(path, real, after, private=True)
     else:
-        _tighten(path, real)
+        _restrict_access(path, real)
 
 
 def _state_text(state: dict[str, Any]) -> str:
@@ -158,12 +158,12 @@ def _state_text(state: dict[str, Any]) -> str:
 
 def _write(path: Path, real: Path, text: str, private: bool) -> None:
     with _translated(path):
-        put(real, text.encode(), private=private)
+        write_file(real, text.encode(), private=private)
 
 
-def _tighten(path: Path, real: Path) -> None:
+def _restrict_access(path: Path, real: Path) -> None:
     with _translated(path):
-        tighten(real)
+        restrict_access(real)
 
 
 # --- one at a time ---
@@ -177,7 +177,7 @@ def _locked(path: Path, real: Path) -> Generator[None]:
     with _translated(path, f"its lock in {folder} cannot be used"):
         paths.make_private(folder)
         file = folder / f"{hashlib.sha256(os.fsencode(real)).hexdigest()}.lock"
-        tighten(resolved(file))
+        restrict_access(resolved(file))
         lock = FileLock(file, timeout=LOCK_WAIT_SECONDS, mode=PRIVATE_FILE)
         try:
             lock.acquire(poll_interval=_LOCK_POLL_SECONDS)

@@ -1,7 +1,7 @@
 """Limits how many servers begin to connect at the same time, separately for local and remote servers.
 
-A place is kept for at most `PLACE_SECONDS`: a server that takes longer continues to connect, but no longer
-counts. So the number of slow servers that connect at the same time is not limited.
+A server has a slot for at most `SLOT_SECONDS`: one that takes longer continues to connect without a slot. So
+the number of slow servers that connect at the same time is not limited.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 from dragoman.transport_types import Place
 
-PLACE_SECONDS: Final = 1.0
+SLOT_SECONDS: Final = 1.0
 
 
 class ConnectLimiter:
@@ -21,9 +21,9 @@ class ConnectLimiter:
         self._free = {"local": asyncio.Semaphore(local), "remote": asyncio.Semaphore(remote)}
 
     @asynccontextmanager
-    async def taken(self, kind: Place) -> AsyncGenerator[None]:
-        """Waits for a turn; what lives in this process needs none."""
-        free = self._free.get(kind)
+    async def slot(self, place: Place) -> AsyncGenerator[None]:
+        """Waits for a free slot; a server in this process needs none."""
+        free = self._free.get(place)
         if free is None:
             yield
             return
@@ -36,7 +36,7 @@ class ConnectLimiter:
                 is_held = False
                 free.release()
 
-        timer = asyncio.get_running_loop().call_later(PLACE_SECONDS, release)
+        timer = asyncio.get_running_loop().call_later(SLOT_SECONDS, release)
         try:
             yield
         finally:

@@ -53,7 +53,7 @@ from dragoman.errors import (
     StartFailed,
     Unreachable,
 )
-from dragoman.names import typed
+from dragoman.names import shell_quoted
 from dragoman.transports.base import Details
 from dragoman.wire.messages import ABSENT
 
@@ -69,7 +69,7 @@ class ConnectionHandlers(Struct, frozen=True):
     """What is called on events of one connection."""
 
     prepare: Callable[[Session, float], Awaitable[None]]
-    """Called once the handshake is done, before the server counts as connected, with the seconds that it
+    """Called once the handshake is done, before the server is shown as connected, with the seconds that it
     may take: reads the list of tools."""
     on_notification: Callable[[Session, str, Raw], None]
     """Called with the session, the method and the parameters."""
@@ -105,9 +105,9 @@ class Connection:
         self._handshake_result: HandshakeResult | None = None
         self._last_details = Details()
         self._last_ignored: Mapping[str, int] = {}
-        self._last_noise: tuple[str, ...] = ()
+        self._last_unparsed: tuple[str, ...] = ()
         self._error = held.error if held is not None else None
-        self._health = HealthCheck(target.kind)
+        self._health = HealthCheck(target.place)
         messages = self._messages = ServerMessages(
             name, context.bus, handlers.requests, self._noticed, handlers.log
         )
@@ -164,7 +164,7 @@ class Connection:
 
     @property
     def error(self) -> DragomanError | None:
-        """Why it failed, as the exception that said so."""
+        """The exception with which connecting failed."""
         return self._error
 
     @property
@@ -176,9 +176,9 @@ class Connection:
         return self._session.ignored if self._session is not None else self._last_ignored
 
     @property
-    def noise(self) -> tuple[str, ...]:
+    def unparsed_output(self) -> tuple[str, ...]:
         """The newest lines of output that were not messages."""
-        return self._session.noise if self._session is not None else self._last_noise
+        return self._session.unparsed_output if self._session is not None else self._last_unparsed
 
     @property
     def is_held(self) -> bool:
@@ -207,7 +207,7 @@ class Connection:
         try:
             async with asyncio.timeout(seconds):
                 while (session := self.session()) is None:
-                    if not self._is_coming:
+                    if not self._may_connect:
                         raise self._not_connected()
                     self._needed.set()
                     await self._state_changed.wait()
@@ -216,14 +216,14 @@ class Connection:
             raise self._not_connected() from None
 
     @property
-    def _is_coming(self) -> bool:
+    def _may_connect(self) -> bool:
         return self._state.phase is not None or (self._state.status == "pending" and not self._is_held)
 
     def _not_connected(self) -> NotConnected:
         hint = self._error.hint if self._error is not None else None
         return NotConnected(self.name, self._state.status, self._state.reason, hint=hint)
 
-    # Requests from any task. The last one counts.
+    # Requests from any task. The last one takes effect.
 
     def start(self) -> None:
         """Begins connecting, in a task of its own."""
@@ -389,7 +389,7 @@ class Connection:
     def _was_healthy(self) -> bool:
         """Whether a process of this machine has answered a caller's request since it was started."""
         session = self._session
-        return self._target.kind == "local" and session is not None and session.is_used
+        return self._target.place == "local" and session is not None and session.is_used
 
     async def _wait_for_end_or_idleness(
         self, end: asyncio.Future[tuple[str, End]], idle_seconds: float
@@ -407,7 +407,7 @@ class Connection:
         """Waits for the next attempt; false if there is to be none."""
         # A server that never connected is not tried again, unless only the network failed.
         may_recover = self._was_connected or (
-            isinstance(error, Unreachable) and self._target.kind == "remote"
+            isinstance(error, Unreachable) and self._target.place == "remote"
         )
         asked = error.retry_after_seconds if isinstance(error, Unreachable) else None
         at_least = min(asked or 0.0, LONGEST_ASKED_SECONDS)
@@ -440,7 +440,7 @@ class Connection:
         return True
 
     async def _connect(self) -> None:
-        async with self._context.limiter.taken(self._target.kind):
+        async with self._context.limiter.slot(self._target.place):
             self._signal(Start())
             with tracing.span("connect", dragoman__server=self.name):
                 session, handshake_result, seconds = await self._connector.link()
@@ -487,7 +487,7 @@ class Connection:
             await asyncio.wait([closing])
             self._last_details = session.details()
             self._last_ignored = session.ignored
-            self._last_noise = session.noise
+            self._last_unparsed = session.unparsed_output
             if survivors := self._last_details.left_behind:
                 self._messages.logged(
                     "warning", f"these of its processes could not be ended: {', '.join(survivors)}"
@@ -507,7 +507,8 @@ class Connection:
             self.name,
             "connection",
             one_line(cause, LOG_TEXT_LIMIT),
-            hint=f"Try it again with `reconnect({self.name!r})`, or `dragoman mcp get {typed(self.name)}`.",
+            hint=f"Try it again with `reconnect({self.name!r})`, or `dragoman mcp get "
+            f"{shell_quoted(self.name)}`.",
             exit_code=details.exit_code,
             stderr_tail=details.stderr_tail,
         )
@@ -570,5 +571,5 @@ class Connection:
 
 
 def _reason(error: DragomanError) -> str:
-    """The error without what the state says anyway."""
+    """The error without what the state contains anyway."""
     return error.cause if isinstance(error, ConnectError) and error.phase == "connection" else str(error)

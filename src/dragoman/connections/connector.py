@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from dragoman.cleaning import one_line, visible
 from dragoman.connections.handshake import Handshake, HandshakeResult
@@ -30,6 +30,7 @@ _SLOW = {
     False: "Raise MCP_TIMEOUT if it is merely slow, or run its command by hand to see why.",
     True: "Raise MCP_TIMEOUT if it is merely slow, or ask its operator.",
 }
+PROBE_ENDED_IT: Final = "it ended before it answered server/discover; it is started again and sent initialize"
 
 
 class Connector:
@@ -54,7 +55,7 @@ class Connector:
         """The phase reached, for errors."""
 
     async def link(self) -> tuple[Session, HandshakeResult, float]:
-        """A session, what the server says of itself, and how many seconds of the time limit are left."""
+        """A session, how the server describes itself, and how many seconds of the time limit are left."""
         seconds = self._context.settings.seconds("MCP_TIMEOUT")
         self.phase = "start"
         self._session = None
@@ -64,7 +65,7 @@ class Connector:
             async with asyncio.timeout(seconds) as limit:
                 session = await self._open(older=remembered == OLDER)
                 handshake = Handshake(
-                    self._server, self._target, self._context, self._capabilities, remembered, self._open
+                    self._server, self._target, self._context, self._capabilities, remembered, self._reopen
                 )
                 session, handshake_result = await handshake.run(session)
                 left = (limit.when() or 0) - asyncio.get_running_loop().time()
@@ -84,17 +85,17 @@ class Connector:
         return session, handshake_result, left
 
     def _too_late(self, cause: str) -> ConnectTimeout:
-        hint = _SLOW[self._target.kind == "remote"]
-        noise = self._session.first_noise if self._session is not None else None
-        if noise is not None and self._target.kind == "local":
-            cause = f"it prints text that is not MCP on stdout: {one_line(noise, 120)!r}; {cause}"
+        hint = _SLOW[self._target.place == "remote"]
+        unparsed = self._session.first_unparsed if self._session is not None else None
+        if unparsed is not None and self._target.place == "local":
+            cause = f"it prints text that is not MCP on stdout: {one_line(unparsed, 120)!r}; {cause}"
             hint = "On stdout a server may write MCP messages only; what it logs belongs on stderr."
         return ConnectTimeout(self._server, self.phase, cause, hint=hint)
 
     def start_failed(self, cause: str, session: Session | None) -> ConnectError:
         self._session = session
         self._forget()
-        if self._target.kind == "remote":
+        if self._target.place == "remote":
             hint = "Its own log may say more."
             return Unreachable(self._server, self.phase, cause, hint=hint)
         hint = (
@@ -129,8 +130,15 @@ class Connector:
         self._on_open(session)
         return session
 
+    async def _reopen(self, older: bool) -> Session:
+        """A new session for the handshake, on the older transport if asked to."""
+        if not older:  # otherwise its log would show the output of two processes as that of one
+            self._session_events.logged("info", PROBE_ENDED_IT)
+        return await self._open(older)
+
     def _forget(self) -> None:
-        """The failure may come from a stored verdict that no longer holds: the next attempt probes again."""
+        """The failure may come from a stored verdict that no longer applies: the next attempt probes
+        again."""
         if self._target.fingerprint is not None:
             self._context.eras.forget(self._target.fingerprint)
 
@@ -143,6 +151,6 @@ class Connector:
             error.exit_code = details.exit_code
         if not error.stderr_tail:
             # Some servers complain on stdout, where only messages belong; a time-out quotes that already.
-            noise = "" if isinstance(error, ConnectTimeout) else "\n".join(session.noise)
-            error.stderr_tail = visible(details.stderr_tail or noise)
+            unparsed = "" if isinstance(error, ConnectTimeout) else "\n".join(session.unparsed_output)
+            error.stderr_tail = visible(details.stderr_tail or unparsed)
         return error

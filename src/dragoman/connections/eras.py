@@ -1,6 +1,6 @@
 """Which era each server was last found to speak: a small file of verdicts, so that a legacy server is not
 probed each time. A verdict is a convenience: it may be lost, it expires, and a wrong one corrects itself. One
-that rests on a time-out is not written down: it holds for the reconnects of one host.
+that rests on a time-out is not stored in the file: it applies to the reconnects of one host.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from dragoman import paths
-from dragoman.atomic_write import put_cache
+from dragoman.atomic_write import write_cache
 from dragoman.clock import Clock
 from dragoman.config.file_reading import read_bytes
 from dragoman.errors import ConfigFileError
@@ -34,7 +34,7 @@ class EraMemory:
         self._path = folder() / "eras.json"
         self._verdicts: dict[str, EraVerdict] | None = None
         self._until_end: dict[str, str] = {}
-        """Verdicts that hold as long as this host."""
+        """Verdicts that apply until this host ends."""
 
     def recall(self, fingerprint: str) -> str | None:
         if fingerprint in self._until_end:
@@ -76,4 +76,4 @@ class EraMemory:
         return self._verdicts
 
     def _save(self, verdicts: dict[str, EraVerdict]) -> None:
-        put_cache(self._path, msgspec.json.encode(verdicts))
+        write_cache(self._path, msgspec.json.encode(verdicts))

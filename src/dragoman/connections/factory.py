@@ -55,7 +55,7 @@ class AccountOptions(NamedTuple):
 
 
 class TransportDependencies:
-    """What an embedding program hands in for the transports that need it."""
+    """What an embedding program passes in for the transports that need it."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ def transport_maker(
     dependencies: TransportDependencies,
     sign_in: OAuthCredentials | None = None,
 ) -> MakeTransport:
-    """Something that makes a fresh transport for the entry each time it is called.
+    """A function that makes a new transport for the entry each time it is called.
 
     `sign_in`: the tokens of the server, which all its transports share.
     """
@@ -123,11 +123,19 @@ def older_maker(
     return None if older is None else _remote_maker(wanted, older)
 
 
-def takes_oauth(config: ServerConfig) -> bool:
+def uses_oauth(config: ServerConfig) -> bool:
     """Whether a sign-in is used: not where the entry itself has other credentials."""
     if config.transport.name not in ("http", "sse") or config.headers_helper is not None:
         return False
     return not any(name.lower() == "authorization" for name in config.headers)
+
+
+def oauth_unused(name: str) -> ConfigError:
+    """The error for a sign-in to a server that does not use OAuth."""
+    return ConfigError(
+        f"server {name!r} does not use OAuth",
+        hint="Only servers of type http and sse without Authorization header or headersHelper do.",
+    )
 
 
 def oauth_credentials(
@@ -138,7 +146,7 @@ def oauth_credentials(
     account = dependencies.account
     if account is not None:
         check_takes_accounts(name, config)
-    if not takes_oauth(config):
+    if not uses_oauth(config):
         return None
     from dragoman.auth.oauth import OAuthCredentials
 
@@ -160,8 +168,8 @@ def oauth_credentials(
 def check_takes_accounts(name: str, config: ServerConfig) -> None:
     """`ConfigError` for a server at which several people cannot have an account each."""
     oauth = config.oauth or OAuthConfig()
-    if not takes_oauth(config):
-        cause = "takes no sign-in"
+    if not uses_oauth(config):
+        cause = "does not use OAuth"
     elif oauth.xaa or oauth.grant != "authorization_code":
         cause = "gets its tokens without the sign-in of a person"
     else:
@@ -219,7 +227,8 @@ def company_credentials(config: XaaIdpConfig, dependencies: TransportDependencie
 
 
 def _identity_provider(config: XaaIdpConfig) -> IdentityProvider:
-    """Reached as the environment says: never through a proxy, or with authorities, of a server's entry."""
+    """The identity provider. It is reached by the settings of the environment, never through a proxy, or with
+    authorities, of a server's entry."""
     from dragoman.auth.xaa import IdentityProvider
 
     return IdentityProvider(
@@ -234,8 +243,8 @@ def _identity_provider(config: XaaIdpConfig) -> IdentityProvider:
 
 
 def _network_access(name: str, config: ServerConfig) -> NetworkAccess:
-    """The entry's proxy and certificate authorities count for its authorization server, too; its client
-    certificate does not."""
+    """The network access of its authorization server: with the entry's proxy and certificate authorities,
+    without its client certificate."""
     from dragoman.auth.http import NetworkAccess
     from dragoman.transports.web import proxy_for, tls_of
 
@@ -347,13 +356,12 @@ def _helper_of(wanted: _Wanted, network: Network) -> Credentials | None:
     name, config, _, dependencies, _ = wanted
     if config.headers_helper is None:
         return None
-    from dragoman.auth.headers_helper import HeadersHelper
+    from dragoman.auth.headers_helper import HeadersHelper, facts
 
     return HeadersHelper(
         name,
         config.headers_helper,
-        url=network.url,
-        env=minimal_environment(os.environ, config.env),
+        env={**minimal_environment(os.environ, config.env), **facts(name, network.url)},
         cwd=str(Path.home() / (config.cwd or "")),
         watchdog=watchdog,
         learned=lambda values: dependencies.learned(name, values),

@@ -25,7 +25,7 @@ from dragoman.errors import (
     MessageTooLarge,
     RemoteError,
 )
-from dragoman.names import typed
+from dragoman.names import shell_quoted
 from dragoman.protocol import INVALID_REQUEST, UNSUPPORTED_PROTOCOL_VERSION, Era
 from dragoman.surrogates import replace_lone_surrogates
 from dragoman.transports.base import TransportFailure, connect_error
@@ -93,7 +93,7 @@ def _scopes_hint(server: str, failure: TransportFailure) -> str | None:
 
     scopes = " ".join(scopes_in(oauth_parameters([failure.challenge or ""]).get("scope", "")))
     asked = f"It asks for the scopes {one_line(scopes, 200)}" if scopes else "It asks for more scopes"
-    return f"{asked}. To grant them, sign in again: `dragoman mcp login {typed(server)}`."
+    return f"{asked}. To grant them, sign in again: `dragoman mcp login {shell_quoted(server)}`."
 
 
 def connect_error_of(error: CallError, server: str, phase: str = "connect") -> ConnectError:
@@ -110,7 +110,7 @@ def connect_error_of(error: CallError, server: str, phase: str = "connect") -> C
 
 
 def list_failed(server: str, error: DragomanError | Unreadable) -> ConnectError:
-    """A server that says it has tools, and gives no list of them."""
+    """The error of a server that declares tools, but returns no list of them."""
     phase = "tools/list"
     if isinstance(error, CallTimeout):
         cause = f"no answer within {error.timeout_seconds:.3g} s"
@@ -123,7 +123,8 @@ def list_failed(server: str, error: DragomanError | Unreadable) -> ConnectError:
 
 
 def is_session_loss(failure: TransportFailure) -> bool:
-    """A 404 or 400 that means: the session has ended, initialize again. Servers say it in several ways."""
+    """Whether a 404 or 400 means that the session has ended and the client must initialize again. Servers
+    report it in several ways."""
     if failure.status not in (400, 404) or not failure.in_session:
         return False
     error = error_in(failure.body)
@@ -140,8 +141,8 @@ def names_lost_session(code: int, message: str) -> bool:
 def why_renewed(era: Era, error: RemoteError) -> str | None:
     """Why an error that came as a reply means that the client has to reconnect; None if it does not.
 
-    Only what cannot have been carried out counts, because the call is made again: a request that was
-    invalid, or one that HTTP refused. Tools may have sessions of their own to complain about.
+    Only for a request that cannot have been carried out, because the call is made again: it was invalid, or
+    HTTP refused it. Errors of tools may mention sessions of their own.
     """
     code, message = error.remote_code, error.remote_message
     if era == "legacy":
@@ -155,11 +156,11 @@ def why_renewed(era: Era, error: RemoteError) -> str | None:
 
 
 class Health:
-    """How a link has been doing lately."""
+    """The recent failures of a link."""
 
     def __init__(self) -> None:
         self._terminal = 0
-        """Terminal errors since something good came."""
+        """Terminal errors since the last success."""
         self._expired = 0
         """Requests that timed out since then; their tools may merely be slow."""
 

@@ -3,8 +3,8 @@
 `wire/client/negotiate.py` decides what an answer means. The handshake ends within the time limit that is
 passed in.
 
-A probe without an answer in time is not withdrawn: `initialize` is sent, and an answer to the probe still
-counts until the handshake is done. The end of the probe's time limit alone is never stored as a verdict. Over
+A probe without an answer in time is not withdrawn: `initialize` is sent, and an answer to the probe is still
+used until the handshake is done. The end of the probe's time limit alone is never stored as a verdict. Over
 stdio, a server that answers `initialize` and not the probe, which was sent before, has ignored the probe:
 that is stored.
 """
@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
+from dragoman.cleaning import for_model, one_line
 from dragoman.connections.failures import connect_error_of
 from dragoman.connections.session import Session
 from dragoman.connections.target import ConnectionContext, ConnectionTarget
@@ -66,6 +67,8 @@ from dragoman.wire.client.negotiate import (
 from dragoman.wire.codec import Unreadable, decode_as
 from dragoman.wire.messages import DiscoverResult, Implementation, InitializeResult
 
+NAME_CHARACTERS: Final = 1000
+"""The most characters of a server's own name, title or version that are kept."""
 PROBE_SHARE: Final = 1 / 3
 """The probe never takes more than this share of the time allowed for connecting."""
 LATE_SECONDS: Final = 0.5
@@ -77,7 +80,7 @@ FAULT_OF_SERVER: Final = "This is a fault of the server: update it, or report it
 
 
 class HandshakeResult(Struct, frozen=True):
-    """What a server says of itself."""
+    """How a server describes itself."""
 
     revision: str
     server_info: Implementation
@@ -116,7 +119,8 @@ class Handshake:
         slow, so that the verdict is kept until the host ends and no longer."""
 
     async def run(self, session: Session) -> tuple[Session, HandshakeResult]:
-        """The session to use (another one if the process had to be restarted), and what the server said."""
+        """The session to use (another one if the process had to be restarted), and how the server describes
+        itself."""
         try:
             return await self._run(session)
         finally:
@@ -286,7 +290,7 @@ class Handshake:
         except SignInNeeded:
             raise
         except ConnectError:
-            # It is no such server either; what it said first is the better reason.
+            # It is no such server either; its first answer is the better reason.
             raise refusal from None
         self.verdict = OLDER
         return await self._initialize(session, offer, may_fall_back=False)
@@ -306,9 +310,7 @@ class Handshake:
             )
         session.use(LegacyDriver(revision, *self._client))
         session.notify("notifications/initialized")
-        return HandshakeResult(
-            revision, result.server_info or Implementation(), result.capabilities or {}, result.instructions
-        )
+        return _result_of(revision, result.server_info, result.capabilities, result.instructions)
 
     async def _probe_again(self, session: Session, refusal: HandshakeFailed) -> HandshakeResult:
         """`initialize` was refused as a modern server would: it was only slow to answer the probe."""
@@ -318,7 +320,7 @@ class Handshake:
             return _introduction_of(step)
         if isinstance(step, GiveUp):
             raise self._given_up(step)
-        # It refuses both, and what it said to the first is the better reason.
+        # It refuses both; its first answer is the better reason.
         raise refusal
 
     def _refused(self, error: RemoteError, offer: str) -> HandshakeFailed:
@@ -342,9 +344,24 @@ def _introduction_of(step: SpeakModern) -> HandshakeResult:
     info = found.server_info
     if info is None and found.meta is not None:
         info = _implementation(found.meta.get(META_SERVER_INFO))
-    return HandshakeResult(
-        step.revision, info or Implementation(), found.capabilities or {}, found.instructions
+    return _result_of(step.revision, info, found.capabilities, found.instructions)
+
+
+def _result_of(
+    revision: str,
+    info: Implementation | None,
+    capabilities: dict[str, Any] | None,
+    instructions: str | None,
+) -> HandshakeResult:
+    """The result with cleaned texts: programs show them, or give them to a model (`ServerStatus`)."""
+    info = info or Implementation()
+    shown = Implementation(
+        one_line(info.name, NAME_CHARACTERS),
+        one_line(info.version, NAME_CHARACTERS),
+        None if info.title is None else one_line(info.title, NAME_CHARACTERS),
     )
+    text = None if instructions is None else for_model(instructions)
+    return HandshakeResult(revision, shown, capabilities or {}, text)
 
 
 def _implementation(value: Any) -> Implementation | None:

@@ -18,7 +18,7 @@ from dragoman.connections.subscription_stream import SubscriptionStream, wanted_
 from dragoman.errors import CallError, ConnectionLost, DragomanError
 from dragoman.events import EventBus, ResourceUpdated
 from dragoman.wire.codec import Unreadable, decode_as
-from dragoman.wire.uris import is_part_of, is_usable
+from dragoman.wire.uris import WatchedUris, is_usable
 
 UPDATED: Final = "notifications/resources/updated"
 PENDING_LIMIT: Final = 1000
@@ -96,6 +96,8 @@ class ResourceSubscriptions:
         self._logged = logged
         self._timeout_seconds = timeout_seconds
         self._watched: dict[str, list[Updates]] = {}
+        self._uris = WatchedUris()
+        """The keys of `_watched`."""
         self._session: Session | None = None
         self._capabilities: Mapping[str, Any] = {}
         self._listening: SubscriptionStream | None = None
@@ -105,7 +107,7 @@ class ResourceSubscriptions:
         """Updates that are about to be published."""
         self._timer: asyncio.TimerHandle | None = None
 
-    # What the connection says.
+    # Called by the connection.
 
     async def open(self, session: Session, capabilities: Mapping[str, Any]) -> None:
         """The server is connected. Returns when a server with `subscriptions/listen` has acknowledged it."""
@@ -139,7 +141,7 @@ class ResourceSubscriptions:
             self._listening.acknowledge(params)
 
     def updated(self, params: Raw) -> None:
-        """The server says that a resource changed. Without a subscriber it is ignored."""
+        """Called when the server reports a changed resource; ignored without a subscriber."""
         try:
             uri = decode_as(_Updated, params).uri
         except Unreadable:
@@ -147,7 +149,7 @@ class ResourceSubscriptions:
         if is_usable(uri):
             self._report(uri, self._watchers_of(uri))
 
-    # What anyone may want.
+    # Called for subscribers.
 
     async def add(self, uri: str) -> Updates:
         """Watches a resource; `CallError` if the server does not report its changes."""
@@ -156,6 +158,7 @@ class ResourceSubscriptions:
             if uri not in self._watched:
                 await self._begin(uri)
             self._watched.setdefault(uri, []).append(updates)
+            self._uris.add(uri)
         return updates
 
     async def remove(self, updates: Updates) -> None:
@@ -166,6 +169,7 @@ class ResourceSubscriptions:
             return
         # Before any wait: a caller that is cancelled in it leaves no subscriber behind.
         del self._watched[updates.uri]
+        self._uris.discard(updates.uri)
         async with self._turn:
             if updates.uri not in self._watched:
                 await self._end(updates.uri)
@@ -187,7 +191,9 @@ class ResourceSubscriptions:
             if not self._is_honoured(uri):
                 await self._reopen_stream(session, self._watched)
                 raise CallError(
-                    self._server, f"{self._server} does not accept a subscription to this resource"
+                    self._server,
+                    f"{self._server} does not accept a subscription to this resource",
+                    hint="Read the resource again when it is needed.",
                 )
         else:
             await self._ask(session, "resources/subscribe", uri, self._timeout_seconds())
@@ -252,7 +258,7 @@ class ResourceSubscriptions:
     def _is_honoured(self, uri: str) -> bool:
         honoured = self._listening.honoured if self._listening is not None else None
         if honoured is None:
-            return True  # it takes its time to say so
+            return True  # it has not acknowledged yet
         uris: Any = honoured.get("resourceSubscriptions")
         return isinstance(uris, list) and uri in uris
 
@@ -261,16 +267,11 @@ class ResourceSubscriptions:
         resources: Any = self._capabilities.get("resources")
         return isinstance(resources, dict) and cast("dict[str, Any]", resources).get("subscribe") is True
 
-    # Handing out.
+    # Delivery to subscribers.
 
     def _watchers_of(self, uri: str) -> list[Updates]:
         """The subscribers of this resource, and of resources that it is a part of."""
-        return [
-            each
-            for watched, watchers in self._watched.items()
-            if is_part_of(uri, watched)
-            for each in watchers
-        ]
+        return [each for found in self._uris.found_for(uri) for each in self._watched[found]]
 
     def _missed(self) -> None:
         self._missed_lists()

@@ -1,8 +1,8 @@
 """The log of each server: its log messages, what it writes to stderr, and changes of its connection.
 
 Lines are redacted, cleaned and written by one thread for all servers of a host, so that writing never delays
-the event loop. A server that says more than `LINES_PER_SECOND` loses lines; how many is in the log. A log
-that cannot be written is reported once, and everything goes on.
+the event loop. Lines of a server over `LINES_PER_SECOND` are dropped; their number is in the log. A log that
+cannot be written is reported once, and affects nothing else.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ServerLogs:
         self._logs: list[ServerLog] = []
 
     def of(self, server: str, redact: Callable[[str], str]) -> ServerLog:
-        """`redact` takes the secrets of the server's entry out; it is called in a thread."""
+        """`redact` removes the secrets of the server's entry; it is called in a thread."""
         log = ServerLog(path_of(server, self.folder), redact, self._put)
         self._logs = [each for each in self._logs if each.path != log.path or each.has_unreported] + [log]
         return log
@@ -69,7 +69,7 @@ class ServerLogs:
         for log in self._logs:
             if log.has_unreported:
                 with contextlib.suppress(OSError):  # border: the disk; it was reported before
-                    log.write_down([])
+                    log.write_lines([])
 
     def _put(self, log: ServerLog, line: LogLine) -> None:
         self._thread.put((log, line))
@@ -80,7 +80,7 @@ class ServerLogs:
             by_log.setdefault(log, []).append(line)
         for log, lines in by_log.items():
             try:
-                log.write_down(lines)
+                log.write_lines(lines)
                 self._reported.discard(log.path)
             except OSError as error:  # border: the disk
                 if log.path not in self._reported:
@@ -115,7 +115,7 @@ class ServerLog:
         return self._dropped > self._reported_dropped
 
     def has_room(self) -> bool:
-        """Whether a line would be kept now; one that is not is counted as dropped."""
+        """Whether a line would be written now; one that would not is counted as dropped."""
         if self._room() > 0:
             return True
         self._dropped += 1
@@ -158,7 +158,7 @@ class ServerLog:
         waiting = self._taken - self._written
         return min(LINES_PER_SECOND - self._in_second, LINES_WAITING - waiting)
 
-    def write_down(self, lines: list[LogLine]) -> None:
+    def write_lines(self, lines: list[LogLine]) -> None:
         """Called in the writing thread. Raises `OSError`; lines that cannot be written are dropped."""
         self._written += len(lines)
         dropped = self._dropped - self._reported_dropped

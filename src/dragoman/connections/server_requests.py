@@ -18,7 +18,7 @@ from msgspec import Raw, Struct
 from dragoman.errors import HostClosed
 from dragoman.interaction import RelatedCall
 from dragoman.protocol import INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND
-from dragoman.questions import OpenQuestion
+from dragoman.questions import OpenQuestion, is_cancelled
 from dragoman.wire.codec import can_be_encoded, encode_error, encode_result
 from dragoman.wire.messages import MessageId
 
@@ -137,6 +137,10 @@ class ServerRequests:
             result = await handler.answer(params, context)
         except (Refusal, HostClosed):
             raise
+        except asyncio.CancelledError:
+            if is_cancelled():
+                raise
+            raise Refusal(INTERNAL_ERROR, f"{method} could not be answered") from None
         except Exception:  # border: a program's model or front end, or a request that nothing was made for
             raise Refusal(INTERNAL_ERROR, f"{method} could not be answered") from None
         if not can_be_encoded(result):

@@ -206,14 +206,14 @@ class Session:
         return self._peer.ignored
 
     @property
-    def noise(self) -> tuple[str, ...]:
+    def unparsed_output(self) -> tuple[str, ...]:
         """The newest lines of output that were not messages, made visible."""
-        return tuple(visible(line) for line in self._peer.noise)
+        return tuple(visible(line) for line in self._peer.unparsed_output)
 
     @property
-    def first_noise(self) -> str | None:
+    def first_unparsed(self) -> str | None:
         """The first line of output that was not a message, made visible."""
-        first = self._peer.first_noise
+        first = self._peer.first_unparsed
         return None if first is None else visible(first)
 
     def details(self) -> Details:
@@ -350,7 +350,7 @@ class Session:
         self._send_quietly(encode_notification(method, params), method=method)
 
     def answer(self, message: bytes) -> None:
-        """Sends what the server asked for."""
+        """Sends the reply to a request of the server."""
         self._send_quietly(message)
 
     @property
@@ -360,7 +360,7 @@ class Session:
 
     @property
     def idle_seconds(self) -> float:
-        """How long nothing has been asked and nothing awaited, but streams meant to stay open."""
+        """For how many seconds there was no request under way, except streams that stay open."""
         if self._users or self._peer.in_flight > self._long_lived:
             return 0.0
         return monotonic() - self._idle_since
@@ -376,7 +376,7 @@ class Session:
             self._idle_since = monotonic()
 
     def handshake_done(self) -> None:
-        """The handshake is done."""
+        """Called when the handshake is done."""
         self._is_handshake_done = True
         self._transport.negotiated(self.driver.revision)
 
@@ -414,7 +414,7 @@ class Session:
             await asyncio.wait(waiting, timeout=seconds)
 
     async def _why_gone(self) -> str | None:
-        """The far end takes nothing more; the transport is about to say why."""
+        """Why the peer accepts nothing more; the transport is about to report it."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CAUSE_WAIT_SECONDS):
                 await self._ended.wait()
@@ -445,7 +445,7 @@ class Session:
             self._send_quietly(self.driver.encode_cancel(request_id, reason), although_congested=True)
 
     def _check_session(self, error: RemoteError) -> None:
-        """Some servers say in an ordinary reply that the client has to reconnect."""
+        """Some servers report in an ordinary reply that the client has to reconnect."""
         if not self._is_handshake_done or not self._transport.carries_headers:
             return
         cause = why_renewed(self.driver.era, error)
@@ -459,8 +459,8 @@ class Session:
             raise MessageTooLarge(self.server, limit_bytes, method)
 
     def _send_quietly(self, message: bytes, *, although_congested: bool = False, method: str = "") -> None:
-        # What a server can make us say without end is dropped while it does not listen; what is bounded
-        # by our own requests is not.
+        # Messages that a server can cause without limit are dropped while it does not read; those that are
+        # bounded by the requests of this side are not.
         if self._lost_cause is None and (although_congested or not self._transport.congested):
             try:
                 self._transport.send(message, About(method=method) if self._wants_about else None)
@@ -549,6 +549,5 @@ class Session:
         return {} if found is None else {stream_of: found}
 
     def faulted(self, kind: str, sample: str) -> None:
-        self._events.logged(
-            "warning", f"{kind} from the server, ignored: {sample}" if sample else f"{kind}, ignored"
-        )
+        what = "data that is not an MCP message" if kind == "unparsed" else f"{kind} from the server"
+        self._events.logged("warning", f"{what}, ignored: {sample}" if sample else f"{kind}, ignored")

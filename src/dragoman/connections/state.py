@@ -20,7 +20,7 @@ class ServerState(Struct, frozen=True):
     since: float = 0.0
     """When this status began (seconds since the epoch)."""
     attempt: int = 0
-    """Which try to connect this is; 0 before the first."""
+    """The number of the attempt to connect; 0 before the first."""
 
     @property
     def is_settled(self) -> bool:
@@ -54,7 +54,7 @@ class Lost(Struct, frozen=True):
 
     reason: str
     attempt: int = 0
-    """How many tries there have been since it was last up."""
+    """The number of attempts since it was last connected."""
 
 
 class AuthNeeded(Struct, frozen=True):

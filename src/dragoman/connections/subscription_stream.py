@@ -20,15 +20,16 @@ from dragoman.wire.messages import ABSENT
 
 ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 ACKNOWLEDGE_SECONDS: Final = 1.0
-"""Changes between subscribing and reading a list are not to slip through; a slow server is not waited for."""
+"""How long the acknowledgement is waited for, so that no change between subscribing and reading a list is
+missed."""
 FIRST_PAUSE_SECONDS: Final = 1.0
 LONGEST_PAUSE_SECONDS: Final = 30.0
-STOOD_SECONDS: Final = 10.0
+STABLE_SECONDS: Final = 10.0
 ALWAYS_SECONDS: Final = 1e8
 
 
 def wanted_changes(capabilities: Mapping[str, Any]) -> dict[str, bool]:
-    """What to ask for: the lists whose changes a server says it will report."""
+    """The changes to request: of the lists whose changes the server declares to report."""
     return {
         f"{kind}ListChanged": True
         for kind in ("tools", "prompts", "resources")
@@ -46,7 +47,7 @@ class SubscriptionStream:
         """`changes`: what to report. `missed`: called when the stream was down, so that some may have been
         missed."""
         self.honoured: Mapping[str, Any] | None = None
-        """What the server says that it will report; None until it has said so."""
+        """The changes that the server has agreed to report; None before its acknowledgement."""
         self.refusal: CallError | None = None
         """The error with which the server refused the last stream, if it did."""
         self._session = session
@@ -57,7 +58,7 @@ class SubscriptionStream:
         self._task = asyncio.create_task(self._listen(), name=f"dragoman listen {session.server}")
 
     async def begun(self) -> None:
-        """Returns when the server has acknowledged, will not listen, or takes too long to say.
+        """Returns when the server has acknowledged or refused the stream, or takes too long to answer.
 
         What changes from then on until it does acknowledge counts as missed.
         """
@@ -95,7 +96,7 @@ class SubscriptionStream:
             began = loop.time()
             if not await self._once():
                 return
-            if loop.time() - began > STOOD_SECONDS:
+            if loop.time() - began > STABLE_SECONDS:
                 pause = FIRST_PAUSE_SECONDS
             await asyncio.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE_SECONDS)

@@ -54,19 +54,16 @@ class Supervisor:
     async def close(self) -> None:
         if self._watch is not None:
             self._watch.cancel()
-        await close_all(self._connections().values())
+        # Cancelling the caller must not leave some of them open.
+        closes = [connection.close() for connection in self._connections().values()]
+        await asyncio.shield(asyncio.create_task(close_all(closes)))
 
 
-async def close_all(connections: Iterable[Connection]) -> None:
+async def close_all(closes: Sequence[Coroutine[Any, Any, None]]) -> None:
     """Closes connections in parallel; only some begin in one turn of the loop, however many there are."""
-    # Cancelling the caller must not leave some of them open.
-    await asyncio.shield(asyncio.create_task(_close_each(list(connections))))
-
-
-async def _close_each(connections: Sequence[Connection]) -> None:
     closing: list[asyncio.Task[None]] = []
-    for number, connection in enumerate(connections, 1):
-        closing.append(asyncio.create_task(connection.close()))
+    for number, close in enumerate(closes, 1):
+        closing.append(asyncio.create_task(close))
         if number % CLOSES_PER_ITERATION == 0:
             await asyncio.sleep(0)
     if closing:

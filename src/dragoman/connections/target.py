@@ -17,6 +17,7 @@ from dragoman.connections.factory import MakeTransport
 from dragoman.connections.reachability import TcpProbe
 from dragoman.settings import Settings
 from dragoman.transport_types import Place
+from dragoman.version import VERSION
 
 
 class ConnectionContext(Struct, frozen=True):
@@ -31,6 +32,19 @@ class ConnectionContext(Struct, frozen=True):
     extensions: Mapping[str, Any] = {}
     """Extensions of the protocol that the program supports, with their settings; declared to every server."""
 
+    @staticmethod
+    def of(
+        settings: Settings, clock: Clock, bus: events.EventBus, extensions: Mapping[str, Any] | None = None
+    ) -> ConnectionContext:
+        """The context of a new host."""
+        limiter = ConnectLimiter(
+            settings["MCP_SERVER_CONNECTION_BATCH_SIZE"], settings["MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE"]
+        )
+        client_info = {"name": "dragoman", "version": VERSION}
+        return ConnectionContext(
+            settings, clock, bus, EraMemory(clock), client_info, limiter, extensions or {}
+        )
+
 
 class ConnectionTarget(Struct, frozen=True, kw_only=True):
     """How one server is reached, and when its connection is open."""
@@ -41,7 +55,7 @@ class ConnectionTarget(Struct, frozen=True, kw_only=True):
     protocol: str
     fingerprint: str | None = None
     """Names the entry in the memory of eras; None: nothing is remembered of it."""
-    kind: Place = "in-process"
+    place: Place = "in-process"
     probe: TcpProbe | None = None
     """Finds out cheaply whether an unreachable server is back."""
     wait_for_sign_in: Callable[[], Awaitable[None]] | None = None

@@ -12,7 +12,7 @@ from msgspec import Struct
 from dragoman.cleaning import cut
 from dragoman.content.tokens import MOST_PER_CHARACTER, estimate
 
-WORDS_TOKENS: Final = 400
+NOTE_TOKENS: Final = 400
 """The space that is reserved for the note about a cut."""
 
 
@@ -49,7 +49,7 @@ def tail_of(text: str, limits: ResultLimits) -> str:
 def cut_to_fit(text: str, limits: ResultLimits, beyond: int = 0) -> str:
     """As much of the beginning as fits, with a note of how much is missing. `beyond`: further characters that
     are not in the text given."""
-    kept = _within(text[: limits.characters], max(1, limits.tokens - WORDS_TOKENS))
+    kept = _within(text[: limits.characters], max(1, limits.tokens - NOTE_TOKENS))
     return cut(text, len(kept), beyond)
 
 

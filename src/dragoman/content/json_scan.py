@@ -2,7 +2,7 @@
 
 Expects well-formed JSON (the wire layer has checked it). A decoder holds the interpreter lock for the whole
 text; here no single step takes more than a few milliseconds, so a worker thread does not block the event
-loop. Work is bounded: values with too many brackets raise `TooIntricate`.
+loop. Work is bounded: values with too many brackets raise `TooManyParts`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Member = tuple[str, int, int]
 """A key, and where its value begins and ends."""
 
 
-class TooIntricate(Exception):
+class TooManyParts(Exception):
     """The value has more parts than the limit."""
 
 
@@ -162,7 +162,7 @@ class Walk:
     def _step(self) -> None:
         self._steps_left -= 1
         if self._steps_left < 0:
-            raise TooIntricate
+            raise TooManyParts
 
 
 class Members(Struct):
@@ -183,7 +183,7 @@ def members_of(view: memoryview, wanted: type[Members]) -> dict[str, memoryview]
         raise Broken("Expected `object`")
     try:
         return {key: view[begin:end] for key, begin, end in walk.members(at) if key in names}
-    except TooIntricate:
+    except TooManyParts:
         found = _decoded(view, wanted)
     parts = {key: memoryview(getattr(found, name)) for key, name in names.items()}
     return {key: part for key, part in parts.items() if part.nbytes}

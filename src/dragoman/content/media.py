@@ -141,7 +141,7 @@ class Media:
 
 def named(what: str, mime_type: str | None) -> str:
     """A description of data for a sentence: the detected type, and the type that its server declares."""
-    kind = f", said to be {one_line(mime_type, 100)}" if mime_type else ""
+    kind = f", declared as {one_line(mime_type, 100)}" if mime_type else ""
     return f"{one_line(what, 500)}{kind}"
 
 
@@ -167,7 +167,7 @@ def from_base64(pieces: Iterable[bytes]) -> Iterator[bytes]:
         if not whole:
             continue
         if has_ended:
-            raise NotBase64("data goes on after its end")
+            raise NotBase64("there is data after its end")
         try:
             data = binascii.a2b_base64(rest[:whole], strict_mode=True)
         except binascii.Error as error:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, structs
 
 from dragoman.cleaning import for_model, is_plain, value_for_model
 from dragoman.content.blocks import (
@@ -31,7 +31,7 @@ from dragoman.content.dedupe_structured import is_in_large_texts, is_in_texts
 from dragoman.content.json_scan import first_byte
 from dragoman.content.media import Media
 from dragoman.content.normalize import Parts, gathered, opened
-from dragoman.content.redact import NOT_LOOKED_INTO, Redactor
+from dragoman.content.redact import BASE64_FIELDS, Redactor
 from dragoman.content.result import ToolResult, Undecoded
 from dragoman.content.saving import NotSaved, Saver
 from dragoman.content.sources import Joined, Plain, RawJson, Source
@@ -142,6 +142,8 @@ class Preparer:
         problems: tuple[str, ...] = ()
         if output_check is not None and result.structured is not UNSET:
             problems = await asyncio.to_thread(_problems, result.structured, output_check)
+        if redact and _has_resource(content):
+            content = await asyncio.to_thread(_covered_across, content, redact, for_model)
         parts = await gathered(await asyncio.to_thread(opened, content), self._media, redact, owner=owner)
         return await asyncio.to_thread(self._fitted, result, parts, redact, problems, owner)
 
@@ -237,6 +239,33 @@ def _for_model(blocks: tuple[Block, ...], redact: Redactor | None) -> tuple[Bloc
     return _with_texts(blocks, texts, redact)
 
 
+def _has_resource(blocks: tuple[Block, ...]) -> bool:
+    return len(blocks) > 1 and any(isinstance(block, ResourceBlock) for block in blocks)
+
+
+def _covered_across(
+    blocks: tuple[Block, ...], redact: Redactor, cleaned: Callable[[str], str] = str
+) -> tuple[Block, ...]:
+    """The blocks without secrets that span texts and embedded resources, whose text gets a heading later."""
+    texts = [block.as_text() if _has_text(block) else None for block in blocks]
+    covered = iter(redact.texts([cleaned(text) for text in texts if text is not None]))
+    return tuple(
+        [block if text is None else _with_text(block, next(covered)) for block, text in zip(blocks, texts)]
+    )
+
+
+def _has_text(block: Block) -> bool:
+    return isinstance(block, TextBlock) or (
+        isinstance(block, ResourceBlock) and block.resource.text is not None
+    )
+
+
+def _with_text(block: Block, text: str) -> Block:
+    if isinstance(block, ResourceBlock):
+        return ResourceBlock(structs.replace(block.resource, text=text))
+    return TextBlock(text)
+
+
 def _with_texts(
     blocks: tuple[Block, ...], texts: list[str | None], redact: Redactor | None
 ) -> tuple[Block, ...]:
@@ -257,7 +286,9 @@ def _as_it_came(
     result: ToolResult, content: tuple[Block, ...], redact: Redactor | None, check: OutputCheck | None
 ) -> Prepared:
     blocks = tuple([_whole_block(block, redact) for block in content])
-    if redact:
+    if redact and _has_resource(blocks):
+        blocks = _covered_across(blocks, redact)
+    elif redact:
         texts = [block.text if isinstance(block, TextBlock) else None for block in blocks]
         blocks = _with_texts(blocks, texts, redact)
     problems = () if check is None or result.structured is UNSET else _problems(result.structured, check)
@@ -274,8 +305,8 @@ def _whole_block(block: Block, redact: Redactor | None) -> Block:
     if isinstance(block, UnknownBlock):
         return UnknownBlock(redact.value(block.value))
     if isinstance(block, ResourceBlock):
-        return ResourceBlock(redact.struct(block.resource, NOT_LOOKED_INTO))
-    return block if isinstance(block, LargeBlock) else redact.struct(block, NOT_LOOKED_INTO)
+        return ResourceBlock(redact.struct(block.resource, BASE64_FIELDS))
+    return block if isinstance(block, LargeBlock) else redact.struct(block, BASE64_FIELDS)
 
 
 def _in_order(parts: Parts, text: str, redact: Redactor | None) -> list[Block]:

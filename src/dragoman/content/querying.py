@@ -47,7 +47,7 @@ def piece(file: BinaryIO, offset: int, limit: int) -> str:
     end = offset + begun + len(text.encode("utf-8", "replace"))
     if size - end <= 0:
         return f"{text}\n[the end of the result]"
-    return f"{text}\n[{size - end} more bytes: go on with offset={end}]"
+    return f"{text}\n[{size - end} more bytes: continue with offset={end}]"
 
 
 def lines(file: BinaryIO, wanted: str, limit: int) -> str:
@@ -74,7 +74,7 @@ def _lines_from(file: BinaryIO, start: int, first: int, last: int, limit: int) -
         if len(text.rstrip("\n")) > room:
             text = text[:room]
             at += len(text.encode("utf-8", "replace"))
-            return f"{''.join(shown)}{text}\n[line {number} goes on: go on with offset={at}]"
+            return f"{''.join(shown)}{text}\n[line {number} continues: continue with offset={at}]"
         shown.append(text)
         at += len(line)
         room -= len(text)
@@ -83,7 +83,9 @@ def _lines_from(file: BinaryIO, start: int, first: int, last: int, limit: int) -
             break
     text = "".join(shown)
     is_all = not file.read(1)
-    end = "the end of the result" if is_all else f'go on with lines="{number}-{number + number - first - 1}"'
+    end = (
+        "the end of the result" if is_all else f'continue with lines="{number}-{number + number - first - 1}"'
+    )
     return f"{text}{'' if text.endswith(chr(10)) else chr(10)}[lines {first}-{number - 1}; {end}]"
 
 

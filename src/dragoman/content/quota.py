@@ -21,7 +21,7 @@ class SavedFile(Struct, frozen=True):
     saved_at: float
     size: int
     owner: str
-    """The server in whose share the file counts."""
+    """The server whose share contains the file."""
     is_handed_out: bool = False
 
 

@@ -39,21 +39,36 @@ _PERCENT = re.compile(r"%[0-9A-F]{2}")
 HIDING: Final = re.compile(rb"\\[u/\\]")
 """Escapes in which JSON may write a character of a secret, or one of JSON inside a text."""
 _JSON_SIGN = re.compile(r"\\+(?:u00((?!22|5[cC]|7[fF])[2-7][0-9a-fA-F])|/)")
-"""A sign in JSON, or in JSON inside JSON, that means the same without the escape."""
+"""An escape in JSON, or in JSON inside JSON, of a character that needs none."""
 _JSON_SIGN_BYTES = re.compile(_JSON_SIGN.pattern.encode())
 _LONGEST_ESCAPE: Final = len("\\\\u002d")
-"""How many bytes stand for one sign in JSON inside JSON."""
+"""The maximum number of bytes for one character in JSON inside JSON."""
 _TEXT: Final = b'"text"'
-"""Occurs twice in each text block: as its type, and as the name of a member."""
-NOT_LOOKED_INTO: Final = frozenset({"data", "blob"})
+"""Occurs twice in each text block, as its type and as the name of a member; once in an embedded resource."""
+_RESOURCE: Final = b'"resource"'
+BASE64_FIELDS: Final = frozenset({"data", "blob"})
 """Fields with data in base64."""
 
 S = TypeVar("S", bound=Struct)
 Span = tuple[int, int]
 
 
-_HTML: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
-"""The replacements of `html.escape`, whose module holds a table of 2 000 names in memory."""
+_MARKUP: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"}
+_HTML: Final = tuple(
+    str.maketrans(signs)
+    for signs in (
+        _MARKUP,  # PHP, lodash
+        {**_MARKUP, "'": "&#x27;"},  # Python, whose module `html` holds a table of 2 000 names in memory
+        {**_MARKUP, '"': "&#34;"},  # Jinja, Go
+        {**_MARKUP, '"': "&#34;", "+": "&#43;"},  # templates of Go
+        {**_MARKUP, "'": "&#x27;", "`": "&#x60;", "=": "&#x3D;"},  # Handlebars
+        {**_MARKUP, "/": "&#x2F;", "`": "&#x60;", "=": "&#x3D;"},  # Mustache
+        {**_MARKUP, "'": "&#x27;", "/": "&#x2F;"},  # as OWASP recommends
+    )
+)
+"""What libraries write in HTML for signs."""
+_HEXADECIMAL = re.compile(r"[0-9A-Fa-f-]{16,}")
+"""A key or a UUID that means the same in capitals."""
 
 
 def _escaping(characters: str, form: str) -> dict[int, str]:
@@ -90,6 +105,8 @@ class Redactor:
         found |= dict.fromkeys(spelling for each in known for spelling in _as_text(each))
         found |= dict.fromkeys(spelling for each in known for spelling in _encoded(each))
         self._texts = tuple(sorted(list(found)[:SPELLING_LIMIT], key=len, reverse=True))
+        self.is_empty = not self._texts
+        """Whether there is nothing to cover."""
         # Searching for one after the other takes a tenth of the time that one pattern of all takes.
         self._bytes = tuple(text.encode("utf-8", "replace") for text in self._texts)
         self._is_escaped = any(_ESCAPED.search(text) for text in self._texts)
@@ -97,7 +114,7 @@ class Redactor:
         self._reach = _LONGEST_ESCAPE * self._longest
 
     def __bool__(self) -> bool:
-        return bool(self._texts)
+        return not self.is_empty
 
     def text(self, text: str) -> str:
         text = self._without_whole(text)
@@ -148,12 +165,14 @@ class Redactor:
         return any(spelling in data for spelling in self._bytes)
 
     def may_be_in_json(self, data: bytes) -> bool:
-        """Whether JSON as it came may say a secret: as it is, or in escapes, which are not decoded here."""
+        """Whether JSON as it came may contain a secret: as it is, or in escapes, which are not decoded
+        here."""
         return HIDING.search(data) is not None or self.is_in(data)
 
     def may_be_in_result(self, data: bytes) -> bool:
         """The same for a result, where it may also be spread over several texts."""
-        return data.count(_TEXT) > 2 or self.may_be_in_json(data)
+        texts = data.count(_TEXT)
+        return texts > 2 or (texts > 1 and _RESOURCE in data) or self.may_be_in_json(data)
 
     def value(self, value: Any) -> Any:
         """A value decoded from JSON without secrets, also in its keys. A part that is nested too deeply to be
@@ -174,7 +193,7 @@ class Redactor:
         if isinstance(field, str):
             return self.text(field)
         if isinstance(field, Struct):
-            return self.struct(field, keep | NOT_LOOKED_INTO)
+            return self.struct(field, keep | BASE64_FIELDS)
         if isinstance(field, tuple):
             return tuple(self._in_field(each, keep) for each in cast("tuple[Any, ...]", field))
         if isinstance(field, Mapping):
@@ -261,7 +280,9 @@ def _login(secret: str) -> str:
 
 
 def _as_text(secret: str) -> Iterator[str]:
-    yield from (secret, for_model(secret), secret.translate(_HTML))
+    yield from (secret, for_model(secret), *(secret.translate(signs) for signs in _HTML))
+    if _HEXADECIMAL.fullmatch(secret):
+        yield from (secret.lower(), secret.upper())
     for written in (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]):
         yield from (written, written.replace("/", "\\/"))
     yield from (written.translate(escapes) for escapes in _JSON_WRITERS)
@@ -271,7 +292,9 @@ def _encoded(secret: str) -> Iterator[str]:
     if len(secret) > LONGEST:
         return
     written_out = partial(quote, errors="replace")
-    for written in (written_out(secret, safe=""), written_out(secret), quote_plus(secret, errors="replace")):
+    once = written_out(secret, safe="")
+    # Twice: in a URL that is a parameter of another.
+    for written in (once, written_out(secret), quote_plus(secret, errors="replace"), quote(once)):
         yield from (written, _PERCENT.sub(lambda found: found.group().lower(), written))
     data = secret.encode("utf-8", "replace")
     yield from (data.hex(), data.hex().upper())

@@ -17,7 +17,7 @@ from msgspec import UNSET, Raw, Struct
 
 from dragoman.cleaning import value_for_model
 from dragoman.content.blocks import Block, KnownBlock, LargeBlock, read_block
-from dragoman.content.json_scan import Broken, Members, TooIntricate, Walk, first_byte, members_of
+from dragoman.content.json_scan import Broken, Members, TooManyParts, Walk, first_byte, members_of
 from dragoman.content.redact import Redactor
 from dragoman.wire.codec import DECODE_ERRORS, SHORTEST_SLOW_BYTES, Unreadable, decode_as, describe, is_slow
 from dragoman.wire.messages import ABSENT
@@ -186,9 +186,9 @@ class _LargeReader:
         try:
             for begin, end in Walk(part).elements(0):
                 if len(blocks) == BLOCK_LIMIT:
-                    raise TooIntricate
+                    raise TooManyParts
                 blocks.append(self._block(part[begin:end]))
-        except TooIntricate:
+        except TooManyParts:
             blocks.append(LargeBlock(Raw(part)))  # all of them, for the file
         return tuple(blocks)
 

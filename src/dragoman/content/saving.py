@@ -142,7 +142,7 @@ class Saver:
     async def save(
         self, data: bytes, mime_type: str | None = None, *, owner: str = "", is_copy: bool = False
     ) -> Path:
-        """The new file, or `NotSaved`. `owner`: the server in whose share it counts. `is_copy`: the model has
+        """The new file, or `NotSaved`. `owner`: the server whose share contains it. `is_copy`: the model has
         the same data, so that this file is the first to be removed."""
         async with self._turn:
             path = await asyncio.to_thread(self.save_now, data, mime_type, owner=owner)
@@ -221,7 +221,7 @@ class Saver:
                 for piece in pieces:
                     size += len(piece)
                     if size > most_bytes:
-                        raise NotSaved("it is larger than it was said to be")
+                        raise NotSaved("it is larger than its announced size")
                     stream.write(piece)
         except BaseException:
             folder.unlink(name)  # half a file is worse than none

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman.cleaning import one_line
-from dragoman.content.json_scan import Broken, TooIntricate, Walk
+from dragoman.content.json_scan import Broken, TooManyParts, Walk
 
 KEY_LIMIT: Final = 30
 INNER_KEY_LIMIT: Final = 12
@@ -28,7 +28,7 @@ def shape_of(view: memoryview) -> str:
     looker = _ShapeReader(view)
     try:
         text = looker.value(looker.walk.start(), 0)
-    except (Broken, TooIntricate, UnicodeDecodeError):
+    except (Broken, TooManyParts, UnicodeDecodeError):
         return ""
     return one_line(text, LENGTH_LIMIT)
 
@@ -62,7 +62,7 @@ class _ShapeReader:
                 count += 1
                 if count <= limit:
                     parts.append(self._member(key, begin, depth))
-        except (TooIntricate, Broken):
+        except (TooManyParts, Broken):
             parts.append("…")
         if count > limit:
             parts.append(f"{count - limit} more keys")
@@ -80,8 +80,8 @@ class _ShapeReader:
                 if count == 1 and depth < DEPTH_LIMIT:
                     first = self.value(begin, depth + 1)
                 if count == COUNT_LIMIT:
-                    raise TooIntricate
-        except (TooIntricate, Broken):
+                    raise TooManyParts
+        except (TooManyParts, Broken):
             more = "at least "
         return f"[{more}{count} × {first}]" if count else "[]"
 

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from dragoman.content.budget import ResultLimits, head_of, tail_of
-from dragoman.content.json_scan import Broken, TooIntricate, Walk, first_byte
+from dragoman.content.json_scan import Broken, TooManyParts, Walk, first_byte
 from dragoman.content.saving import Saver, handle_of
 from dragoman.content.shape import shape_of
 
@@ -103,7 +103,7 @@ def spill(
     kind: Kind,
     owner: str = "",
 ) -> Spilled:
-    """Saves the text; `NotSaved` if that is not possible. `owner`: the server in whose share it counts."""
+    """Saves the text; `NotSaved` if that is not possible. `owner`: the server whose share contains it."""
     statistics = PieceStatistics(limits)
     # Whether it is JSON is known only at its end, and the name is needed before. Both extensions open in an
     # editor.
@@ -163,7 +163,7 @@ def _is_json(sample: bytes, *, is_whole: bool) -> bool:
         else:
             begin, end = _first_value(Walk(memoryview(sample)))
             msgspec.json.decode(sample[begin:end], type=Raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Broken, TooIntricate):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Broken, TooManyParts):
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""`python -m dragoman.demo`: the demo server over stdio."""
+"""`python -m dragoman.demo`: runs the demo server over stdio."""
 
 from dragoman.demo.server import demo_server
 

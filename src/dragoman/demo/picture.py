@@ -1,4 +1,4 @@
-"""A small picture, painted and encoded as PNG with nothing but the standard library."""
+"""A small picture, encoded as PNG with the standard library only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Pixel = tuple[int, int, int]
 
 
 def paint(size: int) -> bytes:
-    """A sunset over water: sky, sun, sea and its glitter."""
+    """The picture as PNG: a sunset over water."""
     rows = [b"\0" + b"".join(bytes(_colour(x, y, size)) for x in range(size)) for y in range(size)]
     header = struct.pack(">IIBBBBB", size, size, 8, 2, 0, 0, 0)
     return (
@@ -21,7 +21,7 @@ def paint(size: int) -> bytes:
 
 
 def pixels(size: int) -> list[list[Pixel]]:
-    """The same picture as rows of colours, for terminals."""
+    """The picture as rows of colours, for terminals."""
     return [[_colour(x, y, size) for x in range(size)] for y in range(size)]
 
 

@@ -56,7 +56,7 @@ class KnownCaller(Struct, frozen=True):
     def at(self, view: str) -> KnownCaller:
         """The caller with the rights that it has in a view, or outside of every view; `RequestRefused` if it
         may not use the path."""
-        held = [each for each in self.selections if each.hold_at(view)]
+        held = [each for each in self.selections if each.apply_at(view)]
         if len(held) == len(self.selections):
             return self
         if not held:

@@ -33,7 +33,7 @@ from dragoman.gateway.http import BODY_LIMIT_BYTES, StreamableHttp, read_message
 from dragoman.gateway.sessions import Sessions
 from dragoman.gateway.sign_in_pages import NOT_EXPECTED, PAGE, RETURN, TOKEN, PageAnswer, PageRequest
 from dragoman.gateway.sse import HttpWithSse
-from dragoman.gateway.streams import DISCONNECTED, disconnect
+from dragoman.gateway.streams import DISCONNECTED, LISTENS, disconnect
 from dragoman.gateway.websocket import WebSockets
 from dragoman.interaction import Caller
 
@@ -45,6 +45,8 @@ PAGES_LIMIT: Final = 200
 BROWSERS: Final = Caller("browsers that sign in")
 FORM_LIMIT_BYTES: Final = 4096
 """The largest form of a page."""
+IDLE_SECONDS: Final = 120.0
+"""How long a connection may be open without a whole request."""
 DRAIN_SECONDS: Final = 10.0
 """How long requests that are being answered may continue when the gateway ends."""
 END_SECONDS: Final = 0.5
@@ -57,7 +59,7 @@ _log: Final = logging.getLogger(__name__)
 _UNREADABLE: Final = (HttpProcessingError, web.RequestPayloadError)
 _log.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], _UNREADABLE)))
 
-Page = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+RouteHandler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 """Answers a request."""
 Answer = Callable[[web.BaseRequest, KnownCaller], Awaitable[web.StreamResponse]]
 
@@ -84,6 +86,7 @@ async def serve_http(gateway: Gateway, options: HttpOptions) -> AsyncGenerator[i
         access_log=None,
         logger=_log,
         max_line_size=LINE_LIMIT,
+        keepalive_timeout=IDLE_SECONDS,
     )
     runner = web.ServerRunner(low_level, shutdown_timeout=END_SECONDS)
     await runner.setup()
@@ -121,7 +124,7 @@ async def _listen(site: web.TCPSite, options: HttpOptions) -> None:
 
 
 class _LoopErrors:
-    """Takes the errors of the event loop. A connection that cannot be accepted is reported once a minute:
+    """Handles the errors of the event loop. A connection that cannot be accepted is reported once a minute:
     asyncio tries again all the time, with a traceback for each attempt."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
@@ -161,14 +164,14 @@ class _HttpServer:
         """Requests that are open, by identity: with their callers and views."""
         self._is_idle = asyncio.Event()
         self._is_draining = False
-        self._pages = self._all_pages()
+        self._routes = self._make_routes()
 
-    def _all_pages(self) -> dict[str, Page]:
+    def _make_routes(self) -> dict[str, RouteHandler]:
         """The handler of each path."""
         sse, sockets = HttpWithSse(self._gateway), WebSockets(self._gateway, BODY_LIMIT_BYTES)
         if self._gateway.replicas is not None:
             self._gateway.replicas.on_message.append(sse.take)
-        pages: dict[str, Page] = {
+        routes: dict[str, RouteHandler] = {
             "/sse": self._checked({"GET": sse.get}),
             "/messages": self._checked({"POST": sse.post}),
             "/ws": self._checked({"GET": sockets.get}),
@@ -183,17 +186,17 @@ class _HttpServer:
                 "GET": streamable.get,
                 "DELETE": streamable.delete,
             }
-            pages[f"/mcp/{view}" if view else "/mcp"] = self._checked(methods, view)
+            routes[f"/mcp/{view}" if view else "/mcp"] = self._checked(methods, view)
         for path, document in self._options.documents.items():
-            pages[path] = _readable(partial(_document, document))
+            routes[path] = _readable(partial(_document, document))
         if self._gateway.callers is not None:
-            pages[RETURN] = self._sign_in_page
-        return pages
+            routes[RETURN] = self._sign_in_page
+        return routes
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if "Expect" in request.headers:
             await _continue(request)
-        page = self._pages.get(request.path)
+        page = self._routes.get(request.path)
         if page is None and self._gateway.callers is not None and _sign_in_of(request):
             page = self._sign_in_page
         if page is None:
@@ -230,7 +233,7 @@ class _HttpServer:
         """Disconnects the streams of callers whose token is no longer valid, or has other rights. Single
         calls that are being answered may finish."""
         for request, caller, view in list(self._requests.values()):
-            if request.method != "GET":
+            if request.method != "GET" and not request.get(LISTENS):
                 continue
             try:
                 known = await self._options.identify(request.headers.getall("Authorization", []))
@@ -240,7 +243,7 @@ class _HttpServer:
             if not is_same and id(request) in self._requests:
                 disconnect(request, "its token is not valid any more")
 
-    def _checked(self, methods: Mapping[str, Answer], view: str = "") -> Page:
+    def _checked(self, methods: Mapping[str, Answer], view: str = "") -> RouteHandler:
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
             headers = request.headers
             try:
@@ -330,8 +333,8 @@ class _HttpServer:
         return web.Response(text="ok\n")
 
 
-def _readable(answer: Page) -> Page:
-    """A page that can only be read."""
+def _readable(answer: RouteHandler) -> RouteHandler:
+    """A handler for GET and HEAD only."""
 
     async def read(request: web.BaseRequest) -> web.StreamResponse:
         if request.method not in ("GET", "HEAD"):

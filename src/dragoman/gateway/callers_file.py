@@ -1,6 +1,7 @@
-"""The callers of a gateway, read again when its file changes: a token that is removed is refused immediately.
+"""The callers of a gateway, read again when its file changes.
 
-A file that cannot be used changes nothing, and is reported. Views and the store are read only at the start.
+A token that is removed from the file is refused after at most a second. A file that cannot be used changes
+nothing, and is reported. Views and the store are read only at the start.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import structs
 
@@ -19,6 +20,16 @@ from dragoman.gateway.settings_file import read_settings
 
 CHECK_SECONDS: Final = 1.0
 """The shortest time between two checks of the file; requests cause them."""
+RETRY_SHARE: Final = 50
+"""An unusable file that has not changed is read again after this many times the duration of the last read:
+reading a large file delays all requests."""
+
+
+class _Version(NamedTuple):
+    content: tuple[int, ...]
+    """Changes with what is in the file; empty if there is no file."""
+    access: tuple[int, ...]
+    """Changes with who may read it."""
 
 
 class CallersFile:
@@ -39,10 +50,13 @@ class CallersFile:
         self._identify_of = identify_of
         self._identify = identify_of(settings)
         self._report = report
-        self._version: tuple[int, ...] | None = ()
-        """The version of the file that was read last. The first request reads the file again: it may have
+        self._content: tuple[int, ...] | None = None
+        """The version of the content that was read last. The first request reads the file again: it may have
         changed."""
         self._check_at = 0.0
+        self._refused: _Version | None = None
+        """The version of the file that could not be used."""
+        self._retry_at = 0.0
         self._problem = ""
         """Why it cannot be used, as it was reported."""
 
@@ -54,22 +68,24 @@ class CallersFile:
         return await self._identify(authorization)
 
     def _update(self) -> None:
-        version = _version(self._path)
-        if version == self._version:
+        version, started = _version(self._path), monotonic()
+        if version.content == self._content or (version == self._refused and started < self._retry_at):
             return
         try:
             settings = read_settings(self._path)
         except ConfigError as error:
-            # Its version is not stored: the cause may end without a change of the file.
+            # It is read again though it has not changed: the cause may end without a change of the file.
+            self._refused, now = version, monotonic()
+            self._retry_at = now + RETRY_SHARE * (now - started)
             if self._problem != str(error):
                 self._problem = str(error)
                 self._report(f"{error}; the callers before the change stay in effect")
             return
-        self._version, self._problem = version, ""
+        self._content, self._problem = version.content, ""
         if _fixed_part(settings) != self._fixed:
             self._report(
                 f"{self._path}: only callers and oauth are read again; "
-                "other changes count from the next start on"
+                "other changes take effect at the next start"
             )
         self._identify = self._identify_of(settings)
 
@@ -78,9 +94,11 @@ def _fixed_part(settings: GatewaySettings) -> GatewaySettings:
     return structs.replace(settings, callers={}, oauth=None)
 
 
-def _version(path: Path) -> tuple[int, ...] | None:
+def _version(path: Path) -> _Version:
     try:
         status = path.stat()
     except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+        return _Version((), ())
+    return _Version(
+        (status.st_mtime_ns, status.st_size, status.st_ino), (status.st_mode, status.st_uid, status.st_gid)
+    )

@@ -50,8 +50,8 @@ def exposed(
 ) -> dict[str, N]:
     """By the name that clients use, in the same order. `taken`: plain names that none of them may have.
 
-    `owners`: what was given before, which is brought up to date. A client goes on to call, and perhaps has
-    allowed, a name that it knows: when its server goes away, another server does not get it. `servers`: all
+    `owners`: the names that were given before; it is updated. A client continues to call, and perhaps has
+    allowed, a name that it knows: when its server is removed, no other server gets the name. `servers`: all
     that are configured; no plain name begins as the whole names of another of them do.
     """
     things = list(things)

@@ -358,12 +358,12 @@ class Gateway:
                 self.report(problem)
         if kinds and own is None:
             self._is_current = False
-            self._tell_replicas(event)
+            self._notify_replicas(event)
         elif kinds and own is not None:
             own.cache.clear()
         return kinds
 
-    def _tell_replicas(self, event: Event) -> None:
+    def _notify_replicas(self, event: Event) -> None:
         if self.replicas is None or not isinstance(event, ServerEvent):
             return
         if not isinstance(event, ServerStateChanged):

@@ -67,6 +67,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 RETRY_SECONDS: Final = 60
+SUBSCRIPTIONS_LIMIT: Final = 1000
+"""How many resources a client can subscribe to: each takes memory, and time of the loop when the client
+leaves."""
 TOO_MANY: Final = -32029
 """The code for a caller that makes too many calls."""
 
@@ -228,13 +231,16 @@ class ClientHandlers:
         return RequestError(INTERNAL_ERROR, f"{text}; {why}. Try again in a minute.", data)
 
     async def _search(self, question: SearchArguments) -> Result:
-        if self._known.calls_per_minute is not None:
-            await self._count(self._known.calls_per_minute)
+        await self._count()
         connecting = [view.name for view in self._usable_servers() if is_connecting(view)]
         if connecting:
             await self._host_choice.ready(WAIT_SECONDS, connecting)
         found = self._gateway.found_tools(self, self._usable_tools())
         return text_result(await found.search(question, self._usable_servers()))
+
+    async def _has_waited(self) -> bool:
+        """Waits for servers that are being connected or reconnected. Returns whether there were any."""
+        return await self._host_choice.has_waited(WAIT_SECONDS, self.may_use)
 
     def _usable_servers(self) -> list[ServerStatus]:
         return [view for view in self._host_choice.servers() if self.may_use(view.name)]
@@ -329,7 +335,16 @@ class ClientHandlers:
         return await self._run(request, server, make)
 
     async def _located(self, uri: str) -> tuple[str, str]:
-        """The server of a resource, and the URI that it has there; `ResourceNotFound` if there is none."""
+        """The server of a resource, and the URI that it has there. Waits for servers that are being connected
+        before it raises `ResourceNotFound`."""
+        try:
+            return await self._located_now(uri)
+        except ResourceNotFound:
+            if not await self._has_waited():
+                raise
+        return await self._located_now(uri)
+
+    async def _located_now(self, uri: str) -> tuple[str, str]:
         listed = exposed_uris(await self._listed_resources(), uri_of).get(uri)
         if listed is not None:
             return listed.server, listed.uri
@@ -345,9 +360,13 @@ class ClientHandlers:
     async def _subscribe(self, request: ClientRequest) -> Result:
         uri = request.decode(_Read).uri
         if uri not in self._watching:
+            await self._count()
             server, own = await self._located(uri)
             if uri in self._watching:  # by another request meanwhile
                 return {}
+            if len(self._watching) >= SUBSCRIPTIONS_LIMIT:
+                message = f"a session can subscribe to at most {SUBSCRIPTIONS_LIMIT} resources"
+                raise RequestError(INTERNAL_ERROR, message)
             started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             task = self._watching[uri] = asyncio.create_task(self._watch(uri, server, own, started))
             try:
@@ -394,11 +413,27 @@ class ClientHandlers:
         found = await self._exposed_prompts()
         return {"prompts": [listed_prompt(name, prompt) for name, prompt in found.items()]}
 
+    async def _find_prompt(self, name: str) -> Prompt:
+        """Waits for servers that are being connected before it raises `RequestError`."""
+        prompt = (await self._exposed_prompts()).get(name)
+        if prompt is None and await self._has_waited():
+            prompt = (await self._exposed_prompts()).get(name)
+        if prompt is None:
+            raise _unknown_prompt(name)
+        return prompt
+
+    async def _find_template(self, uri: str) -> ResourceTemplate:
+        """Waits for servers that are being connected before it raises `ResourceNotFound`."""
+        template = exposed_uris(await self._listed_templates(), template_of).get(uri)
+        if template is None and await self._has_waited():
+            template = exposed_uris(await self._listed_templates(), template_of).get(uri)
+        if template is None:
+            raise ResourceNotFound(uri[:1000])
+        return template
+
     async def _get_prompt(self, request: ClientRequest) -> Result:
         asked = request.decode(_GetPrompt)
-        prompt = (await self._exposed_prompts()).get(asked.name)
-        if prompt is None:
-            raise _unknown_prompt(asked.name)
+        prompt = await self._find_prompt(asked.name)
 
         async def make(running: RunningRequest, call_id: str) -> Result:
             with _as_protocol_errors():
@@ -410,21 +445,17 @@ class ClientHandlers:
         return await self._run(request, prompt.server, make)
 
     async def _complete(self, request: ClientRequest) -> Result:
+        await self._count()
         asked = request.decode(_Complete)
         argument, given = asked.argument, asked.context.arguments
         with _as_protocol_errors():
             if asked.ref.type == "ref/prompt":
-                prompt = (await self._exposed_prompts()).get(asked.ref.name)
-                if prompt is None:
-                    raise _unknown_prompt(asked.ref.name)
+                prompt = await self._find_prompt(asked.ref.name)
                 prompts = self._host_choice.prompts_of(prompt.server)
                 return completion_result(
                     await prompts.complete(prompt.name, argument.name, argument.value, given=given)
                 )
-            templates = exposed_uris(await self._listed_templates(), template_of)
-            template = templates.get(asked.ref.uri)
-            if template is None:
-                raise ResourceNotFound(asked.ref.uri[:1000])
+            template = await self._find_template(asked.ref.uri)
             return completion_result(
                 await self._host_choice.resources_of(template.server).complete(
                     template.server, template.uri_template, argument.name, argument.value, given=given
@@ -443,8 +474,7 @@ class ClientHandlers:
         make: Callable[[RunningRequest, str], Coroutine[Any, Any, Result]],
     ) -> Result:
         """The result of a request during which the server may ask the client questions."""
-        if self._known.calls_per_minute is not None:
-            await self._count(self._known.calls_per_minute)
+        await self._count()
         questions = self._gateway.questions
         if questions.is_continued(request):
             return await questions.continue_(request, self._known, self.view)
@@ -463,8 +493,11 @@ class ClientHandlers:
 
         return await questions.run(call_id, running, work())
 
-    async def _count(self, limit: int) -> None:
+    async def _count(self) -> None:
         """Counts a call; raises `RequestError` if the caller makes too many, or if they cannot be counted."""
+        limit = self._known.calls_per_minute
+        if limit is None:
+            return
         try:
             wait = await self._gateway.store.count_call(self._caller.id, limit)
         except StoreUnavailable as error:

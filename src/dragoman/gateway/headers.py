@@ -93,7 +93,7 @@ def check_given(headers: Headers, method: str, params: Raw) -> None:
 
 
 def check_batch(headers: Headers) -> None:
-    """`RequestError` for a header that stands for one message only."""
+    """`RequestError` for a header that describes a single message."""
     for name, given in (headers.standard | headers.arguments).items():
         _same(name, given, None)
 
@@ -147,7 +147,7 @@ def _read(params: Raw) -> _Params:
 
 def _same(header: str, given: tuple[str, ...], wanted: str | None) -> None:
     if len(given) != 1 or wanted is None or _decoded(header, given[0]) != _decoded(header, wanted):
-        problem = "is missing" if not given else "is not what the body says"
+        problem = "is missing" if not given else "differs from the body"
         raise RequestError(HEADER_MISMATCH, f"the header {header} {problem}")
 
 

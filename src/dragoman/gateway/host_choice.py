@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Final, TypeVar
 
@@ -10,9 +11,11 @@ from dragoman.calls.prompts import Prompts
 from dragoman.calls.resources import Resources
 from dragoman.catalog.prompts import Prompt
 from dragoman.catalog.resources import Resource, ResourceTemplate
+from dragoman.events import ConfigurationChanged, ServerStateChanged
 from dragoman.host import Host
 from dragoman.interaction import Caller
 from dragoman.servers.status import ServerStatus
+from dragoman.toolbox import is_connecting
 
 T = TypeVar("T")
 
@@ -33,13 +36,20 @@ class HostChoice:
         return self._own if is_own and self._own is not None else self._shared
 
     def servers(self) -> list[ServerStatus]:
-        own = () if self._own is None else self._own.servers.values()
-        return [*self._shared.servers.values(), *own]
+        return [status for host in self._hosts for status in host.servers.values()]
+
+    @property
+    def _hosts(self) -> list[Host]:
+        return [self._shared] if self._own is None else [self._shared, self._own]
 
     async def ready(self, seconds: float, only: Collection[str]) -> None:
         """Waits until these servers are connected or have failed, or the time is up."""
-        hosts = [self._shared] if self._own is None else [self._shared, self._own]
-        await asyncio.gather(*(host.ready(seconds, only=only) for host in hosts))
+        await asyncio.gather(*(host.ready(seconds, only=only) for host in self._hosts))
+
+    async def has_waited(self, seconds: float, may_use: Callable[[str], bool]) -> bool:
+        """Waits until no usable server is being connected or reconnected, or the time is up. Returns whether
+        there was one to wait for."""
+        return any(await asyncio.gather(*(_has_waited(host, seconds, may_use) for host in self._hosts)))
 
     def resources_of(self, server: str) -> Resources:
         return self.host_of(server).resources.for_caller(self._caller)
@@ -61,6 +71,17 @@ class HostChoice:
             return [*await listed(self._shared)]
         shared, own = await asyncio.gather(listed(self._shared), _within(listed(self._own)))
         return [*shared, *own]
+
+
+async def _has_waited(host: Host, seconds: float, may_use: Callable[[str], bool]) -> bool:
+    changes, has_waited = host.events(ServerStateChanged, ConfigurationChanged), False
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while any(is_connecting(each) and may_use(each.name) for each in host.servers.values()):
+                has_waited = True
+                if await anext(changes, None) is None:
+                    break  # the host was closed
+    return has_waited
 
 
 async def _within(listing: Awaitable[Iterable[T]]) -> Iterable[T]:

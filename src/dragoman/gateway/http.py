@@ -24,7 +24,7 @@ from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.outbox import Outbox
 from dragoman.gateway.questions import replica_in
 from dragoman.gateway.sessions import LegacySession, Sessions, no_session
-from dragoman.gateway.streams import PIECE_BYTES, event_stream, json_response, position_in
+from dragoman.gateway.streams import LISTENS, PIECE_BYTES, event_stream, json_response, position_in
 from dragoman.protocol import (
     HEADER_MISMATCH,
     INVALID_REQUEST,
@@ -158,6 +158,7 @@ class StreamableHttp:
         headers: header_rules.Headers,
     ) -> web.StreamResponse:
         envelope = posted.envelope
+        request[LISTENS] = envelope.method == "subscriptions/listen"
         try:
             header_rules.check(headers, str(envelope.method), envelope.params)
             if envelope.method == "tools/call":
@@ -309,7 +310,7 @@ def _is_resumable(connection: ClientConnection) -> bool:
 
 
 async def read_message(request: web.BaseRequest) -> bytes:
-    """The body; `Refused` if it is too large, takes too long, or cannot be decoded."""
+    """The body; `RequestRefused` if it is too large, takes too long, or cannot be decoded."""
     try:
         if request.content.is_eof():  # already received, as most bodies are
             body = request.content.read_nowait()

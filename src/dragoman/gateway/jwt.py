@@ -100,6 +100,8 @@ class JwtVerifier:
                 exp={"essential": True},
                 sub={"essential": True},
             ).validate(claims)
+            # A lone surrogate cannot be written; replaced, it would be the name of another caller.
+            claims["sub"].encode()
         except (JoseError, ValueError, TypeError, KeyError):
             return None
         return claims

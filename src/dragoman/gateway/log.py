@@ -29,7 +29,7 @@ class GatewayLog:
     def __init__(self, folder: Path, report: Callable[[str], None]) -> None:
         self.path = folder / FILE
         self._report = report
-        self._thread = LogThread[bytes]("dragoman gateway log", self._write_down)
+        self._thread = LogThread[bytes]("dragoman gateway log", self._write_batch)
         self._is_reported = False
 
     def write(self, event: str, text: str, **values: int) -> None:
@@ -42,7 +42,7 @@ class GatewayLog:
         """Returns when everything is written. Waits for the disk: call it in a thread."""
         self._thread.close()
 
-    def _write_down(self, batch: list[bytes]) -> None:
+    def _write_batch(self, batch: list[bytes]) -> None:
         try:
             data = b"".join(batch)
             log_files.append(self.path, data, limit_bytes=FILE_LIMIT_BYTES, kept=FILES_KEPT)

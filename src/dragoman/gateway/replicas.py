@@ -181,7 +181,7 @@ class Replicas:
         self._is_read_due = False
         """Whether the grants of the store are to be read as well."""
         self._is_announcement_due = False
-        """Whether the other replicas are to be told that the store has other grants."""
+        """Whether the other replicas are to be notified that the store has other grants."""
         gateway.host.grants().on_change = self._granted
 
     @property
@@ -338,7 +338,7 @@ class Replicas:
         for each in stored:
             with contextlib.suppress(msgspec.MsgspecError):  # of another version: it is asked again
                 key, found[key] = _grant_decoder.decode(each)
-        for key, digest in self._unsaved.items():  # what a person has said meanwhile counts
+        for key, digest in self._unsaved.items():  # what a person has decided meanwhile stays
             found.pop(key, None)
             found |= {key: digest} if digest is not None else {}
         self._gateway.host.grants().replace_all(found)

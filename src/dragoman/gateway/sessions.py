@@ -168,8 +168,8 @@ class Sessions:
             await session.ended.wait()
 
     async def find(self, session_id: str | None, caller: KnownCaller, view: str) -> LegacySession:
-        """The caller's session; `Refused` if there is none. Another caller's or view's is not there, nor
-        one that was opened with other rights."""
+        """The caller's session in this view. Raises `RequestRefused` if there is none, also for a session of
+        another caller or view, and for one that was opened with other rights."""
         if session_id is None:
             raise RequestRefused(400, "the header Mcp-Session-Id is missing")
         session = self._sessions.get(session_id)

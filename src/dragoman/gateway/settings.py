@@ -66,7 +66,7 @@ class Rights(Selection, frozen=True, rename="camel", forbid_unknown_fields=True)
     views: tuple[str, ...] | None = None
     """Only at the paths of these views; None: everywhere."""
 
-    def hold_at(self, view: str) -> bool:
+    def apply_at(self, view: str) -> bool:
         return self.views is None or view in self.views
 
 

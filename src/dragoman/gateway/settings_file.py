@@ -22,6 +22,7 @@ from dragoman.gateway.settings import (
     StoreEntry,
     View,
 )
+from dragoman.interaction import LOCAL_CALLER
 from dragoman.private_files import is_open_to
 from dragoman.urls import is_loopback, parse_url
 
@@ -55,7 +56,7 @@ def read_settings(path: Path) -> GatewaySettings:
     except UnicodeEncodeError:
         raise ConfigFileError(
             str(path),
-            "it contains half of a character: an escape from \\ud800 to \\udfff without its other half",
+            "it contains a lone surrogate: an escape from \\ud800 to \\udfff without its other half",
             hint="Write the whole character.",
         ) from None
     for problem in problems_of(settings):
@@ -106,6 +107,8 @@ def problems_of(settings: GatewaySettings) -> list[Problem]:
 def _problems_of_callers(callers: Mapping[str, CallerEntry]) -> Iterator[Problem]:
     first_with: dict[str, str] = {}
     for name, caller in callers.items():
+        if name == LOCAL_CALLER.id:
+            yield Problem(f"a caller is named {name!r}", "Give it another name: this one means the operator.")
         if len(caller.token) < TOKEN_CHARACTERS:
             yield Problem(f"the token of caller {name!r} has fewer than {TOKEN_CHARACTERS} characters", _LONG)
         other = first_with.setdefault(caller.token, name)
@@ -190,6 +193,11 @@ def _problems_of_limits(settings: GatewaySettings) -> Iterator[Problem]:
                 f"resultTokens{whose} is less than {LEAST_RESULT_TOKENS}, and not 0",
                 f"Write 0 for no limit, or at least {LEAST_RESULT_TOKENS}.",
             )
+    counted = [(f" of caller {name!r}", each.calls_per_minute) for name, each in settings.callers.items()]
+    counted.append((" of oauth", None if settings.oauth is None else settings.oauth.calls_per_minute))
+    for whose, calls in counted:
+        if calls is not None and calls < 1:
+            yield Problem(f"callsPerMinute{whose} is less than 1", "Leave it out for no limit.")
 
 
 def unknown_servers(settings: GatewaySettings, configured: Collection[str]) -> list[str]:

@@ -33,6 +33,8 @@ STALL_SECONDS: Final = 30.0
 """How long a client may take to read one piece."""
 DISCONNECTED: Final = web.RequestKey("disconnected", str)
 """Why the client of a request was disconnected."""
+LISTENS: Final = web.RequestKey("listens", bool)
+"""Whether a POST is answered with notifications until one side ends it, as a GET is."""
 
 
 def disconnect(request: web.BaseRequest, reason: str = NOT_READING) -> None:

@@ -70,17 +70,18 @@ class ActiveHooks:
         self._names_of = names_of
         self._runner = Runner(session.cwd, session.environ)
         self._concerned: dict[Key, tuple[Hook, ...]] = {}
-        self._of_event: dict[str, list[Hook]] = {}
+        self.of_event: dict[str, list[Hook]] = {}
+        """The hooks by event; an event that has none is missing."""
         self._notices: set[asyncio.Task[tuple[str, ...]]] = set()
         self.replace(hooks)
 
     def replace(self, hooks: Sequence[Hook]) -> None:
         """Replaces the hooks; running ones are not affected."""
-        self._of_event = {}
+        self.of_event = {}
         for hook in hooks:
             if not EVENTS[hook.event].matched:
                 hook = structs.replace(hook, matches=EVERYTHING)
-            self._of_event.setdefault(hook.event, []).append(hook)
+            self.of_event.setdefault(hook.event, []).append(hook)
         self._concerned.clear()
 
     def enter_conversation(self, session_id: str, transcript_path: str) -> None:
@@ -91,7 +92,7 @@ class ActiveHooks:
         """Whether any hook would run; cheap, and usually false. The subject of call events is the tool (and
         the arguments, which may name a server); for other events it is the field that `events.EVENTS`
         names."""
-        return event in self._of_event and bool(self._hooks_for(event, subject, arguments))
+        return event in self.of_event and bool(self._hooks_for(event, subject, arguments))
 
     def names(
         self, event: str, subject: str | Tool, arguments: Mapping[str, Any] = NO_ARGUMENTS
@@ -207,7 +208,7 @@ class ActiveHooks:
 
     async def stopping(self, event: str, facts: Mapping[str, Any]) -> str | None:
         """Runs the hooks of Stop or SubagentStop. Returns why the model must continue; None: it may stop."""
-        return merging.goes_on(await self._answers(event, facts))
+        return merging.reason_to_continue(await self._answers(event, facts))
 
     async def notify(self, event: str, facts: Mapping[str, Any]) -> tuple[str, ...]:
         """Runs the hooks of any other event; returns when every hook has ended. Returns context for the
@@ -247,7 +248,7 @@ class ActiveHooks:
         if found is None:
             if len(self._concerned) >= REMEMBERED_NAMES:
                 self._concerned.clear()
-            declared = self._of_event.get(event)
+            declared = self.of_event.get(event)
             found = _NONE if declared is None else self._matching(declared, subject, arguments)
             self._concerned[key] = found
         return found
@@ -299,7 +300,7 @@ _UNCHANGED: Final = After()
 
 def _of_call(tool: Tool, arguments: Mapping[str, Any], call_id: str) -> dict[str, Any]:
     if isinstance(tool, BuiltinTool):
-        server, wire_name = tool.touched(arguments)[0], ""
+        server, wire_name = tool.target(arguments)[0], ""
     else:
         server, wire_name = tool.server, tool.definition.name
     return {
@@ -325,7 +326,7 @@ def _identity(tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, str, str, 
     """The tool's name, its server and its wire name; for a built-in tool the server that it deals with, and
     the name of the resource or prompt there."""
     if isinstance(tool, BuiltinTool):
-        server, thing = tool.touched(arguments)
+        server, thing = tool.target(arguments)
         return tool.name, server, "", thing
     return tool.name, tool.server, tool.definition.name, ""
 

@@ -77,6 +77,8 @@ async def _group_gone(group: int | None) -> None:
 def _group_lives(group: int) -> bool:
     try:
         check_group_exists(group)
+        return bool(group_members(group))  # zombies that are not waited for count as existing
     except (ProcessLookupError, PermissionError):
         return False
-    return bool(group_members(group))  # zombies that are not waited for count as existing
+    except OSError:  # no file descriptor is left to look for them
+        return True

@@ -30,7 +30,7 @@ from dragoman.hooks.declared import (
     TIMEOUT_SECONDS,
     CommandHook,
     Hook,
-    Post,
+    HttpHook,
     UnusableHook,
     name_of_command,
 )
@@ -57,13 +57,18 @@ class Configured(Struct, frozen=True):
     problems: tuple[str, ...]
 
 
-def from_parts(parts: Iterable[FileSettings], environ: Mapping[str, str] = os.environ) -> Configured:
-    """The hooks of all files. `environ`: the variables that headers may use."""
+def from_parts(
+    parts: Iterable[FileSettings],
+    environ: Mapping[str, str] = os.environ,
+    fault_of_name: Callable[[str], str | None] = lambda _: None,
+) -> Configured:
+    """The hooks of all files. `environ`: the variables that headers may use. `fault_of_name`: why no tool can
+    have this name."""
     hooks: list[Hook] = []
     problems: list[str] = []
     for part in sorted(parts, key=lambda part: part.scope == "enterprise"):
         if part.scope in _SCOPES and "hooks" in part.values:
-            reader = _Reader(part, environ)
+            reader = _Reader(part, environ, fault_of_name)
             hooks += reader.all(part.values["hooks"])
             problems += reader.problems()
     return Configured(tuple(hooks), tuple(problems))
@@ -74,8 +79,11 @@ class _Wrong(Exception):
 
 
 class _Reader:
-    def __init__(self, part: FileSettings, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, part: FileSettings, environ: Mapping[str, str], fault_of_name: Callable[[str], str | None]
+    ) -> None:
         self._part = part
+        self._fault_of_name = fault_of_name
         self._environ = environ
         self._path = part.path or Path(part.source)
         self._is_managed = part.scope == "enterprise"
@@ -91,7 +99,7 @@ class _Reader:
             return
         for event, groups in events.items():
             if event not in EVENTS:
-                self._complain(("hooks", event), lambda event=event: _unknown_event(event))
+                self._add_problem(("hooks", event), lambda event=event: _unknown_event(event))
                 if self._is_managed and (near := _near(event)):
                     yield from self._blocking_hooks(near[0], _UNREADABLE)
             else:
@@ -100,7 +108,7 @@ class _Reader:
     def _event(self, event: str, groups: object) -> Iterator[Hook]:
         place: Place = ("hooks", event)
         if not isinstance(groups, list):
-            self._complain(place, f"hooks: {event} must be a list")
+            self._add_problem(place, f"hooks: {event} must be a list")
             yield from self._blocking_hooks(event, _UNREADABLE)
             return
         for number, group in enumerate(cast("list[object]", groups)):
@@ -110,25 +118,31 @@ class _Reader:
         fields = _as_object(group)
         entries = None if fields is None else fields.get("hooks")
         if fields is None or not isinstance(entries, list):
-            self._complain(place, f'hooks: each item of {event} must be an object with a list "hooks"')
+            self._add_problem(place, f'hooks: each item of {event} must be an object with a list "hooks"')
             yield from self._blocking_hooks(event, _UNREADABLE)
             return
         self._unknown(fields, _GROUP_KEYS, place)
-        matches = self._matcher(fields.get("matcher"), place)
+        matches = self._matcher(event, fields.get("matcher"), place)
         condition = {"if": fields["if"]} if fields.get("if") is not None else {}
         for number, entry in enumerate(cast("list[object]", entries)):
             entry_fields = {**(_as_object(entry) or {}), **condition}
             yield from self._entry(event, matches, entry_fields, (*place, "hooks", number))
 
-    def _matcher(self, text: object, place: Place) -> matchers.Matcher | None:
+    def _matcher(self, event: str, text: object, place: Place) -> matchers.Matcher | None:
         if text is None:
             return matchers.EVERYTHING
         try:
             if not isinstance(text, str):
                 raise matchers.BadMatcher("a matcher must be text")
-            return matchers.parse(text)
+            matches = matchers.parse(text)
+            for name in matchers.listed_names(text) if EVENTS[event].matched == "tool_name" else ():
+                if (fault := self._fault_of_name(name)) is not None:
+                    self._add_problem(
+                        (*place, "matcher"), f"hooks: the matcher {one_line(text, 60)}: {fault}"
+                    )
+            return matches
         except matchers.BadMatcher as error:
-            self._complain((*place, "matcher"), f"hooks: {error}")
+            self._add_problem((*place, "matcher"), f"hooks: {error}")
             return None
 
     def _entry(
@@ -143,7 +157,8 @@ class _Reader:
         try:
             what, name = self._what(fields)
         except _Wrong as wrong:
-            self._complain(place, f"hooks: {event}: {wrong}" + ("" if blocks else "; the hook is left out"))
+            effect = "" if blocks else "; the hook is left out"
+            self._add_problem(place, f"hooks: {event}: {wrong}{effect}")
             if not blocks:
                 return
             what, name = UnusableHook(f"it cannot be used: {wrong}"), _NAMELESS
@@ -158,7 +173,7 @@ class _Reader:
             is_managed=self._is_managed,
         )
 
-    def _what(self, fields: Mapping[str, Any]) -> tuple[CommandHook | Post, str]:
+    def _what(self, fields: Mapping[str, Any]) -> tuple[CommandHook | HttpHook, str]:
         if fields.get("if") is not None:
             raise _Wrong(_CONDITION)
         kind = fields.get("type", "http" if "url" in fields else "command")
@@ -172,7 +187,7 @@ class _Reader:
             return self._post(fields)
         raise _Wrong(f"hooks of type {one_line(str(kind), 40)} cannot be used, only command and http")
 
-    def _post(self, fields: Mapping[str, Any]) -> tuple[Post, str]:
+    def _post(self, fields: Mapping[str, Any]) -> tuple[HttpHook, str]:
         url, headers = fields.get("url"), _as_object(fields.get("headers", {}))
         if not isinstance(url, str):
             raise _Wrong('a hook of type http needs a "url"')
@@ -188,7 +203,7 @@ class _Reader:
             raise _Wrong(str(error)) from None
         if address.scheme not in ("http", "https"):
             raise _Wrong("its url must begin with http:// or https://")
-        return Post(str(address), tuple(expanded["headers"].items())), address.origin
+        return HttpHook(str(address), tuple(expanded["headers"].items())), address.origin
 
     def _blocks(self, fields: Mapping[str, Any], place: Place) -> bool:
         wanted = fields.get("onError")
@@ -196,7 +211,7 @@ class _Reader:
             return wanted == "block"
         if wanted is not None:
             # An entry with this key is intended to react to failures.
-            self._complain((*place, "onError"), 'hooks: "onError" must be block or ignore; taken as block')
+            self._add_problem((*place, "onError"), 'hooks: "onError" must be block or ignore; taken as block')
             return True
         return self._is_managed
 
@@ -207,7 +222,7 @@ class _Reader:
         is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
         if is_number and 0 < seconds <= LONGEST_TIMEOUT_SECONDS:
             return float(seconds)
-        self._complain(
+        self._add_problem(
             (*place, "timeout"),
             f'hooks: "timeout" must be a number of seconds, at most a day; {TIMEOUT_SECONDS:g} is used',
         )
@@ -227,9 +242,9 @@ class _Reader:
 
     def _unknown(self, fields: Mapping[str, Any], known: frozenset[str], place: Place) -> None:
         for key in fields.keys() - known:
-            self._complain((*place, key), f"hooks: {one_line(key, 60)} has no effect here")
+            self._add_problem((*place, key), f"hooks: {one_line(key, 60)} has no effect here")
 
-    def _complain(self, place: Place, reason: str | Callable[[], str]) -> None:
+    def _add_problem(self, place: Place, reason: str | Callable[[], str]) -> None:
         self._problems.add(place, reason)
 
 

@@ -39,7 +39,7 @@ class CommandHook(Struct, frozen=True):
         return "<Command>"
 
 
-class Post(Struct, frozen=True):
+class HttpHook(Struct, frozen=True):
     """An HTTP request to a URL. Never printed: URL and headers may contain secrets."""
 
     url: str
@@ -47,10 +47,10 @@ class Post(Struct, frozen=True):
     headers: tuple[tuple[str, str], ...] = ()
 
     def __repr__(self) -> str:
-        return "<Post>"
+        return "<HttpHook>"
 
 
-class Function(Struct, frozen=True):
+class FunctionHook(Struct, frozen=True):
     function: HookFunction
 
 
@@ -64,7 +64,7 @@ class Hook(Struct, frozen=True, kw_only=True):
     """One hook; made by `hook`, or read from a settings file."""
 
     event: str
-    what: CommandHook | Post | Function | UnusableHook
+    what: CommandHook | HttpHook | FunctionHook | UnusableHook
     name: str
     """The name that people and models are shown."""
     matches: matchers.Matcher = matchers.EVERYTHING
@@ -97,16 +97,19 @@ def hook(
     if event not in EVENTS:
         raise ConfigError(f"there is no hook event {event!r}", hint=f"One of {', '.join(EVENTS)}.")
     if not callable(function):
-        raise ConfigError("a hook must be a function")
+        raise ConfigError(
+            f"hook for {event}: a value of type {type(function).__name__} is not a function",
+            hint=f'Pass the function itself: `hook(check, "{event}")`.',
+        )
     if not 0 < timeout_seconds <= LONGEST_TIMEOUT_SECONDS:
-        raise ConfigError("a hook's time limit must be more than 0 s and at most a day")
+        raise ConfigError(f"hook for {event}: its time limit must be more than 0 s and at most a day")
     try:
         matches = matchers.parse(matcher)
     except matchers.BadMatcher as error:
         raise ConfigError(f"hook for {event}: {error}") from None
     return Hook(
         event=event,
-        what=Function(function),
+        what=FunctionHook(function),
         name=one_line(name or name_of_function(function), 80),
         matches=matches,
         timeout_seconds=timeout_seconds,

@@ -47,9 +47,9 @@ COMMON: Final = (
 )
 
 ANSWERS: Final = (
-    Field("decision", "text", '`"block"` says no; `"approve"` is an older word for allow'),
+    Field("decision", "text", '`"block"` refuses; `"approve"` is an older word for allow'),
     Field("reason", "text", "why"),
-    Field("continue", "boolean", "`false` says no as well; in `Stop` and `SubagentStop` it ends the work"),
+    Field("continue", "boolean", "`false` refuses as well; in `Stop` and `SubagentStop` it ends the work"),
     Field("stopReason", "text", "why"),
     Field("suppressOutput", "boolean", "no effect: what hooks print is not shown in any case"),
     Field("systemMessage", "text", "shown to the person"),
@@ -62,7 +62,7 @@ _TOOL: Final = (
     Field("tool_input", "object", "the arguments"),
     Field("mcp_server_name", "text", "its server; of a built-in tool the server it deals with, or empty"),
     Field("mcp_tool_name", "text", "its name on that server; empty for a built-in tool"),
-    Field("tool_use_id", "text", "the same in everything hooks and events say of one call"),
+    Field("tool_use_id", "text", "identifies the call in all hooks and events"),
 )
 _SERVER: Final = Field("mcp_server_name", "text", "the server's name")
 _ELICITATION: Final = (
@@ -77,14 +77,14 @@ _OUTPUT: Final = Field(
     "updatedMCPToolOutput", "text or list of text blocks", "what the model sees instead of the result"
 )
 _STOP: Final = (
-    Field("stop_hook_active", "boolean", "whether the model goes on already because of such a hook"),
+    Field("stop_hook_active", "boolean", "whether the model already continues because of such a hook"),
     Field("last_assistant_message", "text", "what the model wrote last"),
 )
-_GOES_ON: Final = (
-    f"the model is given the reason and goes on, {STOP_LIMIT} times for one prompt at most; "
+_CONTINUES: Final = (
+    f"the model is given the reason and continues, {STOP_LIMIT} times for one prompt at most; "
     '`"continue": false` ends the work instead'
 )
-_ENDS: Final = "nothing: the work ends"
+_ENDS: Final = "no effect: the work ends"
 _REFUSES: Final = "the call is refused, with the reason"
 _DECLINES: Final = "the question is declined"
 
@@ -105,7 +105,7 @@ _SPECS: Final = (
     ),
     EventSpec(
         "PostToolUse",
-        "after a call that went well",
+        "after a call that succeeded",
         "tool_name",
         (*_TOOL, Field("tool_response", "text", "the result's text as the model is to see it")),
         (_CONTEXT, _OUTPUT),
@@ -114,7 +114,7 @@ _SPECS: Final = (
     ),
     EventSpec(
         "PostToolUseFailure",
-        "after a call that came to an error",
+        "after a call that failed",
         "tool_name",
         (
             *_TOOL,
@@ -184,7 +184,7 @@ _SPECS: Final = (
                 "additionalContext",
                 "text",
                 "for the model, before the first prompt (of a host without conversation: "
-                "`host.session_context()`); text that is no JSON counts as well",
+                "`host.session_context()`); text that is not JSON is used as well",
             ),
         ),
     ),
@@ -210,13 +210,13 @@ _SPECS: Final = (
             Field(
                 "additionalContext",
                 "text",
-                "given to the model along with the prompt; text that is no JSON counts as well",
+                "given to the model along with the prompt; text that is not JSON is used as well",
             ),
         ),
         "the model is not given the prompt, and the person is shown the reason",
         "the model is not given the prompt",
     ),
-    EventSpec("Stop", "when the model has answered a prompt", "", _STOP, (), _GOES_ON, _ENDS),
+    EventSpec("Stop", "when the model has answered a prompt", "", _STOP, (), _CONTINUES, _ENDS),
     EventSpec(
         "SubagentStop",
         "when an agent that the model gave work to has answered",
@@ -228,7 +228,7 @@ _SPECS: Final = (
             *_STOP,
         ),
         (),
-        _GOES_ON,
+        _CONTINUES,
         _ENDS,
     ),
     EventSpec(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from dragoman.hooks.declared import Post
+from dragoman.hooks.declared import HttpHook
 
 if TYPE_CHECKING:  # aiohttp is loaded when the first hook is sent
     from aiohttp import ClientSession
@@ -26,20 +26,21 @@ class HttpHookFailure(Exception):
 
 class HttpHooks:
     def __init__(self) -> None:
-        self._clients: dict[Post, ClientSession] = {}
-        self._places: dict[Post, asyncio.Semaphore] = {}
+        self._clients: dict[HttpHook, ClientSession] = {}
+        self._slots: dict[HttpHook, asyncio.Semaphore] = {}
 
-    def place(self, post: Post) -> asyncio.Semaphore:
-        """To be held by each request. Waiting for it is not part of a hook's time."""
-        return self._places.setdefault(post, asyncio.Semaphore(REQUESTS_AT_ONCE))
+    def slots_of(self, hook: HttpHook) -> asyncio.Semaphore:
+        """The semaphore that each request of the hook acquires. Waiting for it is not part of the hook's time
+        limit."""
+        return self._slots.setdefault(hook, asyncio.Semaphore(REQUESTS_AT_ONCE))
 
-    async def send(self, post: Post, given: bytes) -> bytes:
+    async def send(self, hook: HttpHook, given: bytes) -> bytes:
         """Sends the event; returns the body of a successful response, which may be empty."""
         from dragoman.transports import web
 
-        headers = {**dict(post.headers), "Content-Type": web.JSON, "Accept": web.JSON}
-        client = self._client(post)
-        address = web.Network(post.url).address
+        headers = {**dict(hook.headers), "Content-Type": web.JSON, "Accept": web.JSON}
+        client = self._client(hook)
+        address = web.Network(hook.url).address
         try:
             async with client.post(address, data=given, headers=headers, allow_redirects=False) as response:
                 if not 200 <= response.status < 300:
@@ -52,13 +53,13 @@ class HttpHooks:
         except web.FAULTS as error:
             raise HttpHookFailure(web.failure_of(error).cause) from None
 
-    def _client(self, post: Post) -> ClientSession:
-        client = self._clients.get(post)
+    def _client(self, hook: HttpHook) -> ClientSession:
+        client = self._clients.get(hook)
         if client is None:
             from dragoman.transports import web
 
-            network = web.Network(post.url, proxy=web.proxy_for(post.url))
-            client = self._clients[post] = web.open_client("hook", network)
+            network = web.Network(hook.url, proxy=web.proxy_for(hook.url))
+            client = self._clients[hook] = web.open_client("hook", network)
         return client
 
     async def close(self) -> None:

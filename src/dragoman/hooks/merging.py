@@ -57,10 +57,10 @@ class Conflict(NamedTuple):
 
 def before(arguments: Mapping[str, Any], answers: Sequence[HookAnswer]) -> tuple[Before, list[Conflict]]:
     final, conflicts = _updated(arguments, answers)
-    speaking = answers
+    applicable = answers
     if final is not arguments:
-        speaking = [each for each in answers if _applies_to(each, arguments, final)]
-    return Before(final, _word(speaking), contexts(answers)), conflicts
+        applicable = [each for each in answers if _applies_to(each, arguments, final)]
+    return Before(final, permission(applicable), contexts(answers)), conflicts
 
 
 def is_changed_by_person(arguments: Mapping[str, Any], answers: Sequence[HookAnswer]) -> bool:
@@ -77,16 +77,16 @@ def merge_second_run(first: Before, answers: Sequence[HookAnswer]) -> tuple[Befo
     used; of the first run the context, and the decision if it restricts or if the second run changed
     nothing."""
     second, conflicts = before(first.arguments, answers)
-    words = [second.hook_decision]
-    if second.arguments is first.arguments or _forbids(first.hook_decision):
-        words.append(first.hook_decision)
-    strictest = max(filter(None, words), key=lambda word: _STRICTNESS[word.behaviour], default=None)
+    decisions = [second.hook_decision]
+    if second.arguments is first.arguments or _restricts(first.hook_decision):
+        decisions.append(first.hook_decision)
+    strictest = max(filter(None, decisions), key=lambda each: _STRICTNESS[each.behaviour], default=None)
     context = tuple(dict.fromkeys((*first.context, *second.context)))
     return Before(second.arguments, strictest, context), conflicts
 
 
-def _forbids(word: HookDecision | None) -> bool:
-    return word is not None and word.behaviour != "allow"
+def _restricts(decision: HookDecision | None) -> bool:
+    return decision is not None and decision.behaviour != "allow"
 
 
 def _updated(
@@ -118,14 +118,11 @@ def _is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def permission(answers: Sequence[HookAnswer]) -> HookDecision | None:
-    return _word(answers)
-
-
-def _word(answers: Sequence[HookAnswer]) -> HookDecision | None:
-    spoken = [answer for answer in answers if answer.behaviour is not None]
-    if not spoken:
+    """The strictest decision; None if no hook decides."""
+    decided = [answer for answer in answers if answer.behaviour is not None]
+    if not decided:
         return None
-    strictest = max(spoken, key=lambda each: (_STRICTNESS[each.behaviour or "allow"], each.is_managed))
+    strictest = max(decided, key=lambda each: (_STRICTNESS[each.behaviour or "allow"], each.is_managed))
     behaviour = strictest.behaviour or "allow"
     reason = strictest.reason or _REASONS[behaviour]
     return HookDecision(behaviour, reason, strictest.hook, strictest.is_managed)
@@ -133,7 +130,7 @@ def _word(answers: Sequence[HookAnswer]) -> HookDecision | None:
 
 _REASONS: Final = {
     "allow": "a hook allows it",
-    "ask": "a hook wants it to be asked",
+    "ask": "a hook wants a person to be asked",
     "deny": "a hook refuses it",
 }
 
@@ -210,19 +207,19 @@ def elicitation_answered(
 
 
 def submitted(answers: Sequence[HookAnswer]) -> Submitted:
-    decision = _word(answers)
+    decision = permission(answers)
     if decision is not None and decision.behaviour == "deny":
         return Submitted(decision.reason)
     return Submitted(context=contexts(answers))
 
 
-def goes_on(answers: Sequence[HookAnswer]) -> str | None:
+def reason_to_continue(answers: Sequence[HookAnswer]) -> str | None:
     """Why the model continues after its answer; None: it stops. A hook that failed does not make it
     continue."""
     said = [answer for answer in answers if not answer.has_failed]
     if any(answer.ends for answer in said):
         return None
-    decision = _word(said)
+    decision = permission(said)
     return decision.reason if decision is not None and decision.behaviour == "deny" else None
 
 

@@ -22,7 +22,7 @@ from msgspec import structs
 from dragoman.cleaning import one_line
 from dragoman.errors import ConfigError
 from dragoman.hooks import commands, verdicts
-from dragoman.hooks.declared import CommandHook, Function, Hook, HookInput, Post, UnusableHook
+from dragoman.hooks.declared import CommandHook, FunctionHook, Hook, HookInput, HttpHook, UnusableHook
 from dragoman.hooks.events import CONNECTION_EVENTS
 from dragoman.hooks.http import HttpHookFailure, HttpHooks
 from dragoman.hooks.verdicts import HookAnswer
@@ -88,7 +88,7 @@ class Runner:
         self._environ = environ
         self._places = asyncio.Semaphore(COMMANDS_AT_ONCE)
         self._unawaited_places = asyncio.Semaphore(COMMANDS_AT_ONCE)
-        self._postman = HttpHooks()
+        self._http = HttpHooks()
         self._tasks: set[asyncio.Task[HookAnswer]] = set()
         self._limits: dict[asyncio.Timeout, asyncio.Future[None]] = {}
         """The time limit of each hook that runs, and a future that is resolved when the hook has ended."""
@@ -132,27 +132,27 @@ class Runner:
             task.cancel()
         if ends := [*self._limits.values(), *self._tasks]:
             await asyncio.wait(ends, timeout=END_SECONDS)
-        await self._postman.close()
+        await self._http.close()
 
     def _begin(self, number: int, hook: Hook, event_input: EventInput) -> HookAnswer | _Work | None:
         """Starts a hook: returns the answer of a plain function, or the remaining work of any other hook."""
         if self._closed:
             return _failure(hook, _CLOSING)
         what = hook.what
-        if isinstance(what, Function):
+        if isinstance(what, FunctionHook):
             try:
                 output = what.function(event_input.for_function())
-            except Exception as error:  # border: a program's own code
+            except (Exception, asyncio.CancelledError) as error:  # border: a program's own code
                 return _failure(hook, _raised(error))
             if output is None:
                 return None
             if type(output) is dict or isinstance(output, Mapping):  # the first is more common, and quicker
-                return _read(hook, cast("Mapping[str, Any]", output))
+                return _returned(hook, cast("Mapping[str, Any]", output))
             return _Work(number, hook, lambda: self._awaited(hook, output), output)
         match what:
             case CommandHook():
                 return _Work(number, hook, lambda: self._command(hook, what, event_input))
-            case Post():
+            case HttpHook():
                 return _Work(number, hook, lambda: self._post(hook, what, event_input))
             case UnusableHook(reason):
                 return _failure(hook, reason)
@@ -210,8 +210,9 @@ class Runner:
             except _Raised as raised:
                 return _failure(hook, str(raised))
         if result is None or isinstance(result, Mapping):
-            return _read(hook, cast("Mapping[str, Any] | None", result)) or HookAnswer(hook=hook.name)
-        return _failure(hook, f"it returned {type(result).__name__}, not a dict or None")
+            return _returned(hook, cast("Mapping[str, Any] | None", result)) or HookAnswer(hook=hook.name)
+        problem = f"it returned {type(result).__name__}, not a dict or None"
+        return _unreadable(hook, _as_bytes(result), problem)
 
     async def _command(self, hook: Hook, what: CommandHook, event_input: EventInput) -> HookAnswer:
         given = event_input.as_json
@@ -226,13 +227,13 @@ class Runner:
         except commands.CommandFailure as failure:
             return _failure(hook, str(failure))
 
-    async def _post(self, hook: Hook, what: Post, event_input: EventInput) -> HookAnswer:
+    async def _post(self, hook: Hook, what: HttpHook, event_input: EventInput) -> HookAnswer:
         given = event_input.as_json
         try:
-            async with self._postman.place(what):
+            async with self._http.slots_of(what):
                 if self._closed:
                     return _failure(hook, _CLOSING)
-                return _decided(hook, await self._in_time(hook, self._postman.send(what, given)))
+                return _decided(hook, await self._in_time(hook, self._http.send(what, given)))
         except (HttpHookFailure, ConfigError) as failure:
             return _failure(hook, str(failure))
 
@@ -277,20 +278,21 @@ def _decided(hook: Hook, output: bytes) -> HookAnswer:
     """The answer in a program's output or an HTTP response: a JSON object is a decision, any other text is
     plain text."""
     try:
-        output = _as_utf8(output).strip()
+        text = _as_utf8(output).strip()
     except UnicodeDecodeError:
-        return _failure(hook, "its JSON cannot be read: invalid UTF-8")
-    if output.startswith(b"{"):
+        return _unreadable(hook, output, "its JSON cannot be read: invalid UTF-8")
+    both = text if text == output else text + output  # a wrongly detected encoding must not hide a deny
+    if text.startswith(b"{"):
         try:
-            repaired = replace_lone_surrogates(output) or output
+            repaired = replace_lone_surrogates(text) or text
             return _read(hook, decode_as(dict[str, Any], repaired)) or HookAnswer(hook=hook.name)
         except Unreadable as error:
-            return _unreadable(hook, output, f"its JSON cannot be read: {error.detail}")
-    if any(key in output for key in _ANSWER_KEYS) or _RESTRICTS.search(output):
-        return _unreadable(hook, output, "it wrote something before its JSON, which must be its only output")
-    if hook.event not in _TEXT_IS_CONTEXT or not output:
+            return _unreadable(hook, both, f"its JSON cannot be read: {error.detail}")
+    if any(key in both for key in _ANSWER_KEYS) or _RESTRICTS.search(both):
+        return _unreadable(hook, both, "it wrote something before its JSON, which must be its only output")
+    if hook.event not in _TEXT_IS_CONTEXT or not text:
         return HookAnswer(hook=hook.name)
-    return HookAnswer(hook=hook.name, context=verdicts.cleaned_context(output.decode()))
+    return HookAnswer(hook=hook.name, context=verdicts.cleaned_context(text.decode()))
 
 
 _TEXT_IS_CONTEXT: Final = ("SessionStart", "UserPromptSubmit")
@@ -325,6 +327,25 @@ def _read(hook: Hook, output: Mapping[str, Any] | None) -> HookAnswer | None:
         hook.event, hook.name, output, blocks=hook.blocks_on_error, is_managed=hook.is_managed
     )
     return verdicts.restricted(answer) if hook.only_restricts else answer
+
+
+def _returned(hook: Hook, output: Mapping[str, Any] | None) -> HookAnswer | None:
+    """The answer of a function, with the values that a command would have printed: a decision may be a member
+    of an `Enum`."""
+    try:
+        return _read(hook, copied(output) if output else None)
+    except (RecursionError, msgspec.DecodeError) as error:
+        return _failure(hook, f"its answer cannot be written as JSON: {one_line(str(error), 200)}")
+
+
+def _as_bytes(result: object) -> bytes:
+    """What a function returned in place of a dict, so that a deny in it can be found."""
+    if isinstance(result, str):
+        return result.encode(errors="replace")
+    try:
+        return result if isinstance(result, bytes) else msgspec.json.encode(result)
+    except _NOT_JSON:
+        return b""
 
 
 def _failure(hook: Hook, problem: str) -> HookAnswer:

@@ -98,7 +98,7 @@ def restricted(answer: HookAnswer) -> HookAnswer:
     """The answer without an allow, for a hook whose matcher does not match the tool's exact name."""
     if answer.behaviour != "allow":
         return answer
-    problem = "its allow does not count: the matcher does not mean the name that the tool has"
+    problem = "its allow is ignored: the matcher does not match the current name of the tool"
     return structs.replace(answer, behaviour=None, reason="", problems=(*answer.problems, problem))
 
 
@@ -137,10 +137,10 @@ class _Reader:
         self._top_level(found)
         said, behaviour = set(_decisions(self._document)), found.get("behaviour")
         if behaviour != "deny" and said & {"deny", "block"}:
-            self.problems.append("it says no in a way that is not quite right; taken as a no")
+            self.problems.append("it refuses in an invalid form; taken as a refusal")
             found |= {"behaviour": "deny", "reason": ""}
         elif behaviour not in ("deny", "ask") and "ask" in said:
-            self.problems.append("it says ask in a way that is not quite right; taken as ask")
+            self.problems.append("it asks in an invalid form; taken as ask")
             found |= {"behaviour": "ask", "reason": ""}
         return found
 
@@ -150,6 +150,8 @@ class _Reader:
         document = self._document
         for key in _SPECIFIC_KEYS & document.keys():
             self.problems.append(f'"{key}" belongs in "hookSpecificOutput"')
+        for key in (*_misspelt(document), *_misspelt(self._specific)):
+            self.problems.append(f'"{one_line(key, 60)}" has to be spelled as in the documentation')
         self._behaviour(found, document, "permissionDecision", "permissionDecisionReason", _BEHAVIOURS)
         if (goes_on := document.get("continue", True)) is not True:
             if goes_on is not False:
@@ -250,6 +252,19 @@ def _folded(value: object) -> str:
     return str(value).strip().casefold()
 
 
+def _misspelt(place: Mapping[str, Any]) -> list[str]:
+    """The keys that are a field with changes in another spelling."""
+    return [key for key in place if key not in _CHANGING_KEYS and _plain(key) in _PLAIN_CHANGING_KEYS]
+
+
+def _plain(key: str) -> str:
+    return _folded(key).replace("_", "").replace("-", "")
+
+
+_CHANGING_KEYS: Final = frozenset({"hookSpecificOutput", "updatedInput", "updatedMCPToolOutput"})
+_PLAIN_CHANGING_KEYS: Final = frozenset(map(_plain, _CHANGING_KEYS))
+
+
 def _decisions(answer: object, depth: int = 4) -> Iterator[str]:
     """Every decision anywhere in an answer, in lower case, except in values that the hook passes on."""
     if depth == 0:
@@ -262,12 +277,12 @@ def _decisions(answer: object, depth: int = 4) -> Iterator[str]:
     for key, value in cast("Mapping[object, object]", answer).items():
         if isinstance(value, str) and _folded(key) in _DECIDING_KEYS:
             yield _folded(value)
-        if _folded(key) not in _HANDED_ON:
+        if _folded(key) not in _PASSED_ON:
             yield from _decisions(value, depth - 1)
 
 
 _DECIDING_KEYS: Final = frozenset({"permissiondecision", "decision", "behavior", "behaviour"})
-_HANDED_ON: Final = frozenset({"updatedinput", "updatedmcptooloutput", "content"})
+_PASSED_ON: Final = frozenset({"updatedinput", "updatedmcptooloutput", "content"})
 
 
 def _is_object(value: object) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, NamedTuple, cast
 
 from msgspec import Struct, structs
 
@@ -55,8 +55,17 @@ class Decision(Struct, frozen=True):
     rule: Rule | None = None
 
 
+_YES_OR_NO: Final = ("allowed", "for_session", "whole_server")
 _READS: Final = Hints(read_only=True, destructive=False, idempotent=True)
 _BYPASSED = Decision(True, "permission mode bypassPermissions")
+
+
+class Deciders(NamedTuple):
+    """What decides about a call that rules and mode do not decide, in this order."""
+
+    classifier: Classifier
+    hooks: ActiveHooks
+    questions: Questions
 
 
 class PermissionChecker:
@@ -64,17 +73,12 @@ class PermissionChecker:
         self,
         book: Rulebook,
         mode: PermissionMode,
-        *,
-        questions: Questions,
-        hooks: ActiveHooks,
-        classifier: Classifier,
+        deciders: Deciders,
         bus: EventBus,
         keep: Keep | None,
     ) -> None:
         """`keep`: None if a rule that is written would not be read by this host."""
-        self._questions = questions
-        self._hooks = hooks
-        self._classifier = classifier
+        self._classifier, self._hooks, self._questions = deciders
         self._bus = bus
         self._keep = keep
         self.grants = SessionGrants()
@@ -157,7 +161,7 @@ class PermissionChecker:
     def denies_server(self, server: str) -> bool:
         """Whether a rule denies everything of the server."""
         return self._may_deny_servers and any(
-            rule.is_bare for rule in self._book.about(_thing_of(server)).deny
+            rule.is_bare for rule in self._book.about(_server_call(server)).deny
         )
 
     def _is_denied(self, tool: Tool) -> bool:
@@ -166,7 +170,7 @@ class PermissionChecker:
 
     async def _judged(self, call: Call, hook_decision: HookDecision | None) -> Verdict:
         """The decision of rules and mode; computed in a thread if it would block the event loop."""
-        served = _served(call) if call.touches else None
+        served = _as_server_call(call) if call.target_server else None
         if is_heavy(call, self._book.about(call)) or (
             served is not None and is_heavy(served, self._book.about(served))
         ):
@@ -242,8 +246,8 @@ class PermissionChecker:
         replacements = self._replacements.get(call.server, 0)
         try:
             answer = await self._questions.show(interaction.allow(question))
-            if not isinstance(answer, PermissionAnswer):  # pyright: ignore[reportUnnecessaryIsInstance]
-                answer = PermissionAnswer(False, f"asking failed: {_wrong_answer(answer)}")
+            if (wrong := _wrong_answer(answer)) is not None:
+                answer = PermissionAnswer(False, f"asking failed: {wrong}")
         except HostClosed:
             raise
         except NoInteraction as why:
@@ -308,9 +312,9 @@ def judge(
     """The decision of rules and mode. Where a built-in tool deals with a server, a rule that denies or asks
     about that server applies as well."""
     verdict = decide(call, book.about(call), mode, granted=granted, hook_decision=hook_decision)
-    if not call.touches or verdict.behaviour == "deny":
+    if not call.target_server or verdict.behaviour == "deny":
         return verdict
-    served = _served(call)
+    served = _as_server_call(call)
     other = decide(served, book.about(served), mode)
     if other.rule is None or other.behaviour == "allow":
         return verdict
@@ -321,15 +325,16 @@ def judge(
     return structs.replace(other, call=call)
 
 
-def _served(call: Call) -> Call:
+def _as_server_call(call: Call) -> Call:
     """The request that a built-in tool makes to a server, as a call that rules can judge. The arguments of a
     prompt are included with those of the request."""
-    thing, given = _thing_of(call.touches, call.touched, call.hints), call.arguments.get("arguments")
+    thing = _server_call(call.target_server, call.target_name, call.hints)
+    given = call.arguments.get("arguments")
     own: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
     return structs.replace(thing, arguments={**call.arguments, **own})
 
 
-def _thing_of(server: str, name: str = RESOURCES, hints: Hints = _READS) -> Call:
+def _server_call(server: str, name: str = RESOURCES, hints: Hints = _READS) -> Call:
     return Call(tool=qualify(server, name), server=server, wire_name=name, hints=hints)
 
 
@@ -343,14 +348,14 @@ def names_of(tool: Tool, arguments: Mapping[str, Any]) -> frozenset[str]:
     names = all_names(tool.name, tool.server, _wire_name(tool))
     if not isinstance(tool, BuiltinTool):
         return names
-    server, thing = tool.touched(arguments)
+    server, thing = tool.target(arguments)
     return names | all_names(qualify(server, thing), server, thing) if server else names
 
 
 def call_of(tool: Tool, arguments: Mapping[str, Any]) -> Call:
     if isinstance(tool, BuiltinTool):
         command = arguments.get(tool.shell_argument) if tool.shell_argument is not None else None
-        server, thing = tool.touched(arguments)
+        server, thing = tool.target(arguments)
         return Call(
             tool=tool.name,
             arguments=arguments,
@@ -360,8 +365,8 @@ def call_of(tool: Tool, arguments: Mapping[str, Any]) -> Call:
             folder=tool.shell_folder() if tool.shell_folder is not None else "",
             is_own=not tool.needs_permission,
             reads_workspace=tool.needs_no_rule is not None and tool.needs_no_rule(arguments),
-            touches=server,
-            touched=thing,
+            target_server=server,
+            target_name=thing,
         )
     return Call(
         tool=tool.name,
@@ -395,9 +400,15 @@ def question_about(
     )
 
 
-def _wrong_answer(answer: object) -> str:
-    returned = "None" if answer is None else f"a value of type {type(answer).__name__}"
-    return f"`allow` of the Interaction returned {returned}, and not a PermissionAnswer"
+def _wrong_answer(answer: object) -> str | None:
+    """Why a program's answer is not used: a text such as "no" in place of a bool would count as a yes."""
+    if not isinstance(answer, PermissionAnswer):
+        returned = "None" if answer is None else f"a value of type {type(answer).__name__}"
+        return f"`allow` of the Interaction returned {returned}, and not a PermissionAnswer"
+    for field in _YES_OR_NO:
+        if not isinstance(getattr(answer, field), bool):
+            return f"`{field}` of the PermissionAnswer is neither True nor False"
+    return None
 
 
 def _advice(call: Call) -> str:
@@ -415,5 +426,5 @@ def _is_managed(verdict: Verdict) -> bool:
     return verdict.rule is not None and verdict.rule.is_managed
 
 
-def _is_managed_ask(word: HookDecision | None) -> bool:
-    return word is not None and word.behaviour == "ask" and word.is_managed
+def _is_managed_ask(decision: HookDecision | None) -> bool:
+    return decision is not None and decision.behaviour == "ask" and decision.is_managed

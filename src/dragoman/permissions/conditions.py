@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from dragoman.catalog.annotations import Hints
 from dragoman.permissions.patterns import Glob, fold
+from dragoman.wire.codec import DECODE_ERRORS
 
 HINTS: Final = {
     "readOnly": "read_only",
@@ -173,7 +174,8 @@ def _has_double(node: Mapping[str, Any], rest: tuple[str, ...], budget: _Budget)
     names = {".".join(rest[:count]) for count in range(1, len(rest) + 1)}
     folded = {fold(name) for name in names}
     budget.parts(len(node))
-    return any(fold(_without_marks(budget.text(str(key)))) in folded for key in node if key not in names)
+    others = (fold(_without_marks(budget.text(str(key)))).strip() for key in node if key not in names)
+    return any(other in folded for other in others)
 
 
 def _loosely(arguments: Mapping[str, Any], path: tuple[str, ...], budget: _Budget) -> Iterator[Any]:
@@ -193,10 +195,26 @@ def _loosely(arguments: Mapping[str, Any], path: tuple[str, ...], budget: _Budge
         elif isinstance(node, list | tuple):
             budget.parts(len(cast("Sequence[Any]", node)))
             todo.extend((item, rest) for item in cast("Sequence[Any]", node))
+        elif (inner := _json_in(node)) is not None:
+            todo.append((inner, rest))
+
+
+def _json_in(value: Any) -> Any:
+    """The list or object that a text contains as JSON, else None. Widely used server libraries decode such
+    texts."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
+        return None
+    if len(value) > TEXT_LIMIT:
+        raise _TooLarge
+    try:
+        return msgspec.json.decode(value)
+    except DECODE_ERRORS:
+        return None
 
 
 def _leaves(values: Iterator[Any], budget: _Budget, *, into_objects: bool = False) -> Iterator[Any]:
-    """The items of lists one by one; an empty list has no value."""
+    """The items of lists one by one; an empty list has no value. `into_objects`: also the names and values
+    of objects, such as contents by path, and what is JSON in a text."""
     todo = list(values)
     while todo:
         value = todo.pop()
@@ -204,9 +222,12 @@ def _leaves(values: Iterator[Any], budget: _Budget, *, into_objects: bool = Fals
             budget.parts(len(cast("Sequence[Any]", value)))
             todo.extend(cast("Sequence[Any]", value) or (_ABSENT,))
         elif into_objects and isinstance(value, Mapping):
-            budget.parts(len(cast("Mapping[Any, Any]", value)))
-            todo.extend(cast("Mapping[Any, Any]", value).values())
+            budget.parts(2 * len(cast("Mapping[Any, Any]", value)))
+            for pair in cast("Mapping[Any, Any]", value).items():
+                todo.extend(pair)
         else:
+            if into_objects and (inner := _json_in(value)) is not None:
+                todo.append(inner)
             yield value
 
 

@@ -13,7 +13,7 @@ The order in which rules, hooks, grants and the mode decide:
    for a resource or a prompt                            → allow
 8. the mode: bypassPermissions allows, dontAsk denies, auto asks a classifier, the others ask a person
 
-In dontAsk, every call that would cause a question is denied. So deny always wins, and no mode but
+In dontAsk, every call that would cause a question is denied. So a deny always decides, and no mode but
 bypassPermissions allows a call that no rule, hook or person allowed. Even bypassPermissions asks about a
 shell command if it is unclear whether a deny or an ask rule applies to it.
 """
@@ -42,6 +42,9 @@ HEAVY_TEXT: Final = 4000
 HEAVY_COMMAND: Final = 500
 """The numbers of values, characters of arguments and characters of a command from which a decision takes
 long."""
+
+DEFINITION_CHANGED: Final = "its definition has changed since it was allowed"
+"""The reason for a question that front ends may replace by a warning of their own."""
 
 
 class Considered(Struct, frozen=True):
@@ -148,7 +151,7 @@ def _by_mode(call: Call, tool_rules: ToolRules, mode: PermissionMode, granted: G
     if call.command is not None:
         reason = doubt or shell.uncovered(call.command, tool_rules)
     elif has_changed:
-        reason = "its definition has changed since it was allowed"
+        reason = DEFINITION_CHANGED
     asks: Asks = "classifier" if mode == "auto" and doubt is None else "person"
     return Verdict(
         behaviour="ask",
@@ -189,7 +192,7 @@ def _reason(rule: Rule, call: Call) -> str:
 
 
 def _hook_reason(hook_decision: HookDecision) -> str:
-    verb = {"allow": "allowed", "ask": "to be asked", "deny": "refused"}[hook_decision.behaviour]
+    verb = {"allow": "allowed", "ask": "a question is required", "deny": "refused"}[hook_decision.behaviour]
     reason = f": {one_line(hook_decision.reason, 500)}" if hook_decision.reason else ""
     return f"{verb} by the hook {one_line(hook_decision.hook, 200)}{reason}"
 

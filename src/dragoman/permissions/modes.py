@@ -33,8 +33,8 @@ _STRICTNESS: Final[dict[PermissionMode, int]] = {
 }
 _FOR_ANY_PROJECT: Final = ("default", "dontAsk", "plan")
 """The modes that a project's file may set: a repository cannot reduce the number of questions."""
-_OWN_WORD: Final = ("user", "enterprise")
-_OF_A_PERSON: Final = (*_OWN_WORD, "dynamic")
+_OWN_SCOPES: Final = ("user", "enterprise")
+_OF_A_PERSON: Final = (*_OWN_SCOPES, "dynamic")
 """The scopes of the person's and the administrator's files, and of the program."""
 _RANKS: Final = ("enterprise", "local", "project", "dynamic", "user", "plugin")
 """The scopes in the order of precedence of their default mode."""
@@ -81,17 +81,17 @@ def _by_default(ranked: Sequence[Part], wanted: PermissionMode | None, problems:
     above, mode = _persons(ranked, problems)
     mode = mode or wanted
     is_persons = mode is not None
-    holding: PermissionMode = mode or "default"
+    current: PermissionMode = mode or "default"
     for scope, source, found in reversed(above):
-        if _counts(scope, found, holding, is_persons):
-            holding, is_persons = found, scope in _OF_A_PERSON
+        if _is_used(scope, found, current, is_persons):
+            current, is_persons = found, scope in _OF_A_PERSON
         elif found not in _FOR_ANY_PROJECT:
-            problems.append(f"{one_line(source)}: defaultMode {found} counts only in your own settings")
-        elif found != holding:
+            problems.append(f"{one_line(source)}: defaultMode {found} applies only in your own settings")
+        elif found != current:
             problems.append(
-                f"{one_line(source)}: defaultMode {found} does not count: {holding} is at least as strict"
+                f"{one_line(source)}: defaultMode {found} is not used: {current} is at least as strict"
             )
-    return holding
+    return current
 
 
 def _persons(
@@ -101,21 +101,21 @@ def _persons(
     above: list[tuple[str, str, PermissionMode]] = []
     for scope, source, rules in ranked:
         mode = _known(rules.default_mode, f"{one_line(source)}: defaultMode", problems)
-        if mode is not None and scope in _OWN_WORD:
+        if mode is not None and scope in _OWN_SCOPES:
             return above, mode
         if mode is not None:
             above.append((scope, source, mode))
     return above, None
 
 
-def _counts(scope: str, mode: PermissionMode, holding: PermissionMode, is_persons: bool) -> bool:
+def _is_used(scope: str, mode: PermissionMode, current: PermissionMode, is_persons: bool) -> bool:
     """Whether a project's mode is used. It may only be stricter; of two equally strict modes, the person's is
     used."""
     if mode not in _FOR_ANY_PROJECT:
         return False
     if scope in _OF_A_PERSON:
         return True
-    more = _STRICTNESS[mode] - _STRICTNESS[holding]
+    more = _STRICTNESS[mode] - _STRICTNESS[current]
     return more > 0 or (more == 0 and not is_persons)
 
 

@@ -4,7 +4,8 @@ r"""Patterns with `*`, and the two ways in which permission rules compare them. 
 that is sent; a `*` does not match `..` steps out of a folder and, unless it ends the pattern, does not cross
 `/ \ ? # @ :`. In the host of a URL a `*` matches letters, digits, dots, hyphens and underscores only, and one
 that ends the pattern there does not lengthen the host. Loosely: letter case, look-alike Unicode, invisible
-characters, how many blanks there are, and ways to spell a path or a URL make no difference.
+characters, how many blanks there are, and ways to spell a path or a URL make no difference; `~` is the home
+folder of the person.
 
 Both take time linear in pattern plus text: literal parts are searched one after the other, and the leftmost
 match is always as good as any later one. Patterns are never turned into regular expressions.
@@ -13,6 +14,7 @@ match is always as good as any later one. Patterns are never turned into regular
 from __future__ import annotations
 
 import contextlib
+import os
 import posixpath
 import re
 import unicodedata
@@ -23,6 +25,7 @@ from msgspec import Struct
 
 from dragoman.cleaning import BLANKS, fold, without_invisible
 from dragoman.errors import ConfigError
+from dragoman.permissions.comments import TooManyComments, may_have_comments, without_comments_between
 from dragoman.urls import parse_url
 from dragoman.wildcards import fits
 
@@ -42,6 +45,7 @@ _ENDS_HOST = re.compile(r"[/?#\\]")
 _URL = re.compile(r"([a-z][a-z0-9+.-]*):(?://([^/?#]*))?([^?#]*)(.*)", re.DOTALL)
 _WITHOUT_SLASHES = re.compile(r"[\x00-\x20]*(?:https?|wss?|ftp):")
 """A URL in which browsers and Node add the slashes: `https:host`."""
+_PUNYCODE = re.compile(r"\bxn--([a-z0-9-]{1,59})")
 _PATH_PARAMETERS = re.compile(r";[^/]*")
 _HIDDEN_IN_URLS = re.compile(r"\A[\x00-\x20]+|[\t\r\n]")
 """What URL parsers drop before they read an address."""
@@ -49,6 +53,11 @@ _HIDDEN = re.compile(r"[\x00-\x1f\x7f]|%(?:[01][0-9a-f]|7f)", re.IGNORECASE)
 _CLIMB = re.compile(r"(?<![\w.\-])\.\.(?![\w.\-])")
 _IGNORED_IN_URLS = re.compile(r"[\t\r\n]")
 _SLASHES = re.compile(r"/{2,}")
+_HOME = re.compile(r"(?:~([\w.-]*)|\$home|\$\{home\}|%(?:home|userprofile)%)(?=[/\\]|\Z)")
+_BEFORE_DRIVE = re.compile(r"/(?:\?/)?([a-z]:/.*)", re.DOTALL)
+"""A path of Windows after `file://` or `\\\\?\\`."""
+_COMMENTS = re.compile(r"/\*(?:[^*]|\*(?!/))*+(?:\*/)?|--[^\n]*+")
+"""Comments, which separate words in SQL as blanks do."""
 
 
 class Glob(Struct, frozen=True):
@@ -79,9 +88,21 @@ class Glob(Struct, frozen=True):
     def fits_loosely(self, text: str) -> bool:
         """Whether any spelling of the text matches."""
         return any(
-            fits(self.folded, spelling) or fits(self.with_single_blanks, spelling)
+            fits(self.folded, spelling)
+            or fits(self.with_single_blanks, spelling)
+            or (may_have_comments(spelling) and self._fits_past_comments(spelling))
             for spelling in spellings(text)
         )
+
+    def _fits_past_comments(self, text: str) -> bool:
+        """Whether it matches with the comments between its words as blanks; true if there are too many."""
+        several = [part for part in self.with_single_blanks if " " in part.strip()]
+        try:
+            for part in several:
+                text = without_comments_between(part, text)
+        except TooManyComments:
+            return True
+        return bool(several) and fits(self.with_single_blanks, text)
 
 
 def _fits_carefully(parts: tuple[str, ...], text: str) -> bool:
@@ -156,40 +177,77 @@ def _decoded(text: str) -> str:
 
 def spellings(text: str) -> Iterator[str]:
     """The equivalent spellings of a text, folded: unchanged, without blanks around it, with single blanks,
-    decoded, and with its path resolved."""
+    without comments, decoded, and with its path resolved; also cut at a NUL, where many programs end it."""
     seen: set[str] = set()
     for _ in range(_DECODINGS):
-        for spelling in _resolved(fold(text)):
-            if spelling not in seen:
-                seen.add(spelling)
-                yield spelling
+        for form in dict.fromkeys((text, text.partition("\0")[0], _without_delimiters(text))):
+            for spelling in _resolved(fold(form)):
+                if spelling not in seen:
+                    seen.add(spelling)
+                    yield spelling
         decoded = _decoded(text)
         if decoded == text:
             return
         text = decoded
 
 
+def _without_delimiters(text: str) -> str:
+    """A URL without the delimiters of RFC 3986, appendix C, which Python's `urllib` removes as well:
+    `<URL:https://host>`."""
+    inner = text.strip()
+    if inner[:1] == "<" and inner[-1:] == ">":
+        inner = inner[1:-1].strip()
+    return inner[4:].strip() if inner[:4].casefold() == "url:" else inner
+
+
 def _resolved(text: str) -> Iterator[str]:
     yield text
     yield text.strip()
     yield BLANKS.sub(" ", text)
+    if "/*" in text or "--" in text:
+        yield BLANKS.sub(" ", _COMMENTS.sub(" ", text))
+    home = fold(os.path.expanduser("~")).rstrip("/")
+    text = _in_home(text.strip(), home)
     if "/" in text or "\\" in text or _WITHOUT_SLASHES.match(text):
-        written = text.strip().replace("\\", "/")
+        written = text.replace("\\", "/")
         slashed = _SLASHES.sub("/", written)
-        path = posixpath.normpath(slashed)
-        yield from (slashed, path, f"{path}/", path.replace("/", "\\"))
-        if url := _URL.fullmatch(_HIDDEN_IN_URLS.sub("", written)):
-            yield from _resolved_url(*url.groups())
+        yield slashed
+        yield from _forms_of_path(posixpath.normpath(slashed), home)
+        # Programs differ about a backslash before the host: `https://one\@other`.
+        for each in dict.fromkeys((written, text)):
+            if url := _URL.fullmatch(_HIDDEN_IN_URLS.sub("", each)):
+                yield from _resolved_url(home, *url.groups())
 
 
-def _resolved_url(scheme: str, authority: str | None, path: str, rest: str) -> Iterator[str]:
-    """The URL with its path resolved, without user name and default port, and in canonical form."""
+def _in_home(text: str, home: str) -> str:
+    """The path with the home folder in place of `~` or its variable."""
+    found = _HOME.match(text)
+    if not found or not home or found[1] not in (None, "", posixpath.basename(home)):
+        return text
+    return home + text[found.end() :]
+
+
+def _forms_of_path(path: str, home: str) -> Iterator[str]:
+    """A resolved path with either slash, as a folder, without what precedes a drive, and with `~`."""
+    drive = _BEFORE_DRIVE.fullmatch(path)
+    for each in (path, drive[1]) if drive else (path,):
+        for form in (each, f"{each}/"):
+            yield from (form, form.replace("/", "\\"))
+    if home and f"{path}/".startswith(f"{home}/"):
+        yield from (f"~{path[len(home) :]}", f"~{path[len(home) :]}/")
+
+
+def _resolved_url(home: str, scheme: str, authority: str | None, path: str, rest: str) -> Iterator[str]:
+    """The URL with its path resolved, without user name and default port, in canonical form, and without
+    punycode."""
     if not authority and scheme != "file":  # `https:/host/path`, which browsers take for `https://host/path`
         authority, _, path = path.lstrip("/").partition("/")
         path = f"/{path}"
     path = posixpath.normpath(_SLASHES.sub("/", _PATH_PARAMETERS.sub("", path))) if path else "/"
     if scheme == "file":
-        yield from (f"file://{path}{rest}", f"file:{path}{rest}", path)
+        # Node reads `file:etc/hosts` as `file:///etc/hosts`, others as a relative path.
+        for each in dict.fromkeys((path, posixpath.normpath(f"/{path.lstrip('/')}"))):
+            yield from (f"file://{each}{rest}", f"file:{each}{rest}", *_forms_of_path(each, home))
         return
     host = (
         (authority or "").rpartition("@")[2].removesuffix({"http": ":80", "https": ":443"}.get(scheme, ":"))
@@ -197,5 +255,20 @@ def _resolved_url(scheme: str, authority: str | None, path: str, rest: str) -> I
     for end in (path, path.rstrip("/"), f"{path}/"):
         url = f"{scheme}://{host.removesuffix(':')}{end}{rest}"
         yield url
+        yield f"{scheme}://{_without_punycode(host.removesuffix(':'))}{end}{rest}"
         with contextlib.suppress(ConfigError):
             yield fold(str(parse_url(url)))
+
+
+def _without_punycode(host: str) -> str:
+    """The host with the letters that its `xn--` labels stand for, folded."""
+    if "xn--" not in host:
+        return host
+    return fold(_PUNYCODE.sub(_letters_of, host))
+
+
+def _letters_of(label: re.Match[str]) -> str:
+    try:
+        return label[1].encode().decode("punycode")
+    except UnicodeError:
+        return label[0]

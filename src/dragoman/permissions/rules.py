@@ -75,9 +75,9 @@ class Call(Struct, frozen=True, kw_only=True):
     is_own: bool = False
     """Whether it is a built-in tool that needs no permission of its own: it reads only the host, or its
     actions are checked call by call."""
-    touches: str = ""
+    target_server: str = ""
     """The server that a built-in tool deals with: rules that deny or ask about the whole server apply."""
-    touched: str = ""
+    target_name: str = ""
     """The name of the resource or prompt on that server."""
     is_own_request: bool = False
     """Whether a program or person, not a model, requests a resource, a prompt or a list."""
@@ -136,7 +136,7 @@ class Rule(Struct, frozen=True):
         is_allow = self.behaviour == "allow"
         for condition in self.conditions:
             if not condition.holds(call.arguments, call.hints, carefully=is_allow):
-                return f"{one_line(condition.spelled(), 200)} does not hold{self._size_note(call)}"
+                return f"{one_line(condition.spelled(), 200)} is not met{self._size_note(call)}"
         return None
 
     def reason(self, call: Call) -> str:
@@ -193,6 +193,15 @@ def parse(text: str, behaviour: Behaviour, *, scope: str, source: str) -> Rule:
     description = _description(behaviour, text, scope, source)
     subject = Subject.of(name)
     return Rule(written, behaviour, scope, source, subject, description, digest, conditions, shell)
+
+
+def parse_prohibited_tool(text: str) -> Subject:
+    """Which tools a text prohibits that names them as a deny rule does; raises `BadRule` with an
+    explanation, also for a part of a tool's calls."""
+    rule = parse(text, "deny", scope="", source="")
+    if not rule.is_bare:
+        raise BadRule("only whole tools are named here; for some calls of a tool write a deny rule")
+    return rule.subject
 
 
 def _read_head(head: str) -> tuple[str, str]:
@@ -316,7 +325,7 @@ def _add(
         if behaviour == "allow" or (reason := rule.subject.why_without_effect(servers)) is None:
             return
         held = " and ".join(one_line(each.subject.text, 200) for each in others)
-        effect = f"until it is corrected it holds for {held}, too" if others else "it has no effect"
+        effect = f"until it is corrected it applies to {held}, too" if others else "it has no effect"
     except BadRule as error:
         reason = str(error)
         replacements = [] if behaviour == "allow" else _replacements(text, behaviour, scope, source)
@@ -324,7 +333,7 @@ def _add(
         rules.extend(replacements)
         held = " and ".join(one_line(each.subject.text, 200) for each in replacements)
         effect = (
-            f"until it is corrected it holds for all calls of {held}" if replacements else "it is left out"
+            f"until it is corrected it applies to all calls of {held}" if replacements else "it is left out"
         )
     problems.append(f"{one_line(source)}: {behaviour} rule {one_line(text, 200)!r}: {reason}; {effect}")
 

@@ -46,6 +46,15 @@ def check_subject(name: str, *, is_allow: bool) -> None:
         raise BadRule(f"names of servers' tools begin with {RESERVED}, {others}{_suggested(name)}")
 
 
+def fault_of_name(name: str) -> str | None:
+    """Why the name can be that of no tool, in a rule or in the matcher of a hook."""
+    try:
+        check_subject(name, is_allow=False)
+    except BadRule as fault:
+        return str(fault)
+    return None
+
+
 def check_single(inside: str) -> None:
     """Raises `BadRule` if the text between the parentheses of a shell rule is the end of one rule and the
     beginning of another: `Bash(git push), Bash(rm *)`."""

@@ -136,8 +136,7 @@ def _means_some(body: str, tool: str, server: str, wire_name: str) -> bool:
     """Whether `body`, the text after `mcp__`, means this server, or tools of it that this is one of.
 
     Where the server's name ends is not written, and each `__` may be the place. A body with one is never a
-    whole server's: `mcp__a__b`, meant for the tool `b` of `a`, says nothing of a server that is called
-    `a__b`.
+    whole server's: `mcp__a__b`, meant for the tool `b` of `a`, does not mean a server that is called `a__b`.
     """
     start = prefix(server)
     own = tool[len(start) :] if tool.startswith(start) else None

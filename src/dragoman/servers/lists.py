@@ -1,8 +1,8 @@
-"""Reads and keeps the lists of one server: tools, resources, resource templates and prompts.
+"""Reads and caches the lists of one server: tools, resources, resource templates and prompts.
 
 Callers that want a list at the same time share one reading; it is read when the server is connected, and
-again when the server says that it changed or when its time (`ttlMs`) is over. When a reading fails, the last
-good list is kept. Unusable entries are dropped; the modules in `catalog/` interpret them.
+again when the server reports a change or when its time (`ttlMs`) is over. When a reading fails, the last good
+list stays in effect. Unusable entries are dropped; the modules in `catalog/` interpret them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dragoman.wire.messages import ToolDefinition
 DEFAULT_TTL_SECONDS: Final = 60.0
 """How long a list is valid whose server promises neither a time nor to report changes."""
 SHORTEST_TTL_SECONDS: Final = 30.0
-"""The shortest time that a list of tools is valid, whatever `ttlMs` says."""
+"""The shortest time for which a list of tools is valid, even if `ttlMs` is shorter."""
 PAUSE_SECONDS: Final = 0.5
 """The pause between two readings of a list whose server keeps sending `list_changed`."""
 PROBLEM_LIMIT: Final = 100
@@ -76,7 +76,7 @@ class ListReader(Generic[T]):
     def __init__(
         self, kind: ListKind[T], context: ListContext, on_read: Callable[[Listing[T]], None] | None = None
     ) -> None:
-        """`on_read` is called with each list that is kept."""
+        """`on_read` is called with each list that is stored."""
         self.kind = kind
         self._context = context
         self._on_read = on_read
@@ -94,21 +94,21 @@ class ListReader(Generic[T]):
         self.is_late = False
         """Whether a list of all servers was made without it, and no reading has succeeded since."""
         self._newest = 0
-        """The number of the reading whose result counts; one that began before comes too late."""
+        """The number of the newest reading whose result was used; the result of an earlier one is ignored."""
 
     async def get(
         self,
         session: Session,
         fetch: FetchPage | None = None,
         *,
-        promised: bool = True,
+        notifies_changes: bool = True,
         fresh: bool = False,
         within_seconds: float | None = None,
     ) -> Listing[T]:
-        """The list: what is kept while it is fresh, else what is read now.
+        """The list: the cached one while it is fresh, otherwise one that is read now.
 
-        `within_seconds`: at the deadline, the pages received so far are the list. `promised`: the server will
-        report changes of it. `fresh`: read in any case.
+        `within_seconds`: at the deadline, the pages received so far are the list. `notifies_changes`:
+        whether the server notifies the host when the list changes. `fresh`: read in any case.
         """
         if fresh:
             self.changed()
@@ -117,14 +117,14 @@ class ListReader(Generic[T]):
         if self._reading is None or self._reading.changes != self._changes:
             fetch = fetch or self._fetcher(session, within_seconds)
             name = f"dragoman {self.kind.method} {self._context.server}"
-            task = asyncio.create_task(self._read(session, fetch, promised), name=name)
+            task = asyncio.create_task(self._read(session, fetch, notifies_changes), name=name)
             self._reading = _Reading(task, self._changes)
             task.add_done_callback(self._done)
         # A caller that is cancelled does not end the reading for the others.
         return await asyncio.shield(self._reading.task)
 
     def changed(self) -> None:
-        """What is kept, or is being read, is out of date."""
+        """Marks the cached list, and a list that is being read, as out of date."""
         self._changes += 1
 
     def forget(self) -> None:
@@ -159,7 +159,7 @@ class ListReader(Generic[T]):
         if self._reading is not None and self._reading.task is task:
             self._reading = None
 
-    async def _read(self, session: Session, fetch: FetchPage, promised: bool) -> Listing[T]:
+    async def _read(self, session: Session, fetch: FetchPage, notifies_changes: bool) -> Listing[T]:
         changes, number = self._changes, next(self._numbers)
         with tracing.span(
             self.kind.method, mcp__method__name=self.kind.method, dragoman__server=session.server
@@ -175,7 +175,7 @@ class ListReader(Generic[T]):
             listing = Listing(before.items, problems, is_whole=False)
         self.known, self._known_at = listing, changes
         self._looked_at = self._context.clock.monotonic()
-        self._fresh_until = self._looked_at + _valid_seconds(listing, promised)
+        self._fresh_until = self._looked_at + _valid_seconds(listing, notifies_changes)
         if self._on_read is not None:
             self._on_read(listing)
         return listing
@@ -193,12 +193,12 @@ class ListReader(Generic[T]):
         return fetch
 
 
-def _valid_seconds(listing: Listing[Any], promised: bool) -> float:
+def _valid_seconds(listing: Listing[Any], notifies_changes: bool) -> float:
     if not listing.is_whole:
         return -math.inf
     if listing.ttl_seconds is not None:
         return listing.ttl_seconds
-    return math.inf if promised else DEFAULT_TTL_SECONDS
+    return math.inf if notifies_changes else DEFAULT_TTL_SECONDS
 
 
 class BackgroundReading:
@@ -219,16 +219,16 @@ class BackgroundReading:
     def is_running(self) -> bool:
         return self._task is not None
 
-    def start(self, session: Session, *, promised: bool = True) -> None:
-        self._wanted = (session, promised)
+    def start(self, session: Session, *, notifies_changes: bool = True) -> None:
+        self._wanted = (session, notifies_changes)
         if self._task is None or self._task.done():  # one that has ended may not have been taken away yet
             self._task = asyncio.create_task(self._run(), name=f"dragoman lists {session.server}")
             self._task.add_done_callback(self._done)
 
-    def changed(self, session: Session, *, promised: bool = True) -> None:
+    def changed(self, session: Session, *, notifies_changes: bool = True) -> None:
         for reader in self._readers:
             reader.changed()
-        self.start(session, promised=promised)
+        self.start(session, notifies_changes=notifies_changes)
 
     def stop(self) -> None:
         self._wanted = None
@@ -245,9 +245,11 @@ class BackgroundReading:
         while self._wanted is not None:
             for reader in self._readers:
                 await reader.finished()
-            session, promised = self._wanted
+            session, notifies_changes = self._wanted
             self._wanted = None
-            await asyncio.gather(*(reader.get(session, promised=promised) for reader in self._readers))
+            await asyncio.gather(
+                *(reader.get(session, notifies_changes=notifies_changes) for reader in self._readers)
+            )
             had_something = had_something or any(map(_has_something, self._readers))
             if had_something and self._on_news is not None:
                 self._on_news()
@@ -268,7 +270,7 @@ async def _read_tools(context: ListContext, session: Session, fetch: FetchPage) 
 
 class _ItemKind(Struct, Generic[S], frozen=True):
     key: str
-    """Where a page holds its items."""
+    """The member of a page that contains its items."""
     what: str
     read: Callable[[ServerName, Raw], S]
     identity: Callable[[S], str]

@@ -16,16 +16,13 @@ from dragoman.catalog.catalog import Catalog
 from dragoman.catalog.naming import prefix
 from dragoman.catalog.overview import enumerated
 from dragoman.catalog.tools import ServerTool
-from dragoman.clock import Clock
 from dragoman.config.connector_entries import check_token_target
 from dragoman.config.connectors import bearer_origins
 from dragoman.config.load import Configuration
 from dragoman.config.merge import ConfiguredServer
 from dragoman.config.model import ServerConfig
 from dragoman.config.plan import Plan
-from dragoman.connections.connect_limiter import ConnectLimiter
 from dragoman.connections.connection import Connection
-from dragoman.connections.eras import EraMemory
 from dragoman.connections.factory import TransportDependencies
 from dragoman.connections.server_log import ServerLogs
 from dragoman.connections.server_requests import RequestHandler
@@ -33,11 +30,10 @@ from dragoman.connections.supervisor import Supervisor, close_all
 from dragoman.connections.target import ConnectionContext
 from dragoman.content.redact import Redactor
 from dragoman.errors import ConfigError, HostClosed, NotConnected, PolicyRefused
-from dragoman.events import Event, EventBus, ServerEvent
+from dragoman.events import Event, ServerEvent
 from dragoman.servers.server import Server, ServerContext
 from dragoman.servers.status import ServerStatus, being_replaced
 from dragoman.transport_types import IN_PROCESS
-from dragoman.version import VERSION
 
 
 class ServerRegistry(Mapping[str, Server]):
@@ -45,31 +41,25 @@ class ServerRegistry(Mapping[str, Server]):
         self,
         configuration: Configuration,
         catalog: Catalog,
-        bus: EventBus,
-        clock: Clock,
+        connections: ConnectionContext,
         dependencies: TransportDependencies,
         handlers_of: Callable[[ConfiguredServer], Sequence[RequestHandler]],
         logs: ServerLogs | None = None,
-        extensions: Mapping[str, Any] | None = None,
     ) -> None:
         """`handlers_of`: those for the requests that a server may send."""
         self.configuration = configuration
         self.catalog = catalog
-        self.bus = bus
-        self.clock = clock
+        self.bus = connections.bus
+        self.clock = connections.clock
         self._latest = configuration
-        """The same, or what the files said at the last start of a server."""
-        self._settings = settings = configuration.settings
+        """The same, or the configuration that was read at the last start of a server."""
+        self._settings = connections.settings
         self._dependencies = dependencies
         dependencies.learned = self._learn
         dependencies.identity_provider = lambda: self.configuration.xaa_idp
-        bus.cover = self._covered
-        limiter = ConnectLimiter(
-            settings["MCP_SERVER_CONNECTION_BATCH_SIZE"], settings["MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE"]
-        )
-        client_info = {"name": "dragoman", "version": VERSION}
+        self.bus.cover = self._covered
         self._context = ServerContext(
-            ConnectionContext(settings, clock, bus, EraMemory(clock), client_info, limiter, extensions or {}),
+            connections,
             catalog,
             dependencies,
             handlers_of,
@@ -78,15 +68,18 @@ class ServerRegistry(Mapping[str, Server]):
             logs,
         )
         self._servers: dict[str, Server] = {}
-        self._replaced: Mapping[str, ServerStatus] = {}
-        """The last status of servers that are being closed because their entry has changed."""
-        self._closing: Mapping[str, Server] = {}
+        self._closing: dict[str, Server] = {}
         """Servers that are being closed because their entry was removed or has changed."""
+        self._last_status: dict[str, ServerStatus] = {}
+        """Their status before."""
+        self._ends: dict[str, asyncio.Event] = {}
+        """Set when they are closed, and what replaces them is started."""
+        self._closes: set[asyncio.Task[None]] = set()
         self._is_open = True
         catalog.set_servers(self.naming_servers())
         for entry in configuration.servers.values():
             self._add(entry)
-        self._supervisor = Supervisor(self._connections, clock)
+        self._supervisor = Supervisor(self._connections, self.clock)
 
     def __getitem__(self, name: str) -> Server:
         return self._servers[name]
@@ -101,13 +94,21 @@ class ServerRegistry(Mapping[str, Server]):
     def __len__(self) -> int:
         return len(self._servers)
 
-    # Life.
+    # Start, end and changes.
 
     def start(self) -> None:
         self._supervisor.start()
 
     async def settled(self, only: Collection[str] | None = None) -> None:
+        for name in list(self._ends):
+            if only is None or name in only:
+                await self.replaced(name)
         await self._supervisor.settled(only)
+
+    async def replaced(self, name: str) -> None:
+        """Returns when the server is there whose entry has changed; at once if it has not."""
+        if name in self._replaced():
+            await self._ends[name].wait()
 
     def skip_stop_wait(self) -> None:
         """No process gets time to finish its work when it is closed."""
@@ -119,39 +120,77 @@ class ServerRegistry(Mapping[str, Server]):
         for server in self._servers.values():
             server.retire(HostClosed())
         await self._supervisor.close()
-        everyone = (*self._servers.values(), *self._closing.values())
-        await asyncio.gather(*(server.close_credentials() for server in everyone))
+        servers = (*self._servers.values(), *self._closing.values())
+        await self.ended()
+        await asyncio.gather(*(server.close_credentials() for server in servers))
 
-    async def apply(self, new: Configuration, plan: Plan) -> None:
-        """Applies the difference: what was removed or has changed is closed, what is new is started."""
+    async def ended(self) -> None:
+        """Returns when every server is closed whose entry was removed or has changed."""
+        if self._closes:
+            await asyncio.wait(list(self._closes))
+
+    def apply(self, new: Configuration, plan: Plan) -> None:
+        """Applies the difference: what was removed or has changed is closed, what is new is started. What has
+        changed is started when the old server is closed, which may take long; `ended` waits for that."""
         is_provider_changed = new.xaa_idp != self.configuration.xaa_idp
         self.configuration = self._latest = new
         self.catalog.set_servers(self.naming_servers())
         self._settings.adopt(new.settings)
-        self._replaced = {name: self._servers[name].status() for name in plan.changed}
-        self._closing = {name: self._servers.pop(name) for name in (*plan.removed, *plan.changed)}
-        for name, server in self._closing.items():
-            server.retire(
-                NotConnected(name, "removed", "it is no longer configured")
-                if name in plan.removed
-                else NotConnected(name, "replaced", "its entry has changed: it is being replaced")
-            )
-        await close_all(server.connection for server in self._closing.values())
-        self._closing, self._replaced = {}, {}
+        ending = {name: self._servers.pop(name) for name in (*plan.removed, *plan.changed) if name in self}
+        for name, server in ending.items():
+            self._retire(server, is_removed=name in plan.removed)
+        if ending:
+            closes = [self._replace(name, server) for name, server in ending.items()]
+            self._closes.add(task := asyncio.create_task(close_all(closes), name="dragoman closing servers"))
+            task.add_done_callback(self._closes.discard)
         if not self._is_open:
             return
-        for name in (*plan.added, *plan.changed):
-            self._add(new.servers[name]).connection.start()
+        for name in plan.added:
+            if name not in self._closing:  # otherwise it is started as soon as the old one is closed
+                self._add(new.servers[name]).connection.start()
         for name in plan.unchanged:
-            self._servers[name].update(new.servers[name])
-            if is_provider_changed:
-                self._servers[name].renew_credentials()
+            if (server := self.find(name)) is not None:
+                server.update(new.servers[name])
+                if is_provider_changed:
+                    server.renew_credentials()
 
-    # What there is.
+    def _retire(self, server: Server, *, is_removed: bool) -> None:
+        name = server.name
+        self._closing[name], self._ends[name] = server, asyncio.Event()
+        self._last_status[name] = server.status()
+        server.retire(
+            NotConnected(name, "removed", "it is no longer configured")
+            if is_removed
+            else NotConnected(name, "replaced", "its entry has changed: it is being replaced")
+        )
+
+    async def _replace(self, name: str, server: Server) -> None:
+        """Closes a server, and starts the one that is configured by its name then."""
+        try:
+            await server.connection.close()
+        finally:
+            del self._closing[name], self._last_status[name]
+            self._ends.pop(name).set()
+        entry = self.configuration.servers.get(name)
+        if self._is_open and entry is not None:
+            self._add(entry).connection.start()
+
+    # Questions about the servers.
 
     def statuses(self) -> Mapping[str, ServerStatus]:
-        replaced = {name: being_replaced(status) for name, status in self._replaced.items()}
+        replaced = {name: being_replaced(self._last_status[name]) for name in self._replaced()}
         return {**replaced, **{name: server.status() for name, server in self._servers.items()}}
+
+    def status_of(self, name: str) -> ServerStatus | None:
+        """The status of one server, without computing those of the others; None if there is none."""
+        server = self._servers.get(name)
+        if server is not None:
+            return server.status()
+        return being_replaced(self._last_status[name]) if name in self._replaced() else None
+
+    def _replaced(self) -> Collection[str]:
+        """The servers that are being closed and will be started again."""
+        return self._closing.keys() & self.configuration.servers.keys()
 
     def tools(self) -> list[ServerTool]:
         """The tools that can be called now, or as soon as a server that is reconnecting is there."""
@@ -163,6 +202,11 @@ class ServerRegistry(Mapping[str, Server]):
     def named(self, name: str) -> Server:
         """The server of this name; `ConfigError` if there is none."""
         server = self._servers.get(name)
+        if server is None and name in self._replaced():
+            raise ConfigError(
+                f"server {name!r} is being replaced: its entry has changed, and the old process still ends",
+                hint="Try it again when that has ended.",
+            )
         if server is None:
             known = enumerated(list(self._servers)) or "none"
             raise ConfigError(f"there is no server {name!r}", hint=f"There are: {known}.")
@@ -199,7 +243,7 @@ class ServerRegistry(Mapping[str, Server]):
         return {name: server.connection for name, server in self._servers.items()}
 
     def _learn(self, server: str, secrets: Iterable[str]) -> None:
-        known = self.find(server)
+        known = self.find(server) or self._closing.get(server)
         if known is not None:
             known.learn_secrets(tuple(secrets))
 

@@ -28,8 +28,8 @@ from dragoman.connections.factory import (
     network_of,
     oauth_credentials,
     older_maker,
-    takes_oauth,
     transport_maker,
+    uses_oauth,
 )
 from dragoman.connections.failures import list_failed
 from dragoman.connections.reachability import TcpProbe
@@ -104,7 +104,7 @@ class Server:
         """Why no caller is given a session any more."""
         config = self.config
         held = _held(entry)
-        # An entry that is not started says nothing; looking for its secrets would only cost time.
+        # A server that is not started sends nothing; looking for secrets would only cost time.
         secrets = () if held is not None else secrets_of(config, entry.candidate.given, context.environ())
         self.redactor = Redactor(secrets)
         """Covers the secrets of the entry, and secrets that become known later, also during a call."""
@@ -200,7 +200,7 @@ class Server:
         return self.connection.subscriptions
 
     def status(self) -> ServerStatus:
-        """How it is at this moment, without secrets of its entry."""
+        """Its status at this moment, without secrets of its entry."""
         return status_of(self, self._context.catalog)
 
     # Sessions for calls.
@@ -234,7 +234,7 @@ class Server:
             self._background["tools"].changed(session)
 
     def checked_credentials(self) -> OAuthCredentials | None:
-        """The tokens of a server that takes a sign-in. Raises what a start would raise: an entry that is not
+        """The tokens of a server that uses OAuth. Raises what a start would raise: an entry that is not
         approved, not admitted or disabled is not contacted for a sign-in either."""
         self._check_startable()
         return self._credentials(self._context.start_checked(self.entry))
@@ -262,8 +262,8 @@ class Server:
             self.connection.reconnect()
 
     @property
-    def takes_sign_in(self) -> bool:
-        return takes_oauth(self.config)
+    def uses_oauth(self) -> bool:
+        return uses_oauth(self.config)
 
     def announce_roots(self) -> None:
         """Notifies a server of the legacy era that the roots have changed, if it was offered any."""
@@ -358,14 +358,15 @@ class Server:
             self._setting_level = asyncio.create_task(self._set_log_level_again(session))
         for capability in ("resources", "prompts"):
             if self.offers(capability):
-                promised = self.notifies_changes(capability)
-                self._background[capability].start(session, promised=promised)
+                self._background[capability].start(
+                    session, notifies_changes=self.notifies_changes(capability)
+                )
         listing = await self._tool_list.get(session, fresh=True, within_seconds=seconds)
         # If the connection itself was lost, `Connection` raises an error with more detail.
         if listing.failure is not None and session.lost_cause is None and self.offers("tools"):
             raise list_failed(self.name, listing.failure)
         if self.config.lazy:
-            await asyncio.to_thread(stored_tools.store, self.config.fingerprint(), self.tools.listing)
+            await asyncio.to_thread(stored_tools.store, stored_tools.key_of(self.config), self.tools.listing)
 
     def _notified(
         self, session: Session, method: str, params: Raw = ABSENT, *, is_reported: bool = True
@@ -381,7 +382,9 @@ class Server:
             if method == f"notifications/{capability}/list_changed" and (
                 capability == "tools" or self.offers(capability)
             ):
-                reading.changed(session, promised=self.notifies_changes(capability) or capability == "tools")
+                reading.changed(
+                    session, notifies_changes=self.notifies_changes(capability) or capability == "tools"
+                )
 
     def read_list_again(self, kind: str) -> None:
         """Reads a list in the background, as after a notification; nothing if it is not connected."""
@@ -442,9 +445,9 @@ class Server:
             older_transport=self._maker(older_maker) if config.transport.older is not None else None,
             protocol=config.protocol,
             fingerprint=config.fingerprint() if config.command or config.url else None,
-            kind=config.transport.place,
+            place=config.transport.place,
             probe=_probe_of(config),
-            wait_for_sign_in=self._wait_for_sign_in if takes_oauth(config) else None,
+            wait_for_sign_in=self._wait_for_sign_in if uses_oauth(config) else None,
             idle_seconds=idle if is_lazy else None,
             starts_on_use=is_lazy and self._show_stored_tools(config),
         )
@@ -466,7 +469,7 @@ class Server:
 
     def _show_stored_tools(self, config: ServerConfig) -> bool:
         """Shows what a lazy server offered last time; whether anything is known."""
-        stored = stored_tools.load(config.fingerprint())
+        stored = stored_tools.load(stored_tools.key_of(config))
         if stored is None:
             return False
         listing = covered(stored, self.redactor) if self.redactor else stored

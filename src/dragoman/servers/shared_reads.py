@@ -27,14 +27,14 @@ LIMIT_BYTES: Final = 64 * 1024
 LONGEST_SECONDS: Final = 3600.0
 """How long a resource is shared, at most."""
 VERSION_SECONDS: Final = 2 * LONGEST_SECONDS
-"""How long a version is kept; nothing that was stored before it lasts as long."""
+"""How long a version is stored: longer than any resource that was stored before it."""
 
 
 class Found(NamedTuple):
     version: bytes
     stored: bytes | None
     seconds: float
-    """How long it is still kept."""
+    """How long it is still stored."""
 
 
 class SharedStore(NamedTuple):

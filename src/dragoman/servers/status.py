@@ -1,6 +1,4 @@
-"""`ServerStatus`: how one server is at one moment, for people and programs. The host gives a newer one each
-time.
-"""
+"""`ServerStatus`: the state of one server at one moment, for people and programs."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from msgspec import Struct, structs
 
 from dragoman.catalog.catalog import Catalog
 from dragoman.config.model import ServerConfig
-from dragoman.connections.factory import takes_oauth
+from dragoman.connections.factory import uses_oauth
 from dragoman.content.redact import Redactor
 from dragoman.errors import DragomanError, reworded
 from dragoman.protocol import Era, era_of
@@ -31,13 +29,13 @@ STATUS_MARKS: Final[Mapping[str, str]] = {
 
 
 class ServerStatus(Struct, frozen=True, kw_only=True):
-    """How one server is at this moment."""
+    """The state of one server at one moment."""
 
     name: str
     scope: str
     """Where it comes from: user, project, dynamic …"""
     source: str
-    """The file, or who gave it."""
+    """The file, or the program that passed it."""
     transport: str
     status: str
     phase: str | None
@@ -46,7 +44,7 @@ class ServerStatus(Struct, frozen=True, kw_only=True):
     since: float
     """When this status began, in seconds since the epoch."""
     attempt: int
-    """Which try to connect this is."""
+    """The number of the attempt to connect."""
     error: DragomanError | None
     """The failure as an exception, with a hint and, for a process, its last output on stderr."""
     protocol_version: str | None
@@ -55,14 +53,14 @@ class ServerStatus(Struct, frozen=True, kw_only=True):
     instructions: str | None
     tool_count: int
     problems: tuple[str, ...]
-    """What is not as it should be without being fatal: unknown fields, tools that were left out."""
+    """Problems that are not fatal: unknown fields, tools that were left out."""
     pid: int | None
     exit_code: int | None
     stderr_tail: str
     ignored: Mapping[str, int]
     """How many messages were dropped, by kind."""
-    noise: tuple[str, ...] = ()
-    """The newest lines of output that were not messages; `noise_count` says how many there were."""
+    unparsed_output: tuple[str, ...] = ()
+    """The newest lines of output that were not messages; `unparsed_lines` is their number."""
 
     @property
     def era(self) -> Era | None:
@@ -70,9 +68,9 @@ class ServerStatus(Struct, frozen=True, kw_only=True):
         return era_of(self.protocol_version) if self.protocol_version else None
 
     @property
-    def noise_count(self) -> int:
+    def unparsed_lines(self) -> int:
         """How many lines of its output were no messages."""
-        return self.ignored.get("noise", 0)
+        return self.ignored.get("unparsed", 0)
 
 
 def status_of(server: Server, catalog: Catalog) -> ServerStatus:
@@ -101,7 +99,7 @@ def status_of(server: Server, catalog: Catalog) -> ServerStatus:
         exit_code=details.exit_code,
         stderr_tail=details.stderr_tail,
         ignored=dict(connection.ignored),
-        noise=connection.noise,
+        unparsed_output=connection.unparsed_output,
     )
     return _redacted(status, server.redactor) if server.redactor else status
 
@@ -115,7 +113,7 @@ def _redacted(status: ServerStatus, redact: Redactor) -> ServerStatus:
         capabilities=redact.value(status.capabilities),
         problems=tuple(map(redact.text, status.problems)),
         stderr_tail=redact.text(status.stderr_tail),
-        noise=tuple(redact.text(line) for line in status.noise),
+        unparsed_output=tuple(redact.text(line) for line in status.unparsed_output),
         error=status.error and reworded(status.error, redact.text),
     )
 
@@ -137,6 +135,6 @@ def _not_used(config: ServerConfig) -> tuple[str, ...]:
     found: list[str] = []
     if config.headers_helper is not None and config.transport.credentials != "helper":
         found.append(f"headersHelper is not used by servers of type {config.type}")
-    if config.oauth is not None and not takes_oauth(config):
+    if config.oauth is not None and not uses_oauth(config):
         found.append("oauth is not used: the entry has other credentials, or its type takes none")
     return tuple(found)

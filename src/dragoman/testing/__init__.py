@@ -1,4 +1,4 @@
-"""Public helpers for tests: an in-memory server, a scripted user, a clock under control."""
+"""Public helpers for tests: an in-memory server, a scripted user, a clock that a test advances."""
 
 from dragoman.testing.clock import FakeClock
 from dragoman.testing.server import InMemoryServer, ToolContext

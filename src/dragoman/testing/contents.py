@@ -48,7 +48,7 @@ class _Offer(Struct, frozen=True):
     definition: Json
     fill: Fill
     values: Mapping[str, Iterable[str]] = {}
-    """What the gaps or arguments may be, as far as that is known."""
+    """The completions of variables or arguments."""
 
 
 class ServerContents:
@@ -77,7 +77,7 @@ class ServerContents:
         self._prompts[name] = _Offer({"name": name, "arguments": list(arguments), **more}, fill, values)
 
     def handlers(self) -> dict[str, Handler]:
-        """By method; those of what there is none of are left out."""
+        """The handlers by method; only for the kinds that the server has."""
         resources: dict[str, Handler] = {
             "resources/list": self._list_resources,
             "resources/templates/list": self._list_templates,

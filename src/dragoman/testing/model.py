@@ -1,4 +1,4 @@
-"""A model that follows a script: for tests and demonstrations of agents. Needs the extra `agent`."""
+"""A model that follows a script, for tests and demonstrations of agents. It needs the extra `agent`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pydantic_ai.tools import ToolDefinition
 
 
 class Says(Struct, frozen=True):
-    """The model writes a text; `pieces`: how it arrives."""
+    """The model writes a text; `pieces`: the parts in which it is streamed."""
 
     pieces: tuple[str, ...]
 
 
 class Calls(Struct, frozen=True):
-    """The model calls a tool. `arguments`: an object, or the JSON text as it arrives, which may be wrong."""
+    """The model calls a tool. `arguments`: an object, or JSON text, which may be invalid."""
 
     tool: str
     arguments: Any = {}
@@ -28,25 +28,25 @@ class Calls(Struct, frozen=True):
 
 
 Step = Says | Calls | Exception | Callable[[Sequence[ModelMessage]], "Iterable[Says | Calls]"]
-"""One response; an exception is raised in place of it; a function is given what was said so far."""
+"""One response; an exception that is raised instead; or a function of the messages so far."""
 
 
 class ScriptedModel:
-    """`ScriptedModel([Calls("mcp__demo__add", {"a": 1, "b": 2})], "3")`: a response for each argument."""
+    """`ScriptedModel([Calls("mcp__demo__add", {"a": 1, "b": 2})], "3")`: one response per argument."""
 
     def __init__(self, *script: str | Step | Sequence[Says | Calls]) -> None:
         self._script = list(script)
         self.requests: list[list[ModelMessage]] = []
-        """What the model was given, request by request."""
+        """The messages of each request."""
         self.tools: list[list[str]] = []
         """The names of the tools in each request."""
         self.definitions: list[list[ToolDefinition]] = []
-        """These tools."""
+        """The definitions of the tools in each request."""
         self.model = FunctionModel(stream_function=self._respond, model_name="scripted")
 
     @property
     def is_left(self) -> bool:
-        """Whether the script is not at its end."""
+        """Whether responses of the script are left."""
         return bool(self._script)
 
     async def _respond(

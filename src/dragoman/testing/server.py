@@ -25,7 +25,7 @@ Json = dict[str, Any]
 
 
 class ToolContext:
-    """What a tool may do besides returning a result."""
+    """The context of a call: reports progress."""
 
     def __init__(self, request: ClientRequest) -> None:
         self._request = request

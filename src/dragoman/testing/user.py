@@ -1,4 +1,4 @@
-"""A person who answers from a script."""
+"""An `Interaction` that answers from a script."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Action = Literal["accept", "decline", "cancel"]
 
 
 class ScriptedUser:
-    """Answers questions in order; the last answer of each kind holds for all that follow.
+    """Answers questions in order; the last answer of each kind is repeated.
 
     Permission questions are answered by the positional answers. Forms, URLs and sampling reviews are offered
     to servers only if answers to them are given.

@@ -9,6 +9,7 @@ ends the connection.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import os
 import re
@@ -23,11 +24,17 @@ from dragoman.errors import Unreachable
 from dragoman.surrogates import as_written, replace_lone_surrogates
 from dragoman.transports.base import About, OneLink, Sink, TransportFailure
 from dragoman.transports.lines import Flood, LineFramer
+from dragoman.transports.pacing import TURN_SECONDS, clock
 
 UNDER_WAY_LIMIT: Final = 1024
 """The maximum number of messages that the program has not answered; more wait."""
 CLOSE_SECONDS: Final = 1.0
 READ_BYTES: Final = 256 * 1024
+LINES_AT_ONCE: Final = 64
+"""How many lines are delivered between two checks of the time."""
+UNREAD_BYTES: Final = 4 * 1024 * 1024
+"""The bytes of answers to the program after which `pump` waits until the program has read them."""
+NOT_READ: Final = "the program no longer reads its messages"
 
 
 class ControlFailed(Exception):
@@ -190,6 +197,8 @@ class LineControlChannel:
         self, writer: LineWriter, *, limit_bytes: int, on_other: Callable[[bytes], None] | None = None
     ) -> None:
         self._writer = writer
+        self._is_closing: Callable[[], bool] = getattr(writer, "is_closing", lambda: False)
+        self._unread_bytes = 0
         self._on_other = on_other
         self._framer = LineFramer(self._line, self._oversized, limit_bytes)
         self._limit_bytes = limit_bytes
@@ -201,22 +210,47 @@ class LineControlChannel:
         self._ended: str | None = None
 
     async def pump(self, reader: asyncio.StreamReader) -> None:
-        """Reads the program's stream to its end."""
+        """Reads the program's stream to its end, as long as the program reads the answers."""
         cause = "the program closed its stream"
         try:
             while self._ended is None and (data := await reader.read(READ_BYTES)):
-                self.feed(data)
+                await self._feed_in_turns(data)
+                await self._answers_read()
         except OSError as error:
             cause = f"the program's stream broke: {error.strerror or type(error).__name__}"
         finally:
             self.end(cause)
 
     def feed(self, data: bytes) -> None:
-        """Takes data that was read from the program."""
+        """Takes data that was read from the program, all at once. `pump` lets other work run meanwhile."""
         try:
             self._framer.feed(data)
         except Flood:
-            self.end("the program sends data without a line end")
+            self._end_flood()
+
+    async def _feed_in_turns(self, data: bytes) -> None:
+        try:
+            lines, rest = self._framer.split(data)
+            over = clock() + TURN_SECONDS
+            for first in range(0, len(lines), LINES_AT_ONCE):
+                if clock() > over:
+                    await asyncio.sleep(0)
+                    over = clock() + TURN_SECONDS
+                if self._ended is not None:
+                    return
+                self._framer.deliver(lines[first : first + LINES_AT_ONCE])
+            self._framer.keep(rest)
+        except Flood:
+            self._end_flood()
+
+    async def _answers_read(self) -> None:
+        if self._unread_bytes > UNREAD_BYTES and not self._is_closing():
+            self._unread_bytes = 0
+            with contextlib.suppress(ConnectionError):  # what the program still sends is read
+                await self._writer.drain()
+
+    def _end_flood(self) -> None:
+        self.end("the program sends data without a line end")
 
     def end(self, cause: str = "the program closed its stream") -> None:
         """Reports the end of the program's stream."""
@@ -247,14 +281,19 @@ class LineControlChannel:
         if _wants_reply(message):
             self._waiters[request_id] = waiter = asyncio.get_running_loop().create_future()
         try:
-            self._write(mcp_request(request_id, server, message))
-            await self._writer.drain()
+            await self._send(mcp_request(request_id, server, message))
             return None if waiter is None else await waiter
         finally:
             self._waiters.pop(request_id, None)
 
-    def _write(self, line: bytes) -> None:
+    async def _send(self, line: bytes) -> None:
+        if self._is_closing():
+            raise ControlFailed(TransportFailure("broken", NOT_READ, may_have_run=False))
         self._writer.write(line + b"\n")
+        try:
+            await self._writer.drain()
+        except ConnectionError:
+            raise ControlFailed(TransportFailure("broken", NOT_READ)) from None
 
     def _line(self, line: bytes) -> None:
         readable = line
@@ -312,8 +351,10 @@ class LineControlChannel:
         else:
             error = "no server of that name is connected"
             answer = {"subtype": "error", "request_id": request_id, "error": error}
-        if self._ended is None:
-            self._write(msgspec.json.encode({"type": "control_response", "response": answer}))
+        if self._ended is None and not self._is_closing():
+            line = msgspec.json.encode({"type": "control_response", "response": answer}) + b"\n"
+            self._unread_bytes += len(line)
+            self._writer.write(line)
 
     def _oversized(self, head: bytes, tail: bytes) -> bool:
         mentioned = {found.decode() for found in _REQUEST_ID.findall(head + b"\n" + tail)}

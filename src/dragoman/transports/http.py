@@ -26,6 +26,7 @@ from dragoman.transports.base import ADDRESS_HINT, ADDRESS_QUESTION, About, Deta
 from dragoman.transports.credentials import NoCredentials, Signer, secrets_of, send_signed
 from dragoman.transports.pacing import Pacer, clock
 from dragoman.transports.sse_events import EventTooLarge, SseParser, in_pieces
+from dragoman.transports.watched_connection import watch_chunks
 from dragoman.transports.web import (
     EVENTS,
     FAULTS,
@@ -215,6 +216,10 @@ class HttpTransport:
             # Closed, not released, unless it is read to its end: the rest is not needed.
             response.close()
 
+    def _tiny_chunks_came(self, count: int) -> None:
+        if self._sink is not None:
+            self._sink.unrequested(count)
+
     async def _failure_of(self, response: aiohttp.ClientResponse) -> TransportFailure:
         return await failure_of_status(
             response,
@@ -224,7 +229,7 @@ class HttpTransport:
 
     async def _answer_to(self, message: bytes, about: About) -> aiohttp.ClientResponse:
         headers = {**self._headers, **about.headers} if about.headers else self._headers
-        request = OutgoingRequest("POST", str(self._url), message)
+        request = OutgoingRequest("POST", str(self._address), message)
         return await send_signed(self._signer, headers, request, partial(self._send_once, message))
 
     async def _until_initialized(self) -> None:
@@ -243,7 +248,7 @@ class HttpTransport:
         hops = 0
         while True:
             response = await self._client.post(
-                self._url, data=body_of(message), headers=headers, allow_redirects=False
+                self._address, data=body_of(message), headers=headers, allow_redirects=False
             )
             elsewhere = self._moved_to(response)
             if elsewhere is None or hops == REDIRECT_LIMIT:
@@ -251,6 +256,12 @@ class HttpTransport:
             response.close()
             self._url = elsewhere
             hops += 1
+
+    @property
+    def _address(self) -> URL:
+        """The URL that messages are sent to: the target of a redirect; with credentials, which may be
+        obtained after the redirect, always the URL of the entry."""
+        return self._network.address if self._signer is not None and self._signer.secrets else self._url
 
     def _moved_to(self, response: aiohttp.ClientResponse) -> URL | None:
         """The URL of a redirect within the server's own origin, if it may be followed."""
@@ -320,6 +331,7 @@ class HttpTransport:
         self, response: aiohttp.ClientResponse, parser: SseParser, request_id: int | None = None
     ) -> None:
         """Delivers the events of one stream until it ends, or until a short time after its reply."""
+        watch_chunks(response, self._tiny_chunks_came)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(None) as limit:
                 async for chunk in response.content.iter_any():
@@ -360,9 +372,9 @@ class HttpTransport:
         if last_id:
             headers["Last-Event-ID"] = last_id
         async with asyncio.timeout(self._request_seconds):
-            request = OutgoingRequest("GET", str(self._url))
+            request = OutgoingRequest("GET", str(self._address))
             response = await send_signed(
-                self._signer, headers, request, lambda signed: get(self._url, headers=signed)
+                self._signer, headers, request, lambda signed: get(self._address, headers=signed)
             )
         try:
             yield response
@@ -430,9 +442,9 @@ class HttpTransport:
             async with asyncio.timeout(CLOSE_SECONDS):
                 headers = self._headers
                 if self._signer is not None:
-                    request = OutgoingRequest("DELETE", str(self._url))
+                    request = OutgoingRequest("DELETE", str(self._address))
                     headers = (await self._signer.sign(headers, request)).headers
-                async with client.delete(self._url, headers=headers, allow_redirects=False):
+                async with client.delete(self._address, headers=headers, allow_redirects=False):
                     return
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:

@@ -146,7 +146,7 @@ def _read_ide(file: Path, cwd: Path) -> Ide:
     try:
         lock = msgspec.json.decode(_read_own(file), type=_Lock)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise _Unusable("it does not say what a lockfile says") from None
+        raise _Unusable("its content is not that of a lockfile") from None
     _check_alive(lock.pid)
     also = [lock.workspace] if isinstance(lock.workspace, str) else lock.workspace
     workspaces = tuple(folder for folder in [*(lock.workspace_folders or ()), *(also or ())] if folder)

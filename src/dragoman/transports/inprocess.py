@@ -45,7 +45,7 @@ class ServerEnd:
         self._sink: Receiver | None = sink
         self._turn_seconds = turn_seconds
         self._outbox: deque[Callable[[Receiver], None]] = deque()
-        """What the sink is to be told."""
+        """Calls of the sink that are not made yet."""
         self._is_due = False
         self._inbox: deque[bytes] = deque()
         self._wake = asyncio.Event()
@@ -62,7 +62,7 @@ class ServerEnd:
     def send(self, message: bytes) -> None:
         if not isinstance(message, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"a message must be bytes, not {type(message).__name__}")
-        self._tell(lambda sink: sink.received(message))
+        self._queue(lambda sink: sink.received(message))
 
     def close(self, cause: str = "it closed the connection") -> None:
         """Closes the pair from the server's side, after what was sent before."""
@@ -71,7 +71,7 @@ class ServerEnd:
             self.shut()
             sink.lost(cause)
 
-        self._tell(disconnect)
+        self._queue(disconnect)
 
     def put(self, message: bytes) -> None:
         self._inbox.append(message)
@@ -82,7 +82,7 @@ class ServerEnd:
         self._outbox.clear()
         self._wake.set()
 
-    def _tell(self, what: Callable[[Receiver], None]) -> None:
+    def _queue(self, what: Callable[[Receiver], None]) -> None:
         if self._sink is not None:
             self._outbox.append(what)
             self._deliver_soon()

@@ -25,10 +25,12 @@ from dragoman.processes import (
     KILL,
     MARKER,
     all_processes,
+    find_process,
     group_members,
     kill_group,
     marker_of,
     read_process,
+    run_in_forked_children,
     signal_process,
     start_of,
 )
@@ -59,6 +61,7 @@ done
 """
 
 
+PID_FILE_LIMIT_BYTES: Final = 1024 * 1024
 _KILL_ROUNDS: Final = 100
 _ROUND_SECONDS: Final = 0.01
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
@@ -93,9 +96,13 @@ class ProcessWatchdog:
         """A marker for many commands: until `end_held`, every process with it is ended when this program
         ends."""
         marker = self.new_marker()
+        self.hold(marker)
+        return marker
+
+    def hold(self, marker: str) -> None:
+        """Ensures that every process with this marker is ended when this program ends."""
         with self._lock:
             self._held.add(marker)
-        return marker
 
     def end_held(self, marker: str) -> None:
         """Ends every process with this marker, in any group. Takes milliseconds, so call it in a worker
@@ -158,7 +165,7 @@ class ProcessWatchdog:
                 folder = pid_file_dir()
                 paths.make_private(folder)
                 self._pid_file = folder / f"{os.getpid()}-{start_of(os.getpid())}"
-                line = f"boot {_boot_id()}\ntoken {self._token}\n{line}"
+                line = f"boot {_place()}\ntoken {self._token}\n{line}"
             with self._pid_file.open("a") as file:
                 file.write(line)
 
@@ -172,13 +179,12 @@ class ProcessWatchdog:
         """In a forked child: the servers and the watchdog belong to the parent."""
         if self._watchdog is not None and self._watchdog.stdin is not None:
             with contextlib.suppress(OSError):
-                os.close(self._watchdog.stdin.fileno())
+                self._watchdog.stdin.close()
         self.__init__()
 
 
 watchdog = ProcessWatchdog()
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=watchdog.forget_after_fork)
+run_in_forked_children(watchdog.forget_after_fork)
 
 
 def _start_watchdog(token: str, groups: Mapping[int, int]) -> subprocess.Popen[bytes] | None:
@@ -215,38 +221,59 @@ def sweep() -> list[int]:
     except OSError:
         return swept
     for pid_file in pid_files:
-        if _host_is_alive(pid_file.name) or not pid_file.is_file():
-            continue
         with contextlib.suppress(OSError):
-            text = pid_file.read_text(errors="replace")
+            if _host_is_alive(pid_file.name) or not pid_file.is_file():
+                continue
+            text = _beginning_of(pid_file)
+            if _is_of_other_namespace(text):
+                continue
+            prefix = _prefix_in(text)
             for pid, started in _leftovers(text):
-                if _is_ours(pid, started):
+                if _is_ours(pid, started, prefix):
                     with contextlib.suppress(OSError):
                         kill_group(pid)
                         swept.append(pid)
-            _sweep_marked(text)
+            if prefix:
+                end_marked(lambda marker, prefix=prefix: marker.startswith(prefix))
             pid_file.unlink()
     return swept
 
 
-def _sweep_marked(text: str) -> None:
-    """Ends every process with a marker of the host that wrote the file, in any group."""
-    token = next((line[6:] for line in text.splitlines() if line.startswith("token ")), "")
-    if not _TOKEN.fullmatch(token) or f"boot {_boot_id()}" not in text.splitlines():
-        return
-    end_marked(lambda marker: marker.startswith(f"{token}."))
+def _beginning_of(pid_file: Path) -> str:
+    """The text up to the limit: a damaged file may be of any size. Servers listed later are found by their
+    markers."""
+    with pid_file.open("rb") as file:
+        return file.read(PID_FILE_LIMIT_BYTES).decode(errors="replace")
+
+
+def _is_of_other_namespace(text: str) -> bool:
+    """Whether the host that wrote the file sees other pids, for example in a container that shares the state
+    folder: whether it is alive cannot be known here, and its processes may be visible."""
+    place = next((line.split()[1:] for line in text.splitlines() if line.startswith("boot ")), list[str]())
+    return place[:1] == [_boot_id()] and place != _place().split()
+
+
+def _prefix_in(text: str) -> str:
+    """The beginning of the markers of the host that wrote the file; empty if that was before the last boot,
+    or in another namespace of pids."""
+    lines = text.splitlines()
+    token = next((line[6:] for line in lines if line.startswith("token ")), "")
+    return f"{token}." if _TOKEN.fullmatch(token) and f"boot {_place()}" in lines else ""
 
 
 def end_marked(is_meant: Callable[[str], bool]) -> None:
     """Kills every process with such a marker in its environment, and repeats until there is none, because
     they may start others meanwhile."""
     for _ in range(_KILL_ROUNDS):
-        found = [
-            facts for facts in all_processes() if facts.is_alive and is_meant(marker_of(facts.pid) or "")
-        ]
-        if not found:
+        try:
+            found = [
+                facts for facts in all_processes() if facts.is_alive and is_meant(marker_of(facts.pid) or "")
+            ]
+        except OSError:  # no file descriptor is left
+            found = None
+        if found == []:
             return
-        for facts in found:
+        for facts in found or ():
             signal_process(facts.pid, facts.started, KILL)
         time.sleep(_ROUND_SECONDS)
 
@@ -255,7 +282,7 @@ def _host_is_alive(pid_file_name: str) -> bool:
     pid, _, started = pid_file_name.partition("-")
     if not (_NUMBER.fullmatch(pid) and _NUMBER.fullmatch(started)):
         return True  # not one of ours: leave it
-    facts = read_process(int(pid))
+    facts = find_process(int(pid))
     return facts is not None and facts.started == int(started) and facts.state != "Z"
 
 
@@ -264,7 +291,7 @@ def _leftovers(text: str) -> Iterator[tuple[int, int]]:
     started: dict[int, int] = {}
     for line in text.splitlines():
         match line.split():
-            case ["boot", boot] if boot != _boot_id():
+            case ["boot", *place] if place != _place().split():
                 return
             case ["+", pid, ticks] if _NUMBER.fullmatch(pid) and _NUMBER.fullmatch(ticks):
                 started[int(pid)] = int(ticks)
@@ -275,13 +302,24 @@ def _leftovers(text: str) -> Iterator[tuple[int, int]]:
     yield from started.items()
 
 
-def _is_ours(pid: int, started: int) -> bool:
+def _is_ours(pid: int, started: int, prefix: str = "") -> bool:
+    """Whether a group is that of the listed process. `prefix`: the beginning of the markers of its host."""
     if pid <= 1:  # for a signal these mean the own process group, or all processes
         return False
     leader = read_process(pid)
     if leader is not None:
         return leader.started == started and leader.group == pid
-    return bool(group_members(pid, since=started))
+    # The number may meanwhile be that of another group whose leader has ended.
+    members = group_members(pid, since=started) if prefix else []
+    return any((marker_of(member) or "").startswith(prefix) for member in members)
+
+
+def _place() -> str:
+    """This boot and this namespace of pids: elsewhere, the same numbers are other processes."""
+    try:
+        return f"{_boot_id()} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return _boot_id()
 
 
 def _boot_id() -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import os
 import subprocess
 import threading
@@ -51,7 +50,7 @@ class ServerProcess:
             raise NotImplementedError(NO_COMMANDS)
         self._loop = asyncio.get_running_loop()
         self._on_exit: list[Callable[[], None]] = []
-        marker = watchdog.new_marker()
+        self._marker = marker = watchdog.new_marker()
         try:
             self._popen = subprocess.Popen(
                 command,
@@ -125,8 +124,7 @@ class ServerProcess:
             close_input()
             if self._ending is None:
                 stop_seconds = 0.0 if self._skips_stop_wait else stop_seconds
-                release = functools.partial(watchdog.release, self._popen.pid)
-                self._ending = reaper.end(self._family, release, stop_seconds)
+                self._ending = reaper.end(self._family, self._release, stop_seconds)
             self.left_behind = await asyncio.shield(self._ending.future)
             self._successor = None
         except asyncio.CancelledError:
@@ -138,6 +136,12 @@ class ServerProcess:
             raise
         finally:
             self._unwatch()
+
+    def _release(self, is_known: bool) -> None:
+        """`is_known`: whether what is left of its family is known; otherwise it ends with this program."""
+        if not is_known:
+            watchdog.hold(self._marker)
+        watchdog.release(self._popen.pid)
 
     def _watch(self) -> None:
         try:

@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import os
 import signal
 import threading
 import time
 from collections.abc import Callable
 from typing import Final, Generic, Protocol, TypeVar
 
-from dragoman.processes import KILL, described
+from dragoman.processes import KILL, ProcessFacts, described, run_in_forked_children
 from dragoman.transports.family import Family, Scanner, Snapshot
 
 SIGNAL_STEPS: Final = ((0.08, signal.SIGINT), (0.1, signal.SIGTERM), (0.4, KILL))
 """The wait before each signal. The first wait is for servers that exit when their input ends."""
 GIVE_UP_SECONDS: Final = 1.0
 TICK_SECONDS: Final = 0.01
+UNKNOWN: Final = "any that left its process group (no file descriptor is free to look for them)"
 RESULTS_A_TURN: Final = 8
 """How many results are delivered in one iteration of the loop: each closes pipes and causes further work."""
 
@@ -74,7 +74,7 @@ class _AwaitedJob(Generic[T]):
 class Ending(_AwaitedJob[tuple[str, ...]]):
     """The job that ends one family; the result describes the processes that are still alive."""
 
-    def __init__(self, family: Family, on_end: Callable[[], None], stop_seconds: float) -> None:
+    def __init__(self, family: Family, on_end: Callable[[bool], None], stop_seconds: float) -> None:
         super().__init__(())
         self._family = family
         self._on_end = on_end
@@ -93,19 +93,27 @@ class Ending(_AwaitedJob[tuple[str, ...]]):
             if self._family.exit_code is None:
                 return False
             self.skip_stop_wait()  # processes left by a server that exited on its own have no work to finish
-        members = self._family.members(scan())
+        members = self._members(scan)
         elapsed = now - self._began
-        if not self._family.is_gone(members) and elapsed < LAST_SECONDS:
+        is_gone = members is not None and self._family.is_gone(members)
+        if not is_gone and elapsed < LAST_SECONDS:
             due = due_signals(elapsed)
             # The last signal is repeated: a family may have grown meanwhile.
             if due > self._sent or due == len(SIGNAL_STEPS):
                 self._sent = due
-                self._family.signal(SIGNAL_STEPS[due - 1][1], members)
+                self._family.signal(SIGNAL_STEPS[due - 1][1], members or ())
             return False
-        self.result = described(members)
+        self.result = (UNKNOWN,) if members is None else described(members)
         self._family.reap()
-        self._on_end()
+        self._on_end(members is not None)
         return True
+
+    def _members(self, scan: Callable[[], Snapshot]) -> list[ProcessFacts] | None:
+        """The living processes; None if they cannot be known, because no file descriptor is left."""
+        try:
+            return self._family.members(scan())
+        except OSError:
+            return None
 
 
 class _Search(_AwaitedJob["int | None"]):
@@ -127,8 +135,9 @@ class Reaper:
         self._jobs: list[Job] = []
         self._thread: threading.Thread | None = None
 
-    def end(self, family: Family, on_end: Callable[[], None], stop_seconds: float = 0.0) -> Ending:
-        """Ends a family; the result describes what could not be ended. `on_end` is called in the thread.
+    def end(self, family: Family, on_end: Callable[[bool], None], stop_seconds: float = 0.0) -> Ending:
+        """Ends a family; the result describes what could not be ended. `on_end` is called in the thread with
+        true if all its processes are known.
 
         `stop_seconds`: the time before the first signal, if that is longer than the first step.
         """
@@ -211,5 +220,4 @@ def _deliver_some(loop: asyncio.AbstractEventLoop, jobs: list[Job]) -> None:
 
 
 reaper = Reaper()
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=reaper.forget_after_fork)
+run_in_forked_children(reaper.forget_after_fork)

@@ -41,6 +41,7 @@ from dragoman.transports.credentials import (
 )
 from dragoman.transports.pacing import Pacer, clock
 from dragoman.transports.sse_events import EventTooLarge, SseEvent, SseParser, in_pieces
+from dragoman.transports.watched_connection import watch_chunks
 from dragoman.transports.web import (
     EVENTS,
     FAULTS,
@@ -179,6 +180,7 @@ class SseTransport:
             OutgoingRequest("GET", self._network.url),
             lambda signed: client.get(self._network.address, headers=signed, allow_redirects=False),
         )
+        watch_chunks(stream, sink.unrequested)
         if stream.status != 200:
             raise connect_error(
                 self._server,

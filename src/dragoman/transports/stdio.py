@@ -356,8 +356,8 @@ class _Stdout(asyncio.Protocol):
                 self._backlog.extend(lines)
                 self._rest = rest
                 self._deliver_backlog()
-        except Flood:
-            self._flooded()
+        except Exception as error:  # border: no memory may be left
+            self._failed(error)
 
     def _deliver(self, lines: Iterable[bytes]) -> None:
         if blank := self._framer.deliver(lines):
@@ -383,17 +383,22 @@ class _Stdout(asyncio.Protocol):
     def _continue(self) -> None:
         try:
             self._deliver_backlog()
-        except Flood:
-            self._flooded()
+        except Exception as error:  # border: like above
+            self._failed(error)
         if not self._backlog and self._pipe is not None and not self._pipe.is_closing():
             self._pipe.resume_reading()
             self._is_paused = False
 
-    def _flooded(self) -> None:
-        self._owner.end_of_output("it writes to stdout without a line end")
+    def _failed(self, error: Exception) -> None:
+        """Ends the connection: after an error the rest of this line cannot be distinguished from the next."""
+        cause = f"its output could not be read: {type(error).__name__}"
+        self._owner.end_of_output(
+            "it writes to stdout without a line end" if isinstance(error, Flood) else cause
+        )
 
     def eof_received(self) -> None:
-        self._framer.end()
+        if self._owner.is_delivering:
+            self._framer.end()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._owner.end_of_output()

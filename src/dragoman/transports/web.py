@@ -24,7 +24,7 @@ import aiohttp
 from msgspec import Struct
 from yarl import URL
 
-from dragoman.cleaning import cut, one_line
+from dragoman.cleaning import cover, cut, one_line
 from dragoman.errors import ConfigError
 from dragoman.own_threads import resolve
 from dragoman.transports.base import About, TransportFailure
@@ -310,10 +310,8 @@ def _in_words(body: bytes, content_type: str, hide: Iterable[str]) -> str:
     if content_type not in ("text/plain", "application/json", "application/problem+json"):
         return ""
     text = cut(body.decode("utf-8", "replace"), 4000)
-    for secret in hide:
-        for part in (secret, secret.rpartition(" ")[2]):
-            if len(part) >= SECRET_LENGTH:
-                text = text.replace(part, "•••")
+    parts = (part for secret in hide for part in (secret, secret.rpartition(" ")[2]))
+    text = cover(text, (part for part in parts if len(part) >= SECRET_LENGTH))
     return one_line(text[:400], 200).strip()
 
 

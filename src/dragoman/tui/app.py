@@ -1,7 +1,7 @@
 """The terminal application: a conversation with a model, its tool calls, and questions to the person.
 
-Painted before the model library is imported. The conversation goes on whatever fails: a server, the provider,
-a command of the person. All text from servers and models is cleaned and never read as markup.
+The screen is painted before the model library is imported. The conversation continues after failures of a
+server, the provider or a command. All text from servers and models is cleaned and never parsed as markup.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 QUIT_SECONDS: Final = 2.0
-"""Within this time a second Ctrl-C quits."""
+"""The time within which a second Ctrl-C quits."""
 TICK_SECONDS: Final = 1.0
 MODE_CYCLE: Final[tuple[PermissionMode, ...]] = ("default", "auto", "plan")
 KEYS: Final = "Enter sends · Ctrl+J new line · Esc stops · /help"
@@ -83,12 +83,12 @@ class ConversationApp(App[int]):
         self._tasks: set[asyncio.Task[Any]] = set()
         self._interrupted_at = float("-inf")
         self.on_session_opened: Callable[[], object] = lambda: None
-        """Called when a conversation was read, before it is shown."""
+        """Called when a conversation was loaded, before it is shown."""
 
     # The screen.
 
     def compose(self) -> ComposeResult:
-        # Kept: a query finds only what is on the screen that is shown.
+        # Stored as attributes: a query searches only the screen in front.
         self.conversation = ConversationView()
         self.prompt = Prompt()
         self._questions = QuestionArea(self.prompt)
@@ -108,7 +108,7 @@ class ConversationApp(App[int]):
         yield self._status_line
 
     def on_load(self) -> None:
-        # From Python 3.12 on, Textual makes tasks run at once when they are made. Servers share this loop.
+        # From Python 3.12 on, Textual uses eager tasks. Servers run in the same event loop, and must not.
         asyncio.get_running_loop().set_task_factory(None)
 
     def on_mount(self) -> None:
@@ -118,11 +118,11 @@ class ConversationApp(App[int]):
         self.set_interval(TICK_SECONDS, self.tick)
         self.start(ServerNotes(self, self.host).follow())
         self.tick()
-        # The model library takes seconds to import, and the screen is to be seen before.
+        # Opened later: the import of the model library takes seconds, and the screen is painted first.
         self.call_after_refresh(self._open_session)
 
     def _open_session(self) -> None:
-        self.start(self.control.keep_open())  # returned, the task would be waited for
+        self.start(self.control.keep_open())  # not returned: Textual would await the task
 
     async def on_unmount(self) -> None:
         if self.return_value is not None:
@@ -132,7 +132,7 @@ class ConversationApp(App[int]):
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Runs it beside the screen; it ends with the application."""
+        """Runs the work as a task that is cancelled when the application ends."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -149,7 +149,7 @@ class ConversationApp(App[int]):
             self.note(f"{error}\n  {error.hint}" if error.hint else str(error), is_problem=True)
 
     def tick(self) -> None:
-        """Shows what changes with time and with the conversation."""
+        """Updates the activity, the queued messages and the status line."""
         self._status_line.show(self._status())
         self._activity.display = self.control.is_working
         if self.control.is_working:
@@ -230,7 +230,7 @@ class ConversationApp(App[int]):
     # Keys.
 
     def on_key(self, event: Key) -> None:
-        """Letters that are typed at a tool call are for the prompt."""
+        """Moves letters that are typed while a tool call has the focus to the prompt."""
         if isinstance(self.focused, ToolCard) and event.is_printable and event.character != " ":
             event.stop()
             self.prompt.focus()
@@ -244,7 +244,7 @@ class ConversationApp(App[int]):
         self._questions.answer_now()
 
     def action_interrupt(self) -> None:
-        """Ctrl-C: copies a selection, or stops what is under way; a second one quits."""
+        """Ctrl-C copies a selection, or stops the running turn; a second Ctrl-C quits."""
         if selected := self.screen.get_selected_text():
             self.copy_to_clipboard(selected)
             self.screen.clear_selection()
@@ -267,7 +267,7 @@ class ConversationApp(App[int]):
         self.conversation.scroll_page_down(animate=False)
 
     def action_next_mode(self) -> None:
-        """The next permission mode; one that allows everything is never reached by a key alone."""
+        """Selects the next permission mode; the key never selects a mode that allows everything."""
         place = MODE_CYCLE.index(now) if (now := self.host.permission_mode) in MODE_CYCLE else -1
         mode = MODE_CYCLE[(place + 1) % len(MODE_CYCLE)]
         try:
@@ -284,7 +284,7 @@ class ConversationApp(App[int]):
     # Questions.
 
     async def ask(self, view: QuestionView[T]) -> T:
-        """Shows the question until it is answered; it disappears when this is cancelled."""
+        """Shows the question until it is answered or this is cancelled."""
         if len(self.screen_stack) > 1:
             self.notify("A question waits in the conversation: Esc goes there.")
         return await self._questions.ask(view)

@@ -1,6 +1,6 @@
-"""What a conversation on the screen consists of: prompts, answers, tool calls, notes. Values without widgets.
+"""The blocks of a conversation on the screen: prompts, answers, tool calls, notes. Values without widgets.
 
-Old blocks have no widget; one is made again when the person scrolls to them.
+Old blocks have no widget; one is created when the person scrolls to them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ToolState = Literal["running", "done", "error", "refused", "interrupted"]
 
 @dataclass(slots=True)
 class PromptBlock:
-    """What the person wrote."""
+    """A message of the person."""
 
     text: str
 
@@ -36,7 +36,7 @@ class AnswerBlock:
 
 @dataclass(slots=True)
 class NoteBlock:
-    """Something that the application says."""
+    """A message of the application."""
 
     text: str
     is_problem: bool = False
@@ -51,9 +51,9 @@ class ToolBlock:
     arguments: Mapping[str, Any]
     state: ToolState = "running"
     progress: float | None = None
-    """Done so far, from 0 to 1; None if the server has not said."""
+    """The share that is done, from 0 to 1; None if the server has not reported it."""
     message: str = ""
-    """What the server says about its progress."""
+    """The server's progress message."""
     result: str = ""
     images: tuple[ImageBlock, ...] = field(default=())
     seconds: float = 0.0
@@ -75,10 +75,10 @@ Block = PromptBlock | AnswerBlock | NoteBlock | ToolBlock
 
 
 def blocks_of(history: Sequence[ModelMessage]) -> list[Block]:
-    """A stored conversation as it is shown: of messages to the model, what the person wrote."""
+    """The blocks of a stored conversation. Of messages to the model, only the person's text is shown."""
     from pydantic_ai.messages import TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
 
-    from dragoman.agent.context import CONTINUED
+    from dragoman.agent.context import SUMMARY_HEADING
     from dragoman.agent.conversion import read_arguments, recorded_in
 
     blocks: list[Block] = []
@@ -88,7 +88,7 @@ def blocks_of(history: Sequence[ModelMessage]) -> list[Block]:
         blocks += [PromptBlock(text) for text in recorded or ()]
         for part in message.parts:
             match part:
-                case UserPromptPart(content=str(text)) if text.startswith(CONTINUED):
+                case UserPromptPart(content=str(text)) if text.startswith(SUMMARY_HEADING):
                     blocks.append(NoteBlock(text))
                 case UserPromptPart() if recorded is None:
                     blocks.append(PromptBlock(part.content if isinstance(part.content, str) else "[…]"))

@@ -1,4 +1,4 @@
-"""Commands that begin with a slash: which there are, and what they do."""
+"""The commands that begin with a slash."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CommandLine(Struct, frozen=True):
 
 
 def parse(text: str) -> CommandLine | None:
-    """The command in a text; None for a message, such as one that begins with a path."""
+    """The command in a text; None for a message, also for one that begins with a path."""
     if not _COMMAND.match(text):
         return None
     name, _, rest = text.removeprefix("/").partition(" ")
@@ -50,7 +50,7 @@ def parse(text: str) -> CommandLine | None:
 
 
 async def run(app: ConversationApp, line: CommandLine) -> None:
-    """Does what the command says. Raises `DragomanError`."""
+    """Runs the command. Raises `DragomanError`."""
     match line.name:
         case "help":
             from dragoman.tui.text_screens import help_screen
@@ -140,7 +140,7 @@ async def prompt_message(host: Host, line: CommandLine) -> Message | None:
 
 
 def prompt_text(found: PromptResult) -> str:
-    """The messages of a prompt as one message; with several roles, each is named."""
+    """The messages of a prompt as one message; if there are several roles, each is named."""
     texts = [(message.role, message.content.as_text()) for message in found.messages]
     if all(role == "user" for role, _ in texts):
         return "\n\n".join(text for _, text in texts)

@@ -1,7 +1,7 @@
-"""Completions for what is being written: commands, prompts of servers, files and resources.
+"""Completions while the person types: commands, prompts of servers, files and resources.
 
-What is completed is decided from the text alone (`wanted_at`); looking it up may read a folder or ask a
-server.
+The kind of completion is decided from the text alone (`completion_at`); finding completions may read a folder
+or request them from a server.
 """
 
 from __future__ import annotations
@@ -28,27 +28,25 @@ _ARGUMENT: Final = re.compile(r"^/(\S+) (?:.*\s)?(\S*)$")
 
 
 class CompletionRequest(Struct, frozen=True):
-    """What is to be completed."""
+    """The word to complete, and its kind."""
 
     kind: Literal["command", "argument", "mention"]
     word: str
-    """What was typed of it."""
+    """The typed part of the word."""
     command: str = ""
     """The command that an argument is for."""
 
 
 class CompletionItem(Struct, frozen=True):
-    """One completion."""
-
     text: str
-    """Takes the place of the word."""
+    """The text that replaces the word."""
     about: str = ""
     is_whole: bool = True
-    """False for a folder, behind which something else follows."""
+    """False for a folder, after which the person continues the path."""
 
 
-def wanted_at(before: str) -> CompletionRequest | None:
-    """What the text before the cursor asks for; None if nothing is completed there."""
+def completion_at(before: str) -> CompletionRequest | None:
+    """The completion to request for the text before the cursor; None if there is none."""
     if found := _MENTION.search(before):
         return CompletionRequest("mention", found[1])
     if "\n" in before:
@@ -61,7 +59,7 @@ def wanted_at(before: str) -> CompletionRequest | None:
 
 
 def fitting(word: str, choices: Iterable[CompletionItem]) -> list[CompletionItem]:
-    """Those that begin with the word, then those that contain it."""
+    """The choices that begin with the word, then those that contain it."""
     folded = word.lower()
     safe = [choice for choice in choices if is_safe(choice.text)]
     first = [choice for choice in safe if choice.text.lower().startswith(folded)]
@@ -69,7 +67,7 @@ def fitting(word: str, choices: Iterable[CompletionItem]) -> list[CompletionItem
 
 
 def prompt_command(prompt: Prompt) -> str:
-    """How a person calls a prompt: `server:prompt`."""
+    """The command for a prompt: `server:prompt`."""
     return f"{prompt.server}:{prompt.wire_name}"
 
 
@@ -126,7 +124,7 @@ def _quoted(value: str) -> str:
 
 
 async def find_prompt(host: Host, command: str) -> Prompt | None:
-    """The prompt that is called `server:prompt`, or by its qualified name."""
+    """The prompt with the command `server:prompt` or with this qualified name."""
     for prompt in (await host.prompts.list()).items:
         if command in (prompt_command(prompt), prompt.name):
             return prompt
@@ -134,7 +132,7 @@ async def find_prompt(host: Host, command: str) -> Prompt | None:
 
 
 def files_at(folder: Path, word: str) -> list[CompletionItem]:
-    """Files and folders that the word is the beginning of; those with a dot only if the word has it."""
+    """Files and folders whose path begins with the word; hidden ones only if the word has the dot."""
     base, _, beginning = word.rpartition("/")
     begin = f"{base}/" if base or word.startswith("/") else ""
     try:

@@ -11,15 +11,15 @@ from textual.widgets.option_list import Option
 
 from dragoman.cleaning import one_line
 from dragoman.errors import DragomanError
-from dragoman.tui.completion import Completer, CompletionItem, CompletionRequest, wanted_at
+from dragoman.tui.completion import Completer, CompletionItem, CompletionRequest, completion_at
 from dragoman.tui.prompt import Prompt
 
 PAUSE_SECONDS: Final = 0.05
-"""Completions are looked up after such a pause, not for each letter."""
+"""The pause in typing after which completions are requested."""
 
 
 class CompletionList(OptionList, can_focus=False):
-    """Shown while something can be completed; the prompt keeps the keyboard."""
+    """Shown while there are completions; the prompt keeps the focus."""
 
     def __init__(self, completer: Completer) -> None:
         super().__init__(id="completions", compact=True, markup=False)
@@ -29,19 +29,19 @@ class CompletionList(OptionList, can_focus=False):
         self._looking: asyncio.Task[None] | None = None
 
     def follow(self, prompt: Prompt) -> None:
-        """The text or the cursor of the prompt has changed."""
+        """Updates the list after a change of the prompt's text or cursor."""
         if self._looking is not None:
             self._looking.cancel()
         self._looking = asyncio.create_task(self._look(prompt))
 
     async def _look(self, prompt: Prompt) -> None:
-        wanted = wanted_at(prompt.before_cursor)
+        wanted = completion_at(prompt.before_cursor)
         choices: list[CompletionItem] = []
         if wanted is not None:
             await asyncio.sleep(PAUSE_SECONDS)
             try:
                 choices = await self._completer.choices(wanted)
-            except DragomanError:  # a server that cannot say what it has
+            except DragomanError:  # a server that cannot answer has no completions
                 choices = []
             if [each.text for each in choices] == [wanted.word]:
                 choices = []
@@ -60,12 +60,11 @@ class CompletionList(OptionList, can_focus=False):
         self._show(prompt, None, [])
 
     def take(self, prompt: Prompt) -> bool:
-        """Puts the highlighted completion in place of the word; false if it is what was typed already, or if
-        the list is older than the text."""
+        """Inserts the highlighted completion. Returns false if nothing changes or the list is outdated."""
         if self._wanted is None or self.highlighted is None:
             return False
         choice, word = self._choices[self.highlighted], self._wanted.word
-        if choice.text == word or wanted_at(prompt.before_cursor) != self._wanted:
+        if choice.text == word or completion_at(prompt.before_cursor) != self._wanted:
             self.hide(prompt)
             return False
         prompt.replace_word(word, choice.text + (" " if choice.is_whole else ""))

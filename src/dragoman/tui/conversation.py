@@ -1,7 +1,7 @@
 """The conversation on the screen: a scrolling list of blocks, of which only the newest have widgets.
 
-It stays at its end while text arrives, unless the person reads further up. Earlier blocks get widgets when
-the person scrolls to the top.
+The view stays at its end while text arrives, unless the person has scrolled up. Earlier blocks get widgets
+when the person scrolls to the top.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from dragoman.tui.blocks import AnswerBlock, Block, NoteBlock, PromptBlock, Tool
 from dragoman.tui.markdown_text import markdown_text, pieces, shown_lines
 from dragoman.tui.tool_card import ToolCard, image_widgets
 
-WINDOW: Final = 40
-"""How many of the newest blocks have widgets."""
-SLACK: Final = 20
-"""How many more may come before the oldest widgets are removed."""
+WIDGET_LIMIT: Final = 40
+"""The number of newest blocks that have widgets."""
+EXTRA_WIDGETS: Final = 20
+"""The number of further widgets after which the oldest are removed."""
 FLUSH_SECONDS: Final = 0.08
-"""How often text that arrives is painted: a paint for each piece would take longer than the pieces do."""
+"""The shortest interval between two paints of arriving text."""
 
 
 def block_text(block: PromptBlock | AnswerBlock | NoteBlock) -> Content:
@@ -65,11 +65,11 @@ class ConversationView(VerticalScroll, can_focus=False):
         self._views: list[BlockView | ToolCard] = []
         self._more = Static("", markup=False, id="earlier")
         self._answer: AnswerBlock | None = None
-        """The one that text is added to."""
+        """The answer to which text is added."""
         self._arrived: list[str] = []
         self._flusher: Timer | None = None
         self._flush_cost = 0.0
-        """Seconds that the last paint took to prepare; most of the time is left to keys and servers."""
+        """The seconds that the last paint took; the interval grows with it."""
         self._changing = asyncio.Lock()
 
     def compose(self) -> list[Widget]:
@@ -90,29 +90,29 @@ class ConversationView(VerticalScroll, can_focus=False):
         view = _made(block)
         self._views.append(view)
         self.mount(view)
-        if len(self._views) > WINDOW + SLACK and not self._is_reading:
-            self._remove_oldest(len(self._views) - WINDOW)
+        if len(self._views) > WIDGET_LIMIT + EXTRA_WIDGETS and not self._is_reading:
+            self._remove_oldest(len(self._views) - WIDGET_LIMIT)
 
     def show_all(self, blocks: Sequence[Block]) -> None:
-        """Shows other blocks in place of those that there are."""
+        """Replaces all blocks."""
         self.end_answer()
         for view in self._views:
             view.remove()
         self.blocks = list(blocks)
-        self._first = max(0, len(self.blocks) - WINDOW)
+        self._first = max(0, len(self.blocks) - WIDGET_LIMIT)
         self._views = [_made(block) for block in self.blocks[self._first :]]
         self.mount_all(self._views)
         self._show_more()
         self.anchor()
 
     def on_tool_card_toggled(self, message: ToolCard.Toggled) -> None:
-        """The images of a call are shown below it while it is open."""
+        """Shows the images of a call below it while it is open."""
         self.query(".image").remove()
         if message.card.block.is_open and (images := image_widgets(message.card.block)):
             self.mount_all(images, after=message.card)
 
     def changed(self, block: Block) -> None:
-        """A block has changed: it is shown as it is now, if it is on the screen."""
+        """Updates the widget of a block that has changed, if it has one."""
         for view in reversed(self._views):
             if view.block is block:
                 view.show()
@@ -141,7 +141,7 @@ class ConversationView(VerticalScroll, can_focus=False):
 
     async def _mount_earlier(self) -> None:
         async with self._changing:
-            start = max(0, self._first - WINDOW // 2)
+            start = max(0, self._first - WIDGET_LIMIT // 2)
             views = [_made(block) for block in self.blocks[start : self._first]]
             if not views:
                 return
@@ -150,19 +150,19 @@ class ConversationView(VerticalScroll, can_focus=False):
             self._views[:0] = views
             await self.mount_all(views, before=anchor)
             self._show_more()
-        if anchor is not None:  # what was at the top stays where it was
+        if anchor is not None:  # keeps the scroll position
             self.call_after_refresh(self.scroll_to_widget, anchor, animate=False, top=True)
 
-    # Text that arrives.
+    # Arriving text.
 
     def add_text(self, text: str) -> None:
-        """Adds to the answer at the end; painted with what else arrives within a moment."""
+        """Adds text to the last answer. It is painted together with text that arrives shortly after."""
         self._arrived.append(text)
         if self._flusher is None:
             self._flusher = self.set_timer(max(FLUSH_SECONDS, 3 * self._flush_cost), self.flush)
 
     def flush(self) -> None:
-        """Paints what has arrived."""
+        """Paints the text that has arrived."""
         if self._flusher is not None:
             self._flusher.stop()
             self._flusher = None
@@ -184,12 +184,12 @@ class ConversationView(VerticalScroll, can_focus=False):
             self._append(self._answer)
 
     def end_answer(self) -> None:
-        """What arrives later is another answer."""
+        """Ends the answer; later text begins another one."""
         self.flush()
         self._answer = None
 
     def discard_since(self, count: int) -> None:
-        """Removes the blocks behind the first `count`: text of a response that is requested again."""
+        """Removes the blocks after the first `count`: the text of a response that is requested again."""
         self.end_answer()
         for block in self.blocks[count:]:
             view = next((each for each in self._views if each.block is block), None)

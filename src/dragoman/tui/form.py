@@ -1,6 +1,6 @@
 """A form of a server on the screen: a widget for each field, checked before it is sent.
 
-Text from servers is shown cleaned, and never read as markup.
+Text from servers is cleaned, and never parsed as markup.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from textual.widget import Widget
 from textual.widgets import Checkbox, Input, RadioButton, RadioSet, Select, SelectionList, Static
 from textual.widgets.selection_list import Selection
 
-from dragoman.cleaning import one_line
+from dragoman.cleaning import one_line, visible
 from dragoman.forms import FieldValue, FormField, completed, problems_of, value_of
 from dragoman.interaction import FormAnswer, FormElicitation
 from dragoman.tui.question_view import QuestionView, heading
 
 RADIO_LIMIT: Final = 6
-"""Up to so many choices are all shown; more are a list that opens."""
+"""The most choices that are shown as radio buttons; more are shown in a select list."""
 LABEL_LIMIT: Final = 60
 SECRET: Final = "This field asks for a secret. The server sees what you enter."
 _INPUT_TYPES: Final = {"text": "text", "number": "number", "integer": "integer"}
@@ -36,7 +36,7 @@ _EXAMPLES: Final = {
 
 
 class FieldView(Vertical):
-    """One field: its label, what to enter, and why it cannot be sent."""
+    """One field: its label, its editor, and the problem with its value."""
 
     def __init__(self, field: FormField) -> None:
         super().__init__(classes="field")
@@ -64,7 +64,7 @@ class FieldView(Vertical):
         self._problem.display = False
 
     def value(self) -> FieldValue | None:
-        """What was entered; None if nothing was. Raises `ValueError`."""
+        """The entered value; None if there is none. Raises `ValueError`."""
         match self.editor:
             case Input():
                 text = self.editor.value
@@ -95,7 +95,8 @@ def _editor(field: FormField) -> Widget:
             ]
             return RadioSet(*buttons, compact=True)
         case "choice":
-            options = [(one_line(choice.title, 100), choice.value) for choice in field.choices]
+            # A plain string would be parsed as markup.
+            options: Any = [(Text(one_line(choice.title, 100)), choice.value) for choice in field.choices]
             return Select(options, compact=True, **({} if default is None else {"value": default}))
         case "choices":
             chosen = default or ()
@@ -117,7 +118,7 @@ def _editor(field: FormField) -> Widget:
 
 
 class FormView(QuestionView[FormAnswer]):
-    """The whole form; its answer is what the person decided."""
+    """The whole form. Its answer is the `FormAnswer`."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "send", "Send"),
@@ -132,12 +133,11 @@ class FormView(QuestionView[FormAnswer]):
 
     def compose(self) -> ComposeResult:
         question = self._question
-        self._fields = [FieldView(field) for field in question.fields]  # here: widgets need a running app
-        yield Static(
-            heading(question.server, "asks for information", question.message, question.calls),
-            classes="heading",
-        )
+        self._fields = [FieldView(field) for field in question.fields]  # widgets need a running app
+        yield Static(heading(question.server, "asks for information", question.calls), classes="heading")
         with VerticalScroll(classes="body", can_focus=not self._fields):
+            if question.message:
+                yield Static(Text(f"“{visible(question.message, 4096)}”\n"))
             yield from self._fields
 
     def begin(self) -> None:
@@ -146,9 +146,17 @@ class FormView(QuestionView[FormAnswer]):
         else:
             self.query_one(VerticalScroll).focus()
 
+    def fit(self, rows: int) -> None:
+        super().fit(rows)
+        if self.screen.focused is not None:
+            self._show_field(self.screen.focused)
+
     def on_descendant_focus(self, event: DescendantFocus) -> None:
-        """Shows the label of a field, too."""
-        view = next((each for each in event.widget.ancestors_with_self if isinstance(each, FieldView)), None)
+        self._show_field(event.widget)
+
+    def _show_field(self, editor: Widget) -> None:
+        """Scrolls to the field, with its label: a long message must not hide what is entered."""
+        view = next((each for each in editor.ancestors_with_self if isinstance(each, FieldView)), None)
         if view is not None:
             self.call_after_refresh(view.scroll_visible, animate=False)
 
@@ -173,7 +181,7 @@ class FormView(QuestionView[FormAnswer]):
         self.answer(FormAnswer(action))
 
     def _content(self) -> tuple[dict[str, Any], dict[str, str]]:
-        """What was entered, and by field why it cannot be sent."""
+        """The entered values, and the problems by field."""
         content: dict[str, Any] = {}
         problems: dict[str, str] = {}
         for view in self._fields:
@@ -182,7 +190,7 @@ class FormView(QuestionView[FormAnswer]):
             except ValueError as problem:
                 problems[view.field.name] = str(problem)
                 continue
-            if value is not None or view.field.default is not UNSET:  # None: the default was removed
+            if value is not None or view.field.default is not UNSET:  # None: the person removed the default
                 content[view.field.name] = value
         whole = completed(self._question.fields, content)
         return content, {**problems_of(self._question.fields, whole), **problems}

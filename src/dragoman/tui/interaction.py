@@ -1,7 +1,6 @@
-"""The person in front of the application, as the host sees them: each question is a widget in it.
+"""The `Interaction` of the application: each question is shown as a widget.
 
-The host asks one question at a time. A question that is no longer needed is cancelled by the host, and
-disappears.
+The host asks one question at a time. A question that the host cancels is removed.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ T = TypeVar("T")
 
 
 class AppInteraction:
-    """An `Interaction`. It exists before the application does, because the host needs it first."""
+    """An `Interaction`. It is created before the application, because the host needs it first."""
 
     def __init__(self, folder: Path) -> None:
-        """`folder`: in which the person works."""
+        """`folder`: the person's working directory."""
         self.app: ConversationApp | None = None
         self.folder = folder.resolve()
         self._opened: set[str] = set()
-        """URLs for which a browser was started here."""
+        """URLs that were opened in a browser."""
 
     async def _ask(self, view: QuestionView[T]) -> T:
         if self.app is None:

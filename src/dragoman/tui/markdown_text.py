@@ -1,8 +1,8 @@
-"""Markdown as styled text for one cheap widget. Pure.
+"""Converts Markdown to styled text for a single widget. Pure.
 
-A `Markdown` widget of Textual makes a widget of each paragraph, and a long conversation slow. The text that
-is made here can be selected and copied as it was written, without padding and line breaks of the screen. Text
-of models is untrusted: it is cleaned, and never read as markup of Textual.
+Textual's `Markdown` creates a widget for each paragraph, which makes a long conversation slow. The text of
+this module can be selected and copied as it was written, without padding and line breaks of the screen. Text
+of models is untrusted: it is cleaned, and never parsed as markup of Textual.
 """
 
 from __future__ import annotations
@@ -26,27 +26,24 @@ from dragoman.cleaning import one_line, visible
 TEXT_LIMIT: Final = 200_000
 """The most characters of one text that are shown."""
 PARSE_LIMIT: Final = 8_000
-"""The most characters of one text that is parsed: the time for some texts grows with the square of their
-length."""
+"""The most characters that are parsed: the time may grow with their square."""
 PIECE_CHARACTERS: Final = 2_000
-"""From this length on a text is continued in another widget, so that a paint stays short."""
+"""The length from which a text is continued in another widget, so that paints stay fast."""
 COLOURED_CHARACTERS: Final = 2_000
-"""How many characters of one block of code get colours: with some lexers the time for one token grows with
-the cube of the length."""
+"""The most characters of a code block that are coloured: with some lexers the time grows with their cube."""
 COLOURED_SECONDS: Final = 0.05
-"""The processor time after which the rest of a block gets no colours."""
+"""The processor time after which the rest of a code block is not coloured."""
 FENCE_CHARACTERS: Final = 40
 LINE_LIMIT: Final = 1_000
-"""Lines of one text that are shown: a widget takes some 0.1 ms for each."""
+"""The most lines of one text that are shown: a widget takes about 0.1 ms for each."""
 CELL_LIMIT: Final = 40
-"""Columns of one cell of a table."""
+"""The most columns of one table cell."""
 _STYLES: Final = {"strong_open": "bold", "em_open": "italic", "s_open": "strike", "link_open": "underline"}
 CODE: Final = "$text-accent"
 
 
 def markdown_text(source: str) -> Content:
-    """The text with its headings, lists, code and tables as styles and characters; a very long one as it is
-    written."""
+    """The text with headings, lists, code and tables as styles; a very long text stays as it is."""
     if len(source) > PARSE_LIMIT:
         return Content(shown_lines(source))
     tokens = _parser().parse(visible(source, TEXT_LIMIT))
@@ -54,8 +51,8 @@ def markdown_text(source: str) -> Content:
 
 
 def split_point(text: str) -> int:
-    """Where a growing text can be cut in two that are shown one below the other: behind the last blank line
-    that is not inside a code block, a list or a table. 0 if there is none."""
+    """The position at which a growing text can be split into two texts: after the last blank line that is not
+    inside a code block, a list or a table. 0 if there is none."""
     place, is_code, offset = 0, False, 0
     was_blank = False
     for line in text.splitlines(keepends=True):
@@ -69,8 +66,8 @@ def split_point(text: str) -> int:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """The text in parts that are short enough to be parsed quickly, as far as it has lines. A block of code
-    that is longer goes on as another block."""
+    """The text in parts that are short enough to be parsed quickly, split between lines. A longer code block
+    is continued as another block."""
     while len(text) > PIECE_CHARACTERS:
         place = split_point(text[:PIECE_CHARACTERS]) or split_point(text[:PARSE_LIMIT])
         fence = ""
@@ -85,13 +82,13 @@ def pieces(text: str) -> Iterator[str]:
 
 
 def _open_fence(text: str) -> str:
-    """The line with which the block of code begins in which the text ends; nothing if there is none."""
+    """The first line of the code block that is still open at the end of the text; empty if there is none."""
     fences = [line for line in text.split("\n") if line.lstrip().startswith(("```", "~~~"))]
     return f"{fences[-1].strip()[:FENCE_CHARACTERS]}\n" if len(fences) % 2 else ""
 
 
 def shown_lines(text: str) -> str:
-    """What is safe to show, without what is too long for one widget."""
+    """The cleaned text, cut to the limits of one widget."""
     lines = visible(text, TEXT_LIMIT).split("\n")
     if len(lines) <= LINE_LIMIT:
         return "\n".join(lines)
@@ -104,16 +101,16 @@ def _parser() -> MarkdownIt:
 
 
 class _Blocks:
-    """Goes through the tokens once, and collects lines."""
+    """Converts tokens to lines in one pass."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens
         self._lines: list[Content] = []
         self._lists: list[int | None] = []
-        """For each open list the number of its next item, or None for bullets."""
+        """The number of the next item of each open list; None for bullets."""
         self._quotes = 0
         self._marker = ""
-        """What the next line begins with, in place of blanks."""
+        """The marker at the beginning of the next line, in place of blanks."""
         self._rows: list[list[Content]] | None = None
         self._heading = ""
 
@@ -210,13 +207,13 @@ class _Blocks:
         self._lines.append(Content(begin) + line if begin else line)
 
     def _gap(self, token: Token) -> None:
-        """A blank line, but none between the items of a list."""
+        """Adds a blank line, except between the items of a list."""
         if not self._lists and not token.hidden and self._lines and self._lines[-1].plain:
             self._lines.append(Content(""))
 
 
 def inline_text(tokens: Iterable[Token]) -> Content:
-    """One paragraph, with emphasis, code and links. Where a link shows other words, its address follows."""
+    """One paragraph with emphasis, code and links. The URL of a link follows its text if it differs."""
     parts: list[Content | str | tuple[str, str]] = []
     styles: list[str] = []
     links: list[tuple[str, int]] = []
@@ -236,14 +233,14 @@ def inline_text(tokens: Iterable[Token]) -> Content:
             named = one_line(str(token.content or token.attrs.get("src", "")), 500)
             parts.append((f"[image: {named}]", "dim"))
         else:
-            # Once more: a character reference (`&#x202e;`) has become a character by now.
+            # Cleaned again: a character reference (`&#x202e;`) has become a character.
             text = "\n" if token.type in ("softbreak", "hardbreak") else visible(token.content)
             parts.append((text, " ".join([*styles, *([CODE] if token.type == "code_inline" else [])])))
     return Content.assemble(*parts)
 
 
 def coloured(code: str, language: str) -> Content:
-    """Code with the colours of its language, where that is known. What takes too long has none."""
+    """The code, coloured if its language is known and colouring does not take too long."""
     lexer = _lexer(language) if language else None
     if lexer is None:
         return Content.styled(code, CODE)

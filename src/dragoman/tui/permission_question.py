@@ -1,5 +1,5 @@
-"""The question whether a call may be made: which tool, with which arguments, and for a change of a file the
-exact difference. All text is shown as data.
+"""The permission question: the tool, its arguments, and for a change of a file the exact difference. All text
+is shown as data.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dragoman.cleaning import one_line, visible
 from dragoman.config.scopes import Sources
 from dragoman.interaction import PermissionAnswer, PermissionQuestion
 from dragoman.mixed_alphabets import mixed_words
+from dragoman.permissions.decide import DEFINITION_CHANGED
 from dragoman.permissions.rules import Behaviour
 from dragoman.tui.question_view import QuestionView
 from dragoman.tui.tool_card import OPEN_CHARACTERS
@@ -29,20 +30,22 @@ RISKS: Final = {
     "writes": ("not declared read-only", "$text-warning"),
     "destroys": ("declared destructive", "bold $text-error"),
 }
-REFUSAL: Final = "t"
-FOLDER: Final = "f"
+REFUSE_KEY: Final = "t"
+FOLDER_KEY: Final = "f"
 NO_RULE: Final = "no rule allows it"
-"""Why most calls are asked about (`permissions/decide.py`)."""
+"""The reason of a question that no rule requires (`permissions/decide.py`)."""
+FOLDER_CHARACTERS: Final = 200
+"""The length of the folder's path above the arguments; a longer path would move them off the screen."""
 _DIFF_STYLES: Final = {"+": "$text-success", "-": "$text-error", "@": "dim"}
 
 
 def answers_to(question: PermissionQuestion) -> dict[str, tuple[str, PermissionAnswer]]:
-    """By key: what it means in words, and the answer."""
+    """The answers by key, each with its text."""
     answers = {"y": ("Yes, this once", PermissionAnswer(True))}
     if question.is_rememberable:
         answers["s"] = ("Yes, for this session", PermissionAnswer(True, for_session=True))
     if question.is_rememberable and question.rule:
-        # The digest is nothing to read; a command may contain an @ of its own.
+        # The digest is not shown. A command may contain another @.
         rule = one_line(question.rule.partition("@")[0] if question.server else question.rule, 120)
         answers["a"] = (f"Yes, always: {rule}", PermissionAnswer(True, always="user"))
         answers["p"] = ("Yes, always in this project", PermissionAnswer(True, always="local"))
@@ -50,12 +53,12 @@ def answers_to(question: PermissionQuestion) -> dict[str, tuple[str, PermissionA
         words = f"Yes, always, for every tool of {one_line(question.server, 60)}"
         answers["w"] = (words, PermissionAnswer(True, always="user", whole_server=True))
     answers["n"] = ("No", PermissionAnswer(False))
-    answers[REFUSAL] = ("No, with a message to the model", PermissionAnswer(False))
+    answers[REFUSE_KEY] = ("No, with a message to the model", PermissionAnswer(False))
     return answers
 
 
 def question_text(question: PermissionQuestion) -> Content:
-    """Who wants what, and why it is asked."""
+    """The tool, its server, and the reason for the question."""
     words, style = RISKS[question.risk]
     by = " by the server" if question.server and question.risk != "writes" else ""
     who = one_line(question.server, 80) or "a built-in tool"
@@ -70,10 +73,10 @@ def question_text(question: PermissionQuestion) -> Content:
     if title and title not in question.tool:
         parts.append(f" · “{title}”")
     if question.folder:
-        parts.append(f"\n  in the folder {one_line(question.folder, 1000)}")
+        parts.append(f"\n  in the folder {one_line(question.folder, FOLDER_CHARACTERS)}")
     for warning in _warnings(question):
         parts.append((f"\n  ! {warning}", "bold $text-error"))
-    if question.reason:
+    if question.reason and question.reason != DEFINITION_CHANGED:  # shown as a warning
         parts.append((f"\n  {one_line(question.reason, 300)}", "dim"))
     return Content.assemble(*parts)
 
@@ -95,19 +98,21 @@ def arguments_text(question: PermissionQuestion) -> Content:
         is_text = isinstance(value, str) and "\n" in value
         text = f"\n    {visible(value).replace(chr(10), chr(10) + '    ')}" if is_text else written(value)
         lines.append(Content.assemble((f"{written(str(name))[1:-1]}: ", "$text-accent"), text))
+    if len(question.folder) > FOLDER_CHARACTERS:
+        lines.append(Content.assemble(("in the folder ", "dim"), one_line(question.folder)))
     return Content("\n").join(lines)
 
 
 def diff_text(diff: str) -> Content:
-    """A difference; lines begin with + and -, so that they can be told apart without colours."""
+    """The difference; lines begin with + and -, so that they can be distinguished without colours."""
     lines = visible(diff, OPEN_CHARACTERS).split("\n")
     return Content("\n").join([Content.styled(line, _DIFF_STYLES.get(line[:1], "")) for line in lines])
 
 
 def folder_rules(question: PermissionQuestion, folder: Path) -> tuple[tuple[Behaviour, str], ...]:
-    """The rules that allow every change of files in the folder, but for Dragoman's own there; none if the
-    question is about something else, if a rule wants it to be asked, or if the person's settings are in the
-    folder: a yes to changes of files is none to other rules and hooks."""
+    """The rules that allow every change of files in the folder, except Dragoman's own files. None if the
+    question is about something else, if a rule requires the question, or if the person's settings are in the
+    folder: this answer must not allow changes of rules and hooks."""
     path = str(question.arguments.get("file_path", ""))
     is_change = not question.server and question.tool in ("Edit", "Write")
     if not is_change or question.reason != NO_RULE or not Path(path).is_relative_to(folder):
@@ -134,18 +139,18 @@ class PermissionView(QuestionView[PermissionAnswer]):
     def __init__(
         self, question: PermissionQuestion, diff: str | None = None, *, is_in_folder: bool = False
     ) -> None:
-        """`diff`: what the call would change, shown in place of its arguments. `is_in_folder`: whether all
-        such changes can be allowed at once (`folder_rules`)."""
+        """`diff`: the change that the call would make, shown in place of its arguments. `is_in_folder`:
+        whether all changes of files in the folder can be allowed (`folder_rules`)."""
         super().__init__()
         self.allows_folder = False
-        """Whether the person allowed them."""
+        """Whether the person allowed all changes of files in the folder."""
         self._question = question
         self._diff = diff
         self._answers = answers_to(question)
         if is_in_folder:
             words = "Yes, and every change of files in this folder, for this session"
             first, *others = self._answers.items()
-            self._answers = dict([first, (FOLDER, (words, PermissionAnswer(True))), *others])
+            self._answers = dict([first, (FOLDER_KEY, (words, PermissionAnswer(True))), *others])
 
     def compose(self) -> ComposeResult:
         yield Static(question_text(self._question), markup=False, classes="heading")
@@ -169,7 +174,7 @@ class PermissionView(QuestionView[PermissionAnswer]):
         yield message
 
     def begin(self) -> None:
-        """No answer is chosen at first: Enter, pressed a moment too late for the prompt, is no yes."""
+        """Selects no answer: an Enter that was meant for the prompt must not allow the call."""
         options = self.query_one(OptionList)
         options.focus()
         options.highlighted = None
@@ -186,8 +191,8 @@ class PermissionView(QuestionView[PermissionAnswer]):
     def action_choose(self, key: str) -> None:
         if key not in self._answers or self.query_one(Input).has_focus:
             return
-        self.allows_folder = key == FOLDER
-        if key == REFUSAL:
+        self.allows_folder = key == FOLDER_KEY
+        if key == REFUSE_KEY:
             self._ask_for_message(True)
         else:
             self.answer(self._answers[key][1])
@@ -197,7 +202,7 @@ class PermissionView(QuestionView[PermissionAnswer]):
         self.answer(PermissionAnswer(False, event.value.strip() or None))
 
     def key_escape(self) -> bool:
-        """Leaves the message; otherwise the application interrupts the turn."""
+        """Closes the message field. Without one, the application interrupts the turn."""
         if not self.query_one(Input).display:
             return False
         self._ask_for_message(False)
@@ -208,10 +213,3 @@ class PermissionView(QuestionView[PermissionAnswer]):
         message.display, options.display = is_asked, not is_asked
         (message if is_asked else options).focus()
         self.post_message(self.KeysChanged())
-
-    def action_scroll_body(self, direction: int) -> None:
-        body = self.query_one(VerticalScroll)
-        if direction < 0:
-            body.scroll_page_up(animate=False)
-        else:
-            body.scroll_page_down(animate=False)

@@ -1,4 +1,4 @@
-"""The screen `/permissions`: the rules in effect with their sources, and changes of rules of this session."""
+"""The screen `/permissions`: shows all rules; adds and removes rules of this session."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from textual.widgets.option_list import Option
 from dragoman.cleaning import one_line
 from dragoman.errors import DragomanError
 from dragoman.host import Host
-from dragoman.names import typed
+from dragoman.names import shell_quoted
 from dragoman.permissions.modes import MEANINGS
 from dragoman.permissions.rules import BEHAVIOURS, Behaviour, Rule
 
@@ -23,9 +23,9 @@ MARKS: Final = {
     "ask": ("?", "$text-warning"),
     "allow": ("✓", "$text-success"),
 }
-HOW_TO_WRITE: Final = "Write allow, ask or deny, and a rule: allow mcp__server__tool"
+RULE_HINT: Final = "Write allow, ask or deny, and a rule: allow mcp__server__tool"
 SESSION: Final = "dynamic"
-"""The scope of rules that no file has."""
+"""The scope of rules that are in no file."""
 
 
 def rule_text(rule: Rule) -> Content:
@@ -37,7 +37,7 @@ def rule_text(rule: Rule) -> Content:
 
 
 def read_rule(text: str) -> tuple[Behaviour, str] | None:
-    """`allow mcp__box`; None if it does not begin with a kind."""
+    """Parses `allow mcp__box`; None if the text does not begin with a behaviour."""
     kind, _, rule = text.strip().partition(" ")
     for found in BEHAVIOURS:
         if found == kind and rule.strip():
@@ -101,7 +101,7 @@ class PermissionsScreen(Screen[None]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         found = read_rule(event.value)
         if found is None:
-            self._say(HOW_TO_WRITE)
+            self._say(RULE_HINT)
             return
         try:
             self._host.add_rule(*found)
@@ -122,4 +122,6 @@ class PermissionsScreen(Screen[None]):
             self._say("")
             self._show()
         else:
-            self._say(f"It is in a file: dragoman permissions remove {one_line(typed(rule.text), 200)}")
+            self._say(
+                f"It is in a file: dragoman permissions remove {one_line(shell_quoted(rule.text), 200)}"
+            )

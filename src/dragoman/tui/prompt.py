@@ -1,7 +1,6 @@
-"""The field in which the person writes: Enter sends, Ctrl+J begins a new line, arrows recall what was sent.
+"""The input field: Enter sends, Ctrl+J begins a new line, arrows recall earlier messages.
 
-What is pasted stays as it is, with all its lines. While completions are offered, arrows choose among them and
-Tab takes one.
+Pasted text keeps its lines. While completions are shown, arrows select one and Tab inserts it.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _NOT_FOR_TEXT: Final = frozenset({"pageup", "pagedown", "shift+tab"})
 
 
 class PromptHistory:
-    """What was sent before, and which of it is shown. The draft is kept while others are looked at."""
+    """The messages that were sent, and the one that is shown. The draft is kept while others are shown."""
 
     def __init__(self) -> None:
         self._sent: list[str] = []
@@ -32,7 +31,7 @@ class PromptHistory:
         self._place = len(self._sent)
 
     def earlier(self, current: str) -> str | None:
-        """None if there is none."""
+        """The message before the current one; None if there is none."""
         if self._place == 0:
             return None
         if self._place == len(self._sent):
@@ -56,14 +55,14 @@ class Prompt(TextArea):
             self.text = text
 
     class Navigated(Message):
-        """A key that is not for the text: it moves among completions, takes one, or scrolls."""
+        """A key that does not edit the text: it selects or inserts a completion, or scrolls."""
 
         def __init__(self, key: str) -> None:
             super().__init__()
             self.key = key
 
     class Withdrawn(Message):
-        """The person wants the last queued message back: Up in an empty field."""
+        """The person takes back the last queued message: Up in an empty field."""
 
     class Left(Message):
         """Ctrl-D in an empty field."""
@@ -77,14 +76,14 @@ class Prompt(TextArea):
         )
         self.sent = PromptHistory()
         self.is_completing = False
-        """Whether completions are shown: arrows, Tab and Enter go to them."""
+        """Whether completions are shown, which then receive arrows, Tab and Enter."""
         self.has_queued = False
-        """Whether a message waits that can be withdrawn."""
+        """Whether there is a queued message that can be taken back."""
         self.typed_at = float("-inf")
-        """When the last key was pressed here."""
+        """The time of the last key in this field."""
 
     def write(self, text: str) -> None:
-        """Replaces what is in the field; the cursor is behind it."""
+        """Replaces the text, and moves the cursor to its end."""
         self.text = text
         self.move_cursor(self.document.end)
 
@@ -124,7 +123,7 @@ class Prompt(TextArea):
         return True
 
     def submit(self) -> None:
-        """Sends what is in the field, if there is anything."""
+        """Sends the text, if there is any."""
         text = self.text.strip()
         if text:
             self.sent.add(text)

@@ -1,4 +1,4 @@
-"""The place for questions in the application, between the conversation and the prompt."""
+"""The area for questions, between the conversation and the prompt."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dragoman.tui.question_view import QuestionView
 T = TypeVar("T")
 
 QUIET_SECONDS: Final = 0.5
-"""Keys that are meant for the prompt do not answer a question: it takes the keyboard after such a pause."""
+"""The pause in typing after which a question gets the focus, so that keys for the prompt do not answer it."""
 LOOK_SECONDS: Final = 0.1
-"""How often it is seen whether a message is still being written, or another screen is in front."""
-BEING_WRITTEN: Final = "Send or clear your message to answer, or press Ctrl+G"
+"""How often it is checked whether a message is being written or another screen is in front."""
+WRITING_HINT: Final = "Send or clear your message to answer, or press Ctrl+G"
 ROWS_AROUND: Final = 10
-"""Rows for the border and keys of a question, the prompt, the status line, and some of the conversation."""
+"""The rows for the border and keys of a question, the prompt, and a part of the conversation."""
 
 
 class QuestionArea(Vertical):
@@ -37,16 +37,16 @@ class QuestionArea(Vertical):
         self._keys: Static | None = None
         self._has_keyboard = False
         self._answered_at = float("-inf")
-        """When a question was answered: a key that is held down must not answer the next one."""
+        """The time of the last answer: a key that is held down must not answer the next question."""
         self._hidden_at = float("-inf")
-        """When another screen was in front of a question: keys for that screen do not answer it."""
+        """The last time at which another screen was in front, whose keys must not answer a question."""
 
     @property
     def is_asking(self) -> bool:
         return self._asked is not None
 
     async def ask(self, view: QuestionView[T]) -> T:
-        """Shows the question until it is answered; it disappears when this is cancelled."""
+        """Shows the question until it is answered or this is cancelled."""
         answered: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         view.answered = answered
         self.call_later(self._show, view)
@@ -60,8 +60,8 @@ class QuestionArea(Vertical):
             self.post_message(self.Changed())
 
     async def _show(self, view: QuestionView[Any]) -> None:
-        """Runs as a message of this widget: a host's task that asks has no active application, and widgets
-        that are made by such a task cannot find theirs."""
+        """Runs as a message of this widget: a task of the host has no active application, and widgets that it
+        creates could not find theirs."""
         if view.answered is None or view.answered.done():
             return
         keys = Static("…", markup=False, classes="keys")
@@ -83,8 +83,8 @@ class QuestionArea(Vertical):
             self._keys.update(self._asked.keys())
 
     def _take_keyboard(self) -> None:
-        """Moves the keyboard to the question, once it is seen, no message is being written and no key was
-        pressed for a moment: a letter that is meant for the message must not become a permission."""
+        """Moves the focus to the question as soon as it is visible, no message is being written and no key
+        was pressed for a moment: a letter for the message must not become a permission."""
         if self._asked is None or self._keys is None or self._has_keyboard:
             return
         is_hidden = not self.screen.is_active
@@ -92,7 +92,7 @@ class QuestionArea(Vertical):
             self._hidden_at = time.monotonic()
         quiet = time.monotonic() - max(self._prompt.typed_at, self._answered_at, self._hidden_at)
         if is_hidden or self._prompt.text.strip():
-            self._keys.update(BEING_WRITTEN if self._prompt.text.strip() else "…")
+            self._keys.update(WRITING_HINT if self._prompt.text.strip() else "…")
             self.set_timer(LOOK_SECONDS, self._take_keyboard)
         elif quiet < QUIET_SECONDS:
             self.set_timer(QUIET_SECONDS - quiet, self._take_keyboard)
@@ -100,7 +100,7 @@ class QuestionArea(Vertical):
             self.answer_now()
 
     def answer_now(self) -> None:
-        """Moves the keyboard to the question."""
+        """Moves the focus to the question."""
         is_seen = self.screen.is_active
         if is_seen and self._asked is not None and self._keys is not None:
             self._has_keyboard = True

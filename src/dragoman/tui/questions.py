@@ -1,12 +1,13 @@
-"""Asks one question of a server on a screen of its own, below what the terminal shows already.
+"""Asks one question of a server on a separate screen below the output of a command.
 
-For commands; the terminal application shows the same questions inside itself.
+The terminal application shows the same questions in its question area.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections import deque
 from typing import Any, ClassVar, Final, TypeVar
 
@@ -19,23 +20,24 @@ from textual.widgets import Footer, Input, TextArea
 
 from dragoman.interaction import FormAnswer, FormElicitation, SamplingReview
 from dragoman.tui.form import FormView
+from dragoman.tui.question_area import QUIET_SECONDS
 from dragoman.tui.question_view import QuestionView
 from dragoman.tui.sampling_review import SamplingView
 
 T = TypeVar("T")
 WAIT_SECONDS: Final = 1.0
-"""A widget that does not come to an end with a key delays the next one no longer."""
+"""The longest time that a widget may take for a key before the next key is handled."""
 KEY_LIMIT: Final = 100_000
-"""Keys that wait; more are dropped."""
+"""The most keys that wait; more are dropped."""
 
 
 class OrderedKeys(App[T]):
-    """An application that gives a key to its widgets when they are done with the key before it.
+    """An application that passes a key to its widgets after they have handled the key before it.
 
-    Textual gives each key to the widget that has the focus when the key arrives, although keys before it,
-    which may move the focus or change a value, are still on their way through the widgets. Of keys that
-    arrive in one piece (a quick person, a slow machine, a script) some would go to the wrong field, or a form
-    would be sent without the last choice.
+    Textual passes each key to the widget that has the focus when the key arrives, although earlier keys,
+    which may move the focus or change a value, are not handled yet. If several keys arrive at once (from a
+    fast typist, a slow machine, a script), some would go to the wrong field, or a form would be sent without
+    the last choice.
     """
 
     def __init__(self) -> None:
@@ -55,26 +57,25 @@ class OrderedKeys(App[T]):
         while self._keys and self.is_running and self.screen_stack:
             focused = self.focused or self.screen
             await super().on_event(self._keys.popleft())
-            if self._keys:  # otherwise nothing is waiting
+            if self._keys:  # without waiting keys, nothing has to settle
                 await self._settled(focused)
 
     async def _settled(self, receiver: Any) -> None:
-        """Waits until the receiver of a key, the widgets around it and the application have handled the key,
-        and what they have sent each other about it."""
+        """Waits until the receiver of a key, its parents and the application have handled it."""
         for widget in receiver.ancestors_with_self:
             await _handled(widget)
-        for widget in receiver.walk_children():  # the buttons of a radio field report to it
+        for widget in receiver.walk_children():  # the buttons of a radio field send messages to it
             await _handled(widget)
         for widget in receiver.ancestors_with_self:
             await _handled(widget)
         if self.screen_stack and not isinstance(self.focused, Input | TextArea):
-            # A list that opens or closes moves the focus after the next refresh.
+            # A select list that opens or closes moves the focus after the next refresh.
             await _handled(self.screen, after_refresh=True)
             await _handled(self)
 
 
 async def _handled(pump: MessagePump, *, after_refresh: bool = False) -> None:
-    """Waits until the widget has handled the messages that it has now."""
+    """Waits until the widget has handled the messages in its queue."""
     done = asyncio.Event()
     schedule = pump.call_after_refresh if after_refresh else pump.call_later
     if schedule(done.set):
@@ -88,7 +89,11 @@ CLOSE_SECONDS: Final = 5.0
 
 
 class QuestionApp(OrderedKeys[T]):
-    """Shows one question, and ends with its answer."""
+    """Shows one question, and exits with its answer.
+
+    Keys that are typed before the question is visible are dropped, and so are those that follow without a
+    pause: they are meant for something else, and could fill in a form and send it.
+    """
 
     ENABLE_COMMAND_PALETTE = False
     TITLE = "dragoman"
@@ -99,6 +104,19 @@ class QuestionApp(OrderedKeys[T]):
     def __init__(self, question: QuestionView[T]) -> None:
         super().__init__()
         self._question = question
+        self._is_visible = False
+        self._dropped_at = float("-inf")
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.Key | events.Paste) and self._is_too_early(event):
+            self._dropped_at = time.monotonic()
+        else:
+            await super().on_event(event)
+
+    def _is_too_early(self, event: events.Key | events.Paste) -> bool:
+        if event.is_forwarded or (isinstance(event, events.Key) and event.key == "ctrl+c"):
+            return False
+        return not self._is_visible or time.monotonic() - self._dropped_at < QUIET_SECONDS
 
     def compose(self) -> ComposeResult:
         yield self._question
@@ -106,6 +124,10 @@ class QuestionApp(OrderedKeys[T]):
 
     def on_mount(self) -> None:
         self._question.begin()
+        self.call_after_refresh(self._became_visible)
+
+    def _became_visible(self) -> None:
+        self._is_visible = True
 
     def on_question_view_answered(self, message: QuestionView.Answered) -> None:
         self.exit(message.answer)
@@ -123,14 +145,14 @@ async def review(sampling: SamplingReview) -> SamplingReview | None:
 
 
 async def _ask(question: QuestionView[T]) -> T | None:
-    """What the person answered. Ctrl-C interrupts the command; cancelling this removes the screen."""
+    """The person's answer. Ctrl-C interrupts the command; cancelling removes the screen."""
     app = QuestionApp(question)
     running = asyncio.create_task(app.run_async(inline=True, inline_no_clear=True, mouse=False))
     try:
-        # Shielded: an application that is cancelled leaves its screen where it is, and ends as if answered.
+        # Shielded: a cancelled application does not remove its screen, and ends as if it was answered.
         answer = await asyncio.shield(running)
     except asyncio.CancelledError:
-        app.exit(message=Group())  # a last message, even an empty one, takes the place of the screen
+        app.exit(message=Group())  # the last message, even an empty one, replaces the screen
         await asyncio.wait([running], timeout=CLOSE_SECONDS)
         running.cancel()
         raise

@@ -29,7 +29,7 @@ def row(info: TranscriptInfo) -> Content:
 
 
 class ResumeScreen(Screen["str | None"]):
-    """Its result is the id of a conversation, or None."""
+    """Returns the id of a conversation, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Back"),

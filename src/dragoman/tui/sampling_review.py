@@ -1,6 +1,5 @@
-"""A server's request to the model, and the model's answer, on the screen.
-
-The person sends it, changes its text, or refuses.
+"""Shows a sampling request of a server, or the model's answer. The person sends it, changes its text, or
+refuses.
 """
 
 from __future__ import annotations
@@ -20,15 +19,18 @@ from dragoman.interaction import SamplingReview
 from dragoman.tui.question_view import QuestionView, heading
 
 SHOWN_CHARACTERS: Final = 20_000
-"""Of one text above the message, before the person asks for all of it."""
+"""The most characters of one text above the message that are shown at first."""
 
 
 class SamplingView(QuestionView["SamplingReview | None"]):
-    """The last message of the request, or the answer, can be changed."""
+    """A review in which the last message of the request, or the answer, can be edited."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "send", "Send"),
         Binding("escape", "answer(None)", "Refuse"),
+        # Before the text that can be changed takes them: what is above it, or below, must be seen.
+        Binding("pageup", "scroll_body(-1)", "and PgDn scroll", priority=True),
+        Binding("pagedown", "scroll_body(1)", show=False, priority=True),
         Binding("ctrl+o", "show_all", "Show all of it"),
     ]
 
@@ -42,7 +44,7 @@ class SamplingView(QuestionView["SamplingReview | None"]):
     def compose(self) -> ComposeResult:
         request, answer = self._review.request, self._review.answer
         asks = "asks your model for an answer" if answer is None else "is about to be sent this answer"
-        yield Static(heading(request.server, asks, "", request.calls), classes="heading")
+        yield Static(heading(request.server, asks, request.calls), classes="heading")
         with VerticalScroll(classes="body", can_focus=False):
             self._show_rows(SHOWN_CHARACTERS)
             yield from (row for _, _, row in self._rows)
@@ -58,7 +60,7 @@ class SamplingView(QuestionView["SamplingReview | None"]):
         return every if self._is_cut else every.rpartition(" · ")[0]
 
     def action_show_all(self) -> None:
-        """Of long texts the beginning is shown at first: all of them together take seconds to lay out."""
+        """Shows the complete texts. At first long texts are cut, because their layout takes seconds."""
         if self._is_cut:
             self._is_cut = False
             self._show_rows(None)
@@ -67,13 +69,26 @@ class SamplingView(QuestionView["SamplingReview | None"]):
     def begin(self) -> None:
         self.query_one(TextArea).focus()
 
+    def action_scroll_body(self, direction: int) -> None:
+        """Scrolls to the end of the body, then through the text that can be changed, and back."""
+        body, text = self.query_one(".body", VerticalScroll), self.query_one(TextArea)
+        if direction > 0 and body.scroll_y >= body.max_scroll_y:
+            text.action_cursor_page_down()
+        elif direction < 0 and text.scroll_y > 0:
+            text.action_cursor_page_up()
+        else:
+            super().action_scroll_body(direction)
+
+    def on_text_area_changed(self) -> None:
+        self.query_one(TextArea).scroll_visible(animate=False)
+
     def action_send(self) -> None:
         changed = self.query_one(TextArea).text
         self.answer(self._review if changed == self._written else self._review.with_text(changed))
 
 
 def _rows(review: SamplingReview) -> Iterable[tuple[str, str]]:
-    """What is shown above the text that can be changed."""
+    """The rows above the text that can be edited."""
     request, answer = review.request, review.answer
     if answer is not None:
         rows = [("model", one_line(answer.model, 100)), ("besides", others_text(answer.content))]
@@ -94,5 +109,5 @@ def blocks_text(blocks: Iterable[Mapping[str, Any]]) -> str:
 
 
 def others_text(blocks: Iterable[Mapping[str, Any]]) -> str:
-    """What is sent besides the text that can be changed."""
+    """The content that is sent besides the text that can be edited."""
     return blocks_text(block for block in blocks if block.get("type") != "text")

@@ -1,6 +1,6 @@
-"""Lines in the conversation about servers, configuration and hooks: what is wrong, and the next step.
+"""Adds notes about servers, configuration and hooks to the conversation: the problem and the next step.
 
-A server that fails over and over is named a few times only.
+A server that fails repeatedly gets only a few notes.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from dragoman.events import (
     ServerStateChanged,
 )
 from dragoman.host import Host
-from dragoman.names import typed
+from dragoman.names import shell_quoted
 
 if TYPE_CHECKING:
     from dragoman.tui.app import ConversationApp
 
 PROBLEM_LIMIT: Final = 10
-"""Problems of configuration that are shown at the start; `dragoman config explain` lists all."""
+"""The most problems of the configuration that are shown at the start; `dragoman config explain` lists all."""
 SERVER_LIMIT: Final = 5
-"""The most lines about one server; the status line and `/mcp` still show its state."""
+"""The most notes about one server; the status line and `/mcp` still show its state."""
 
 
 class ServerNotes:
@@ -34,17 +34,19 @@ class ServerNotes:
         self._app = app
         self._host = host
         self._last: dict[str, str] = {}
-        """By server, what was said of it last."""
+        """The last note about each server."""
         self._counts: Counter[str] = Counter()
 
     async def follow(self) -> None:
-        """Shows how things are, then what happens."""
+        """Shows current problems, then those of later events."""
         events = self._host.events()
         for problem in self._host.problems[:PROBLEM_LIMIT]:
             self._app.note(one_line(problem, 500), is_problem=True)
         for name, entry in self._host.configuration.servers.items():
             if entry.eligibility == "pending":
-                self._show_server(name, "pending", entry.reason or "", f"dragoman mcp approve {typed(name)}")
+                self._show_server(
+                    name, "pending", entry.reason or "", f"dragoman mcp approve {shell_quoted(name)}"
+                )
         for view in self._host.servers.values():
             if view.status in ("failed", "needs-auth"):
                 hint = getattr(view.error, "hint", None)
@@ -70,7 +72,7 @@ class ServerNotes:
             self._app.tick()
 
     def _show_server(self, name: str, status: str, reason: str, hint: str | None) -> None:
-        """One line with the next step, unless the same was said last."""
+        """Adds a note with the next step, unless it repeats the last note about the server."""
         step = "/mcp signs in." if status == "needs-auth" else hint or f"/mcp reconnect {name}"
         reason = one_line(reason.removeprefix(f"{name}: "), 300).rstrip(".")
         text = f"server {one_line(name, 60)}: {reason}. {one_line(step, 200)}"

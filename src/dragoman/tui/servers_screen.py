@@ -1,7 +1,6 @@
 """The screen `/mcp`: every server with its state, its tools with cost and risk, and its log.
 
-It follows the state while it is open. Enabling, disabling and reconnecting are started here and go on when
-the screen is closed.
+The screen is updated while it is open. Enabling, disabling and reconnecting continue after it is closed.
 """
 
 from __future__ import annotations
@@ -60,19 +59,19 @@ def server_text(view: ServerStatus, tools: Sequence[Tool]) -> Content:
         ("reason", one_line((view.reason or "").removeprefix(f"{view.name}: "), 500)),
         ("next step", one_line(getattr(view.error, "hint", None) or _NEXT_STEPS.get(view.status, ""), 300)),
         ("from", f"{view.scope} ({one_line(view.source, 200)}), {view.transport}"),
-        ("speaks", one_line(" ".join(filter(None, _spoken(view))), 200)),
+        ("speaks", one_line(" ".join(filter(None, _identity(view))), 200)),
         *(("!", one_line(problem, 300)) for problem in view.problems[:10]),
     ]
     lines = [Content.assemble((f"{name:<10}", "dim"), text) for name, text in rows if text]
     if tools:
         cost = short(sum(map(cost_of, tools)))
         lines += [Content(""), Content.styled(f"{counted(len(tools), 'tool')}, about {cost} tokens", "bold")]
-    width = min(40, max((len(one_line(_own_name(tool), 40)) for tool in tools), default=0))
+    width = min(40, max((len(one_line(tool.definition.name, 40)) for tool in tools), default=0))
     for tool in tools:
         risk, style = RISKS[tool.hints.risk]
         lines.append(
             Content.assemble(
-                f"  {one_line(_own_name(tool), 40):<{width}}  {short(cost_of(tool)):>6}  ",
+                f"  {one_line(tool.definition.name, 40):<{width}}  {short(cost_of(tool)):>6}  ",
                 (f"{risk:<15}", style),
                 ("  open world" if tool.hints.open_world else "", "dim"),
             )
@@ -87,17 +86,13 @@ _NEXT_STEPS: Final = {
 }
 
 
-def _own_name(tool: Tool) -> str:
-    return tool.definition.name
-
-
-def _spoken(view: ServerStatus) -> list[str]:
+def _identity(view: ServerStatus) -> list[str]:
     info = view.server_info
     return [str(info.get("name") or ""), str(info.get("version") or ""), view.protocol_version or ""]
 
 
 def log_text(lines: Sequence[dict[str, Any]], stderr_tail: str) -> Content:
-    """The newest lines of a server's log; where there is no file, what it wrote to stderr."""
+    """The newest lines of a server's log; without a log file, its stderr."""
     if not lines:
         return Content(visible(stderr_tail, 10_000) or "(no log yet)")
     return Content("\n").join([_log_line(line) for line in lines])
@@ -110,7 +105,7 @@ def _log_line(line: dict[str, Any]) -> Content:
 
 
 class ServersScreen(Screen["str | None"]):
-    """Its result is the name of a server to sign in to, or None."""
+    """Returns the name of a server to sign in to, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss(None)", "Back"),
@@ -150,7 +145,7 @@ class ServersScreen(Screen["str | None"]):
         return views[place] if place is not None and place < len(views) else views[0] if views else None
 
     async def _refresh(self) -> None:
-        """Shows everything as it is now; rows are replaced one by one, so that the choice stays."""
+        """Updates the list and the details. Rows are replaced one by one, so that the selection stays."""
         views = list(self._host.servers.values())
         names = self.query_one(OptionList)
         if names.option_count != len(views):
@@ -180,7 +175,7 @@ class ServersScreen(Screen["str | None"]):
         event.stop()
         await self._show_details()
 
-    # What can be done.
+    # Actions.
 
     def action_scroll_details(self, direction: int) -> None:
         details = self.query_one("#details")

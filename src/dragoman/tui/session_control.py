@@ -1,5 +1,5 @@
-"""The session behind the screen: opens it, sends messages, runs turns and stops them, queues what comes
-meanwhile. Another session takes its place after `/clear`, `/resume` and `/model`.
+"""Controls the session of the application: opens it, sends and queues messages, runs and stops turns.
+`/clear`, `/resume` and `/model` replace the session by another one.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ NEARLY_FULL_NOTE: Final = (
     "The context is nearly full: soon the conversation is replaced by a summary. /compact does it now, "
     "/context shows what fills it."
 )
+BUSY: Final = "Wait until the model has finished, or stop it with Esc."
 
 
 class SessionControl:
@@ -44,9 +45,9 @@ class SessionControl:
         self.host = host
         self.options = options
         self.session: AgentSession | None = None
-        """None while the model is loaded and servers are awaited."""
+        """The open session; None until the model is loaded and servers are connected."""
         self.transcript_id: str | None = None
-        """The id of the transcript, once something was said in the conversation."""
+        """The id of the transcript; None before the first message."""
         self.turn = TurnView(app.conversation)
         self._app = app
         self._load = load
@@ -55,13 +56,13 @@ class SessionControl:
         self._early: list[Message] = []
         """Messages that were sent before the session was open."""
         self._change = asyncio.Event()
-        """Set when another session is to be opened."""
+        """An event that is set when another session is to be opened."""
         self._has_warned = False
 
     # Sessions.
 
     async def keep_open(self) -> None:
-        """Opens the session; after `change` another one."""
+        """Opens the session, and another one after each `change`."""
         while True:
             self._change.clear()
             try:
@@ -92,13 +93,13 @@ class SessionControl:
         self._app.tick()
 
     def change(self, options: AgentOptions) -> None:
-        """Ends this conversation, and opens the one that the options name."""
+        """Ends this conversation, and opens another one with these options."""
         self.options = options
         self.transcript_id = options.resume
         self._change.set()
 
     def leave(self) -> None:
-        """The person quits; hooks are given that as the reason."""
+        """Sets the end reason for hooks: the person quits."""
         if self.session is not None:
             self.session.end_reason = "prompt_input_exit"
 
@@ -110,11 +111,11 @@ class SessionControl:
 
     @property
     def queued(self) -> list[Message]:
-        """What waits to be sent; it may be taken out."""
+        """The messages that wait to be sent; they can be removed from this list."""
         return self._early if self.session is None else self.session.conversation.queued
 
     def send(self, message: Message) -> None:
-        """To the model, now or as soon as that is possible."""
+        """Sends a message to the model, or queues it until that is possible."""
         if self.session is None or self.is_working:
             self.queued.append(message)
         else:
@@ -123,7 +124,7 @@ class SessionControl:
         self._app.tick()
 
     async def _expanded(self, text: str) -> str:
-        """A message with the files and resources that it mentions."""
+        """The message with the files and resources that it mentions."""
         text, problems = await expanded(text, self.host, self.options.folder, self.options.extra_folders)
         for problem in problems:
             self._app.note(problem, is_problem=True)
@@ -141,10 +142,10 @@ class SessionControl:
 
     def _on_event(self, event: AgentEvent) -> None:
         self.turn.show(event)
-        if not isinstance(event, TextDelta | ThinkingDelta | ToolCallProgressed):  # those come in hundreds
+        if not isinstance(event, TextDelta | ThinkingDelta | ToolCallProgressed):  # these events are frequent
             self._app.tick()
 
-    # Work that Esc stops.
+    # Work that Esc cancels.
 
     @property
     def is_working(self) -> bool:
@@ -152,7 +153,7 @@ class SessionControl:
 
     @property
     def elapsed_seconds(self) -> int:
-        """Since the work began."""
+        """The seconds since the work began."""
         return int(time.monotonic() - self._started_at)
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
@@ -177,7 +178,7 @@ class SessionControl:
                 self._app.call_later(self._app.tick)
 
     def stop(self) -> bool:
-        """Stops what is under way, and with it the calls; servers stay connected. False if nothing is."""
+        """Cancels the running work and its calls; servers stay connected. Returns false if there is none."""
         if self._running is None or self._running.done():
             return False
         self._running.cancel()
@@ -189,7 +190,7 @@ class SessionControl:
             await asyncio.wait([self._running])
 
     def _take_back_queued(self) -> None:
-        """What was queued for an interrupted turn is the person's again."""
+        """Moves the messages that were queued for an interrupted turn back to the prompt."""
         prompt, queued = self._app.prompt, self.queued
         if queued:
             written = [message.written for message in queued]
@@ -197,11 +198,11 @@ class SessionControl:
             queued.clear()
 
     def compact(self, instructions: str = "") -> None:
-        """Has the model summarize the conversation. `instructions`: what the summary must contain."""
+        """Compacts the conversation. `instructions`: the person's instructions for the summary."""
         if self.session is None or self.is_working:
-            self._app.note("That is possible when the model does not work.", is_problem=True)
+            self._app.note(BUSY, is_problem=True)
         elif not self.session.conversation.history:
-            self._app.note("Nothing was said yet.")
+            self._app.note("The conversation has no messages yet.")
         else:
             self.run(self.session.conversation.compact(self._on_event, instructions=instructions))
 
@@ -209,7 +210,7 @@ class SessionControl:
         if name is None:
             return
         if self.is_working:
-            self._app.note("Sign in when the model does not work.", is_problem=True)
+            self._app.note(BUSY, is_problem=True)
         else:
             self.run(self._sign_in(name))
 

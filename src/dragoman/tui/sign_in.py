@@ -1,4 +1,4 @@
-"""A sign-in to a server inside the application: the page, a code for another device, and what to confirm."""
+"""Shows a sign-in to a server in the application: the page, a code for another device, and a confirmation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class SignInPageView(QuestionView[None]):
-    """Shows the page. It disappears when the browser has returned, or when its address was entered here."""
+    """Shows the page until the browser has returned, or its address was entered here."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "app.stop", "Stop")]
 
@@ -88,13 +88,13 @@ class AppSignIn:
         await self._app.ask(SignInPageView(self._server, url, deliver, is_open=is_open))
 
     async def show_code(self, url: str, code: str, complete_url: str | None) -> None:
-        self._app.note(f"Open {url} on any device, and enter the code {one_line(code, 40)}")
+        self._app.note(f"Open {url} on any device, and enter the code {code}")
 
     async def confirm_issuer(self, server: str, issuer: str) -> bool:
         return await self._app.ask(
             ConfirmView(
                 f"The client secret of {one_line(server, 80)} will be sent to {one_line(issuer, 200)}. "
-                "Was it given out by this authorization server?"
+                "Was it issued by this authorization server?"
             )
         )
 

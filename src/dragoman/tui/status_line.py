@@ -1,4 +1,4 @@
-"""The status line: model, context, tokens, cost, permission mode, servers. Pure, and the widget for it."""
+"""The status line: model, context, tokens, cost, permission mode, servers."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from dragoman.servers.status import ServerStatus
 SEPARATORS: Final = (" │ ", "  ")
 METER_CELLS: Final = 8
 NEARLY_FULL: Final = 0.7
-"""From this share of the context on, a summary is near (`agent/context.py:FULL_SHARE`)."""
+"""The share of the context from which the line warns of a compaction (`agent/context.py:FULL_SHARE`)."""
 
 
 class Status(Struct, frozen=True, kw_only=True):
-    """What the status line shows."""
+    """The values that the status line shows."""
 
     model: str
     is_ready: bool = False
-    """Whether the model can be asked."""
+    """Whether the session is open."""
     context_tokens: int = 0
     context_limit: int = 0
     usage: Usage = Usage()
@@ -42,13 +42,13 @@ class StatusPart(Struct, frozen=True):
     text: str
     style: str = ""
     rank: int = 0
-    """Where there is no room for all, the highest are left out first."""
+    """If there is not enough room, parts with the highest rank are left out first."""
     short: str = ""
-    """What is shown where there is little room."""
+    """The text if there is little room."""
 
 
 def status_text(status: Status, width: int) -> Content:
-    """As many parts as fit into one line, in order."""
+    """The parts that fit into one line, in order."""
     parts = [part for part in _parts(status) if part.text]
     for place in sorted(range(len(parts)), key=lambda place: parts[place].rank):
         if _length(parts, SEPARATORS[0]) > width and parts[place].short:
@@ -118,7 +118,7 @@ def short(count: int) -> str:
 
 
 class StatusLine(Static):
-    """One line, always on the screen."""
+    """The widget of the status line."""
 
     def __init__(self) -> None:
         super().__init__("", markup=False, id="status")

@@ -1,4 +1,4 @@
-"""The screens `/help`, with the keys and commands, and `/context`, with what fills the model's context."""
+"""The screens `/help`, with keys and commands, and `/context`, with the parts of the model's context."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ContextPart(Struct, frozen=True):
 
 
 def parts_of(session: AgentSession) -> list[ContextPart]:
-    """What the next request consists of; tokens are estimates."""
+    """The parts of the next request, with estimated tokens."""
     from dragoman.agent.context import shares
 
     parts = [ContextPart("system prompt", estimate(session.conversation.instructions.encode()))]
@@ -75,7 +75,7 @@ def parts_of(session: AgentSession) -> list[ContextPart]:
 
 
 def context_text(parts: Sequence[ContextPart], limit: int) -> Content:
-    """A row for each part, with a bar; then what is free."""
+    """A row with a bar for each part, then the free tokens."""
     used = sum(part.tokens for part in parts)
     rows = [*parts, ContextPart("free", max(0, limit - used))]
     width = max(len(part.name) for part in rows)

@@ -1,7 +1,7 @@
-"""A tool call on the screen: which tool of which server, its arguments, its progress, its result.
+"""The widget of a tool call: the tool and its server, the arguments, the progress, the result.
 
-What is long is cut, with its size, until the person opens the card. States have a mark and a word besides
-their colour. Arguments and results are untrusted: cleaned, and never read as markup.
+Long texts are cut, with their size, until the person opens the card. States have a mark and a word besides
+their colour. Arguments and results are untrusted: they are cleaned, and never parsed as markup.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from dragoman.names import RESERVED, counted
 from dragoman.tui.blocks import ToolBlock, ToolState
 
 SHORT_VALUE: Final = 160
-"""How many characters of one argument a closed card shows."""
+"""The most characters of one argument in a closed card."""
 SHORT_ARGUMENTS: Final = 4
 SHORT_RESULT: Final = 3
-"""How many lines of a result a closed card shows."""
+"""The most lines of a result in a closed card."""
 LINE_LIMIT: Final = 200
 OPEN_CHARACTERS: Final = 100_000
-"""How many characters of a result or argument an open card shows; a terminal shows no more in one piece."""
+"""The most characters of a result or argument in an open card."""
 OPEN_ARGUMENTS: Final = 100
 OPEN_LINES: Final = 1_000
 """The most lines of a result, and of all arguments, in an open card: a widget takes about 0.1 ms for each."""
 BAR_CELLS: Final = 20
 IMAGE_LIMIT: Final = 4
-"""Images of one result that are shown."""
+"""The most images of one result that are shown."""
 MARKS: Final[Mapping[ToolState, tuple[str, str, str]]] = {
     "running": ("…", "running", "$text-warning"),
     "done": ("✓", "", "$text-success"),
@@ -44,7 +44,7 @@ MARKS: Final[Mapping[ToolState, tuple[str, str, str]]] = {
     "refused": ("⊘", "refused", "bold $text-error"),
     "interrupted": ("■", "interrupted", "$text-warning"),
 }
-"""By state: mark, word, style."""
+"""The mark, word and style of each state."""
 
 
 def card_text(block: ToolBlock) -> Content:
@@ -70,7 +70,7 @@ def _headline(block: ToolBlock) -> Content:
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """Server and tool of a qualified name; a built-in tool has no server."""
+    """The server and the tool of a qualified name; for a built-in tool the server is empty."""
     if not name.startswith(RESERVED):
         return "", name
     server, _, tool = name.removeprefix(RESERVED).partition("__")
@@ -139,14 +139,14 @@ def _cut(line: str) -> str:
 
 
 def size(count: int) -> str:
-    """A number of bytes or characters, short."""
+    """A number of bytes or characters in a short form."""
     if count < 1000:
         return f"{count} B"
     return f"{count / 1000:.1f} kB" if count < 1_000_000 else f"{count / 1_000_000:.1f} MB"
 
 
 def image_widgets(block: ToolBlock) -> list[Widget]:
-    """The images of a result, where the package textual-image is installed and the bytes are an image."""
+    """Widgets for the images of a result, if the package textual-image is installed and can decode them."""
     if find_spec("textual_image") is None:
         return []
     from PIL import Image, UnidentifiedImageError
@@ -186,5 +186,5 @@ class ToolCard(Static, can_focus=True):
         self.post_message(self.Toggled(self))
 
     def on_click(self) -> None:
-        if not self.screen.get_selected_text():  # a click, not the end of a selection
+        if not self.screen.get_selected_text():  # not the end of a selection
             self.action_open_or_close()

@@ -1,4 +1,4 @@
-"""Shows what happens while the model works: text, tool calls, their progress and results."""
+"""Shows the events of a turn: text, tool calls, their progress and results."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from dragoman.tui.conversation import ConversationView
 
 
 class TurnView:
-    """Brings events of one conversation to its view."""
+    """Shows the events of one conversation in its view."""
 
     def __init__(self, conversation: ConversationView) -> None:
         self._conversation = conversation
         self._running: dict[str, ToolBlock] = {}
-        """Calls under way, by id."""
+        """The running calls by id."""
         self._response_start = 0
-        """How many blocks there were before the response that is under way."""
+        """The number of blocks before the current response."""
         self._text: list[str] = []
-        """What the model has written in it so far."""
+        """The text of the current response."""
         self.activity = ""
-        """What the model does, in words."""
+        """A text about what the model is doing."""
         self.last_answer = ""
         """The text of the newest response, as the model wrote it."""
 
@@ -93,7 +93,7 @@ class TurnView:
                 self._begin_response()
 
     def _show_subagent(self, event: SubagentEvent) -> None:
-        """What an agent does is a line below the call that gave it the work."""
+        """Shows the activity of a subagent as a line below its call of Task."""
         if isinstance(event.event, ToolCallStarted):
             self.activity = f"{one_line(event.agent, 40)}: {one_line(event.event.tool, 60)}"
             if (block := self._running.get(event.call_id)) is not None:
@@ -113,7 +113,7 @@ class TurnView:
         self._conversation.changed(block)
 
     def interrupt(self) -> None:
-        """The person stopped it: calls under way were interrupted, not refused."""
+        """Marks the running calls as interrupted."""
         for block in self._running.values():
             block.interrupt()
             self._conversation.changed(block)

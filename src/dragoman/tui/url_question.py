@@ -1,4 +1,4 @@
-"""A server's question to open a web page, on the screen."""
+"""Widgets for URL elicitation: a server asks the person to open a web page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Action = Literal["accept", "decline", "cancel"]
 
 
 class UrlView(QuestionView[Action]):
-    """Shows the whole URL, with its host apart. It opens nothing itself."""
+    """Shows the whole URL and its host. It does not open the URL."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer('accept')", "Yes, open it"),
@@ -33,12 +33,15 @@ class UrlView(QuestionView[Action]):
     def compose(self) -> ComposeResult:
         question = self._question
         asks = "asks you to open a web page first"
-        yield Static(heading(question.server, asks, question.message, question.calls), classes="heading")
-        text = Text.assemble("host  ", (one_line(question.host, 300), "bold"), "\n")
-        text.append(visible(question.url, 8192), style="cyan")
+        yield Static(heading(question.server, asks, question.calls), classes="heading")
+        text = Text()
         for warning in question.warnings:
-            text.append(f"\n! {one_line(warning, 400)}", style="red")
+            text.append(f"! {one_line(warning, 400)}\n", style="red")
+        text.append("host  ").append(one_line(question.host, 300), style="bold").append("\n")
+        text.append(visible(question.url, 8192), style="cyan")
         text.append("\n\nNothing was opened or fetched. Open it only if you trust the server.", style="dim")
+        if question.message:  # below the host, and in one line: it could look like another host
+            text.append(f"\n\n“{one_line(question.message, 4096)}”")
         with VerticalScroll(classes="body"):
             yield Static(text)
 
@@ -47,7 +50,7 @@ class UrlView(QuestionView[Action]):
 
 
 class UrlWaitView(QuestionView[bool]):
-    """Asks whether the person is done with the page that was opened."""
+    """Asks whether the person is done with the page."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", "Done, continue"),
@@ -55,7 +58,7 @@ class UrlWaitView(QuestionView[bool]):
     ]
 
     def __init__(self, question: UrlElicitation, *, is_open: bool) -> None:
-        """`is_open`: whether a browser was started here."""
+        """`is_open`: whether the page was opened in a browser."""
         super().__init__()
         self._question = question
         self._is_open = is_open

@@ -3,7 +3,7 @@
 Assigns request ids, matches replies to requests (exact id, exact type), passes progress on, and counts
 messages that are late, doubled, foreign or unreadable. Sending, deadlines and answering are left to
 `connections`. No bytes raise, and each waiter is resolved at most once. An unreadable reply that names its
-request fails that request; output that names none is noise, and fails no request.
+request fails that request; output that names none is counted as unparsed, and fails no request.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from dragoman.wire.messages import (
 PROGRESS_MESSAGE_LIMIT: Final = 2048
 PROGRESS_LIMIT_BYTES: Final = 2 * 1024 * 1024
 """The largest progress notification that is decoded."""
-NOISE_LINES: Final = 8
+UNPARSED_LINES: Final = 8
 SAMPLE_BYTES: Final = 200
 ERROR_LIMIT_BYTES: Final = 1024 * 1024
 """The largest error object that is decoded whole; of a larger one, `data` is left out."""
@@ -90,9 +90,9 @@ class Peer:
         self.accepts_batches = False
         self.ignored: dict[str, int] = {}
         """The number of dropped messages, by kind."""
-        self.noise: deque[str] = deque(maxlen=NOISE_LINES)
+        self.unparsed_output: deque[str] = deque(maxlen=UNPARSED_LINES)
         """The newest lines that were not messages: often the error output of a failing server."""
-        self.first_noise: str | None = None
+        self.first_unparsed: str | None = None
 
     @property
     def in_flight(self) -> int:
@@ -217,7 +217,7 @@ class Peer:
 
     def _unexpected_reply(self, envelope: Envelope, message: bytes) -> None:
         if envelope.id is UNSET and envelope.result is ABSENT and envelope.error is ABSENT:
-            self._count_noise(message)
+            self._count_unparsed(message)
         elif envelope.id is None and envelope.error is not ABSENT:
             error = self._error_of(envelope)
             self._ignore("error without an id", str(error).encode())
@@ -273,7 +273,7 @@ class Peer:
         # Most output that is not a message contains no id, and needs no further check.
         named = answered_ids(data) if b'"id"' in data else []
         if not self._fail_named(named, lambda: MalformedReply(self._server, problem.detail)):
-            self._count_noise(data)
+            self._count_unparsed(data)
 
     def _fail_named(self, ids: list[int], make_error: Callable[[], DragomanError]) -> bool:
         """Fails the requests with these ids; false if none of the ids was ever given to a request."""
@@ -288,13 +288,13 @@ class Peer:
         if waiter is not None and not waiter.done():
             waiter.set_exception(error)
 
-    def _count_noise(self, data: bytes) -> None:
+    def _count_unparsed(self, data: bytes) -> None:
         sample = _sample(data)
         line = sample.decode("utf-8", "replace")
-        self.noise.append(line)
-        if self.first_noise is None:
-            self.first_noise = line
-        self._ignore("noise", sample)
+        self.unparsed_output.append(line)
+        if self.first_unparsed is None:
+            self.first_unparsed = line
+        self._ignore("unparsed", sample)
 
     def _count_unrequested(self) -> None:
         self._unrequested += 1

@@ -23,7 +23,8 @@ from tests.interop.remote import RECIPES, Remote
 Part = Callable[..., dict[str, Any]]
 TRANSPORTS = ["stdio", "everything-http", "everything-sse"]
 
-pytestmark = [pytest.mark.needs("server-everything"), pytest.mark.parametrize("transport", TRANSPORTS)]
+pytestmark = pytest.mark.needs("server-everything")
+over_every_transport = pytest.mark.parametrize("transport", TRANSPORTS)
 DEFAULTS = {
     "firstLine": "It was a dark and stormy night.",
     "integer": 42,
@@ -79,6 +80,7 @@ async def called(host: Host, tool: str, **arguments: Any) -> str:
     return outcome.text
 
 
+@over_every_transport
 @pytest.mark.requirement("ASK-1")
 async def test_a_form_of_every_kind_of_field(part: Part, transport: str) -> None:
     user = ScriptedUser(forms=[{"name": "Ada", "email": "a@b.example"}, "decline", "cancel"])
@@ -93,6 +95,7 @@ async def test_a_form_of_every_kind_of_field(part: Part, transport: str) -> None
     assert [call.name for call in user.forms[0].calls] == [FORM]
 
 
+@over_every_transport
 @pytest.mark.requirement("ASK-2")
 @pytest.mark.parametrize("error_path", [False, True], ids=["by a request", "by the error"])
 async def test_a_page_to_open_first(part: Part, transport: str, error_path: bool) -> None:
@@ -107,6 +110,7 @@ async def test_a_page_to_open_first(part: Part, transport: str, error_path: bool
     assert user.urls[-1].elicitation_id == "e-7"
 
 
+@over_every_transport
 @pytest.mark.requirement("ASK-4")
 async def test_an_answer_of_the_programs_model(part: Part, transport: str) -> None:
     async with host_of(part, transport, None, sampler=Model()) as host:
@@ -115,6 +119,7 @@ async def test_an_answer_of_the_programs_model(part: Part, transport: str) -> No
     assert '"model": "m-1"' in said
 
 
+@over_every_transport
 @pytest.mark.requirement("ASK-5")
 async def test_the_roots_and_their_changes(part: Part, transport: str, tmp_path: Path) -> None:
     other = tmp_path / "other"
@@ -129,8 +134,12 @@ async def test_the_roots_and_their_changes(part: Part, transport: str, tmp_path:
         await until(is_known)
 
 
+# At the command line: the question and its answer do not depend on the transport, so each has another.
+
+
 @pytest.mark.slow
 @pytest.mark.requirement("ASK-1")
+@pytest.mark.parametrize("transport", ["stdio"])
 async def test_a_form_at_the_command_line(part: Part, transport: str, home: Path) -> None:
     def fill_in(entry: dict[str, Any]) -> tuple[int, str]:
         with Person("call", FORM, "{}", "--mcp-config", config(e=entry)) as person:
@@ -151,6 +160,7 @@ async def test_a_form_at_the_command_line(part: Part, transport: str, home: Path
 
 @pytest.mark.slow
 @pytest.mark.requirement("ASK-4")
+@pytest.mark.parametrize("transport", ["everything-http"])
 async def test_an_answer_of_a_model_at_the_command_line(part: Part, transport: str) -> None:
     with FakeProvider(["They say hi."]) as provider:
         async with entry_of(part, transport) as entry:
@@ -165,6 +175,7 @@ async def test_an_answer_of_a_model_at_the_command_line(part: Part, transport: s
 
 @pytest.mark.slow
 @pytest.mark.requirement("ASK-2", "ASK-5")
+@pytest.mark.parametrize("transport", ["everything-sse"])
 async def test_a_page_and_roots_at_the_command_line(part: Part, transport: str, home: Path) -> None:
     def visit(entry: dict[str, Any]) -> tuple[int, str]:
         page = json.dumps({"url": "https://pay.example/1", "errorPath": True})

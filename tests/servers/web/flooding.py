@@ -3,7 +3,7 @@
 `python -m tests.servers.web.flooding http|sse|ws` prints its URL and serves until its input is closed. A
 process of its own, because a flood from the test's own event loop would keep that loop busy by itself. What
 it floods with is the argument `text`: raw bytes, as they go over the stream or the socket; a socket is given
-the argument `first` before.
+the argument `first` before, and over http `text` is written past the chunks of the response then.
 """
 
 from __future__ import annotations
@@ -33,7 +33,12 @@ async def flood_over_http(ask: Ask) -> web.StreamResponse | None:
         return None
     response = web.StreamResponse(headers=EVENTS)
     await response.prepare(ask.http)
-    await pour(response.write, ask.params["arguments"]["text"].encode("latin-1"))
+    arguments = ask.params["arguments"]
+    is_raw = "first" in arguments
+    if is_raw:
+        await response.write(arguments["first"].encode("latin-1"))
+    write = raw_writer(ask.http.transport) if is_raw else response.write
+    await pour(write, arguments["text"].encode("latin-1"))
     return response
 
 
@@ -51,16 +56,17 @@ class Flooded:
         text = arguments["text"].encode("latin-1")
         for each in self.transports:
             each.write(arguments.get("first", "").encode("latin-1"))
-        self._tasks += [asyncio.create_task(pour(self._writer(each), text)) for each in self.transports]
+        self._tasks += [asyncio.create_task(pour(raw_writer(each), text)) for each in self.transports]
         return asyncio.Event().wait()
 
-    def _writer(self, transport: Any) -> Any:
-        async def write(piece: bytes) -> None:
-            transport.write(piece)
-            while transport.get_write_buffer_size() > PIECE_BYTES and not transport.is_closing():
-                await asyncio.sleep(0.001)
 
-        return write
+def raw_writer(transport: Any) -> Any:
+    async def write(piece: bytes) -> None:
+        transport.write(piece)
+        while transport.get_write_buffer_size() > PIECE_BYTES and not transport.is_closing():
+            await asyncio.sleep(0.001)
+
+    return write
 
 
 async def main(kind: str) -> None:

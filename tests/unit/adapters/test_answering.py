@@ -94,7 +94,7 @@ async def test_the_end_of_the_work_is_not_told_to_the_model():
         ("dirty", "seen"),
         ("silent", "(no output)"),
         ("data", '{"a":1}'),
-        ("broken_image", "[image, said to be image/png: it is no PNG, JPEG, GIF or WebP image; 12 bytes"),
+        ("broken_image", "[image, declared as image/png: it is no PNG, JPEG, GIF or WebP image; 12 bytes"),
     ],
 )
 async def test_what_comes_back_can_be_read_by_every_model(host: Host, tool: str, text: str):

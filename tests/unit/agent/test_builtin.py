@@ -71,7 +71,7 @@ async def test_a_file_is_read_with_line_numbers_and_in_parts(folder: Path):
     (folder / "poem.txt").write_text("".join(f"line {n}\n" for n in range(1, 6)))
     async with benched(folder) as bench:
         assert await bench.text("Read", file_path="poem.txt", offset=2, limit=2) == (
-            "     2\tline 2\n     3\tline 3\n(The file goes on: offset=4 continues.)"
+            "     2\tline 2\n     3\tline 3\n(The file has more lines: continue with offset=4.)"
         )
         assert (await bench.text("Read", file_path="poem.txt")).splitlines()[-1] == "     5\tline 5"
         assert await bench.text("Read", file_path="poem.txt", offset=9) == (
@@ -92,7 +92,7 @@ async def test_an_image_is_given_as_one(folder: Path):
     [
         ("missing", "{folder}/missing: No such file or directory"),
         (".", "{folder} is a folder. Use Glob or a command."),
-        ("binary", "{folder}/binary is not a text (5 bytes). Use a command to look into it."),
+        ("binary", "{folder}/binary is not a text file (5 bytes). Use a command to inspect it."),
         ("pipe", "{folder}/pipe is not a regular file"),
         ("a\0b", "file_path cannot be used: it contains a NUL character"),
     ],

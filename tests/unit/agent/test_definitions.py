@@ -70,6 +70,28 @@ def test_tools_are_chosen_by_name(name: str, has: bool):
     assert agent(REVIEWER).has_tool(name) is has
 
 
+@pytest.mark.parametrize(
+    ("name", "has"),
+    [
+        ("Read", True),
+        ("Bash", False),
+        ("mcp__git__log", True),
+        ("mcp__git__push", False),
+        ("mcp__db__q", False),
+    ],
+)
+def test_disallowed_tools_are_taken_from_those_it_has(name: str, has: bool):
+    lines = "disallowedTools: Bash, mcp__git__push, mcp__db"
+    assert agent(front("tools: '*'", lines)).has_tool(name) is has
+    assert agent(front(lines)).has_tool(name) is has
+
+
+def test_empty_lists_are_none():
+    found = agent(front("tools: []", "servers: []"))
+    assert (found.tools, found.servers) == ((), ())
+    assert not found.has_tool("Read")
+
+
 def test_an_agent_that_names_no_tools_and_servers_has_all():
     found = agent(front("description: All."))
     assert found.has_tool("Bash")
@@ -98,7 +120,7 @@ def test_a_file_of_others_brings_no_mode_no_hooks_and_no_trust(scope: str):
         "roots of a server has no effect here",
         "sampling of a server has no effect here",
         "trusted of a server has no effect here",
-        "permissionMode has no effect: it counts in your own agents only",
+        "permissionMode has no effect here: only your own agents may set it",
         "hooks has no effect",
     )
     assert agent(text).permission_mode == "bypassPermissions"
@@ -116,6 +138,16 @@ def test_a_file_of_others_brings_no_mode_no_hooks_and_no_trust(scope: str):
         ("---\na: !!python/object/apply:os.system [ls]\n---\n", "is not YAML (line 2)"),
         ("---\nname: ../../etc\n---\n", "is not a name"),
         ("---\ntools: {a: b}\n---\n", '"tools" must be a list of names'),
+        ("---\ntools:\n---\n", '"tools" has no value: write [] for an empty list, or leave the key out'),
+        ("---\nservers: ~\n---\n", '"servers" has no value'),
+        ("---\ndisallowedTools:\n---\n", '"disallowedTools" has no value'),
+        ("---\ntools: Read\ntools: '*'\n---\n", '"tools" more than once'),
+        ("---\nservers: [{x: {command: y, command: z}}]\n---\n", '"command" more than once'),
+        ("---\nservers: git\nmcpServers: '*'\n---\n", '"servers" under two names'),
+        ("---\nTools: Read\n---\n", '"Tools" must be written "tools"'),
+        ("---\nallowed-tools: Read\n---\n", '"allowed-tools" must be written "tools"'),
+        ("---\nmcp_servers: git\n---\n", '"mcp_servers" must be written "servers"'),
+        ("---\nmax-turns: 3\n---\n", '"max-turns" must be written "maxTurns"'),
         ("---\nservers: 5\n---\n", '"servers" must be a list'),
         ("---\nmaxTurns: 0\n---\n", '"maxTurns" must be a number above 0'),
         ("---\npermissionMode: yolo\n---\n", '"permissionMode" must be one of'),

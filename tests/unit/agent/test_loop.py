@@ -15,7 +15,7 @@ from pydantic_ai.messages import ModelRequest, ToolReturnPart, UserPromptPart
 
 from dragoman import Host
 from dragoman.agent import loop
-from dragoman.agent.context import CONTINUED, SUMMARIZE
+from dragoman.agent.context import SUMMARIZE, SUMMARY_HEADING
 from dragoman.agent.conversion import INTERRUPTED
 from dragoman.agent.events import (
     ContextCompacted,
@@ -228,7 +228,7 @@ async def test_a_full_context_is_summarized_before_the_next_request(desk: Desk):
     (compacted,) = desk.happened(ContextCompacted)
     assert compacted.tokens_after < compacted.tokens_before
     first, last = model.requests[2][-1].parts
-    assert first.content == f"{CONTINUED}\n\nthey greeted"
+    assert first.content == f"{SUMMARY_HEADING}\n\nthey greeted"
     assert last.content == "The user's last message:\n\nwhat next?"
 
 

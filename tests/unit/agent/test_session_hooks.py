@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from dragoman import Host, hook
-from dragoman.agent.context import CONTINUED, SUMMARIZE
+from dragoman.agent.context import SUMMARIZE, SUMMARY_HEADING
 from dragoman.agent.events import PromptRefused, QueuedSent
-from dragoman.agent.loop import NOT_YET
+from dragoman.agent.loop import STOP_REFUSED
 from dragoman.agent.models import ModelChoice
 from dragoman.agent.session import AgentOptions, AgentSession, open_session
 from dragoman.agent.transcript import transcripts
@@ -161,7 +161,7 @@ async def test_a_stop_hook_makes_the_model_go_on_and_knows_that_it_did():
         reply = await session.conversation.run("fix it")
     assert (reply.text, reply.turns) == ("Tests pass.", 2)
     assert active == [False, True]
-    assert texts(model) == [f"{NOT_YET}\n\nrun the tests"]
+    assert texts(model) == [f"{STOP_REFUSED}\n\nrun the tests"]
 
 
 async def test_a_stop_hook_that_never_lets_go_is_bounded():
@@ -199,4 +199,4 @@ async def test_hooks_know_of_a_summary_and_add_to_what_follows():
     ]
     assert texts(model, 1) == [f"{SUMMARIZE}\n\nKeep the names."]
     begin = [part.content for part in model.requests[2][0].parts]
-    assert begin == [f"{CONTINUED}\n\nThey greeted.", "Still Monday.", "The user's last message:\n\nHi"]
+    assert begin == [f"{SUMMARY_HEADING}\n\nThey greeted.", "Still Monday.", "The user's last message:\n\nHi"]

@@ -81,7 +81,7 @@ def test_a_file_that_cannot_be_written_for_a_while_is_complete_afterwards(home: 
 
 def test_the_work_of_agents_is_kept_beside_and_is_no_conversation(home: Path):
     transcript = Transcript.begin(home, "scripted:m")
-    works = [transcript.begin_work("helper", home, "scripted:m") for _ in range(2)]
+    works = [transcript.begin_subagent("helper", home, "scripted:m") for _ in range(2)]
     assert [work.path.name for work in works] == [
         f"{transcript.id}.helper-1.jsonl",
         f"{transcript.id}.helper-2.jsonl",

@@ -39,7 +39,8 @@ class Guard:
 def helping(command: str, folder: Path, **options: Any) -> HeadersHelper:
     env: Mapping[str, str] = options.pop("env", PATH)
     guard = options.pop("guard", Guard())
-    return HeadersHelper("box", command, url="https://box/mcp", env=env, cwd=str(folder), watchdog=guard)
+    env = {**env, **facts("box", "https://box/mcp")}
+    return HeadersHelper("box", command, env=env, cwd=str(folder), watchdog=guard)
 
 
 def printing(document: object) -> str:

@@ -69,7 +69,8 @@ def test_answers_that_are_refused(document: Any):
 def test_tokens_that_no_header_can_hold_are_refused(name: str, token: Any):
     with pytest.raises(Refused) as caught:
         read({"access_token": "a", name: token})
-    assert caught.value.cause == f"its authorization server gave an {name} that cannot be sent in a header"
+    said = f"its authorization server gave a value of {name} that cannot be sent in a header"
+    assert caught.value.cause == said
 
 
 def test_an_error_with_status_200_is_an_error():

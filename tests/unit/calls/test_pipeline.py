@@ -86,6 +86,10 @@ class World:
 
     # hooks
 
+    @property
+    def of_event(self) -> set[str]:
+        return self.wanted
+
     def wants(self, event: str, subject: Any, arguments: Any = None) -> bool:
         return event in self.wanted
 

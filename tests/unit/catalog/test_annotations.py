@@ -18,7 +18,11 @@ DEFAULTS = Hints(read_only=False, destructive=True, idempotent=False, open_world
         ({"title": "x"}, DEFAULTS, "writes"),
         ({"readOnlyHint": True}, Hints(True, False, True, True), "reads"),
         ({"readOnlyHint": True, "destructiveHint": True}, Hints(True, False, True, True), "reads"),
-        ({"destructiveHint": True}, Hints(False, True, False, True, says_destructive=True), "destroys"),
+        (
+            {"destructiveHint": True},
+            Hints(False, True, False, True, is_declared_destructive=True),
+            "destroys",
+        ),
         ({"destructiveHint": False}, Hints(False, False, False, True), "writes"),
         ({"idempotentHint": True}, Hints(False, True, True, True), "writes"),
         ({"openWorldHint": False}, Hints(False, True, False, False), "writes"),

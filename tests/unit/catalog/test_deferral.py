@@ -98,5 +98,5 @@ def test_what_is_shown_never_takes_more_than_its_room(
     room = Budget(context, percent)
     divided = divide(tools, room)
     assert sorted(names([*divided.shown, *divided.deferred])) == sorted(names(tools))
-    assert sum(map(cost_of, divided.shown)) <= max(room.tokens, room.wish_tokens)
+    assert sum(map(cost_of, divided.shown)) <= max(room.tokens, room.always_loaded_tokens)
     assert not any(one.defers for one in divided.shown)

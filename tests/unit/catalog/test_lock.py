@@ -211,7 +211,7 @@ def test_a_change_is_told_line_by_line_and_parameter_by_parameter():
         "    parameter `path`: description",
         "      - Which one.",
         "      + Which ones.",
-        "    parameter `path`: items (not said) → {\"type\": \"string\"}",
+        "    parameter `path`: items (not stated) → {\"type\": \"string\"}",
         "    parameter `lines`: removed",
         "    parameter `note`: added, required, \"string\": What the user said.",
         "  annotations",
@@ -384,7 +384,7 @@ GOOD = as_text(lock_of(tool()))
         ('{"version": 1,\n "servers": {\n"a": 1}}', 3, '"a" is not an object'),
         ('{"version": 1, "servers": {"a": {\n"t": {}}}}', 2, 'tool "t" has no digest'),
         ('{"version": 1, "servers": {"a": {"t": {"digest": "x",\n"definition": 1}}}}', 2, '"definition" is'),
-        (GOOD.replace("Which one.", "Which two."), 4, "do not fit"),
+        (GOOD.replace("Which one.", "Which two."), 4, "is not of its definition"),
         ("<<<<<<< HEAD\n" + GOOD, 1, ""),
     ],
 )  # fmt: skip

@@ -21,7 +21,7 @@ from dragoman.content.blocks import ResourceData as Content
 from dragoman.errors import InvalidArguments
 from dragoman.names import ServerName
 from dragoman.wire.codec import Unreadable
-from dragoman.wire.uris import URI_LIMIT, is_part_of
+from dragoman.wire.uris import URI_LIMIT, WatchedUris
 
 pytestmark = pytest.mark.requirement("CAT-9")
 BOX = ServerName("box")
@@ -220,10 +220,30 @@ def test_a_thousand_parts_are_enough():
         ("x://ab", "x://a", False),
         ("x://", "x://a", False),
         ("y://a/b", "x://a", False),
+        ("x://a", "x://a/", False),
+        ("x://a/", "x://a/", True),
+        ("x://a//", "x://a///", True),
+        ("/a", "/", True),
     ],
 )
 def test_a_part_is_what_is_inside(uri: str, whole: str, is_part: bool):
-    assert is_part_of(uri, whole) is is_part
+    watched = WatchedUris()
+    watched.add(whole)
+    assert watched.found_for(uri) == ({whole} if is_part else set())
+
+
+def test_a_change_is_one_of_everything_around_it():
+    watched = WatchedUris()
+    for uri in ("x://a", "x://a/", "x://a/b", "x://a/b/c", "x://b"):
+        watched.add(uri)
+    assert watched.found_for("x://a/b?page=1") == {"x://a", "x://a/", "x://a/b"}
+    watched.discard("x://a")
+    watched.discard("x://a")
+    watched.discard("x://never")
+    assert watched.found_for("x://a/b?page=1") == {"x://a/", "x://a/b"}
+    watched.discard("x://a/")
+    watched.discard("x://a/b")
+    assert watched.found_for("x://a/b?page=1") == set()
 
 
 @pytest.mark.parametrize(

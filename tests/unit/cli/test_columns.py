@@ -7,7 +7,16 @@ from click import unstyle
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.cli.render.columns import TableRow, broken, cells, echo_wrapped, filled, fitted, table, wrapped
+from dragoman.cli.render.columns import (
+    TableRow,
+    broken_lines,
+    cells,
+    echo_wrapped,
+    fitted,
+    padded,
+    table,
+    wrapped,
+)
 
 STYLE = re.compile("\x1b\\[\\d+m")
 WORDS = st.text(st.sampled_from("ab 漢e\u0301ก\u0e31字é😀-"), max_size=60)
@@ -62,8 +71,8 @@ def test_what_is_cut_fits_and_what_fits_is_not_cut(text: str, room: int):
 
 @given(WORDS, st.integers(1, 40))
 def test_filling_adds_only_blanks(text: str, room: int):
-    assert filled(text, room).removeprefix(text).strip() == ""
-    assert cells(filled(text, room)) == max(room, cells(text))
+    assert padded(text, room).removeprefix(text).strip() == ""
+    assert cells(padded(text, room)) == max(room, cells(text))
 
 
 @given(WORDS, st.integers(10, 40))
@@ -153,12 +162,12 @@ def test_every_name_is_in_the_table_whole(rows: list[tuple[str, str, str, str]],
     ],
 )
 def test_every_character_is_kept_and_lines_are_broken_after_blanks(text: str, pieces: list[str]):
-    assert broken(text, 10) == pieces
+    assert broken_lines(text, 10) == pieces
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=200), st.integers(2, 40))
 def test_no_piece_is_wider_than_the_room_and_nothing_is_lost(text: str, room: int):
-    pieces = broken(text, room)
+    pieces = broken_lines(text, room)
     assert "".join(pieces) == text
     assert all(cells(piece) <= room for piece in pieces)
 

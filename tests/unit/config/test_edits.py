@@ -212,21 +212,21 @@ def test_a_server_is_switched_off_where_it_belongs_and_on_again(desk: Desk, scop
         desk.write(desk.plugin_file("p"), {"box": ENTRY})
     else:
         edits.put_server(Sources.here(), scope, "box", ENTRY)  # type: ignore[arg-type]
-    path = edits.switch_off(look(), look().servers["box"])
+    path = edits.save_disabled(look(), look().servers["box"])
     assert path == (desk.user_file if file == "user" else desk.local_file)
     assert look().servers["box"].eligibility == "disabled"
-    assert edits.switch_off(look(), look().servers["box"]) == path
+    assert edits.save_disabled(look(), look().servers["box"]) == path
     assert read(path)["disabledMcpServers"] == ["box"]
-    assert edits.switch_on(look(), "box") == [path]
+    assert edits.save_enabled(look(), "box") == [path]
     assert look().servers["box"].eligibility == "ready"
-    assert edits.switch_on(look(), "box") == []
+    assert edits.save_enabled(look(), "box") == []
 
 
 def test_switching_on_takes_the_name_out_of_every_file_of_the_persons(desk: Desk):
     desk.user({"box": ENTRY}, disabledMcpServers=["a", "box", "b"])
     desk.local(None, disabledMcpServers=["box"])
     desk.managed(disabledMcpServers=["box"])
-    assert set(edits.switch_on(look(), "box")) == {desk.user_file, desk.local_file}
+    assert set(edits.save_enabled(look(), "box")) == {desk.user_file, desk.local_file}
     assert read(desk.user_file)["disabledMcpServers"] == ["a", "b"]
     assert look().servers["box"].eligibility == "disabled"
 
@@ -260,10 +260,10 @@ def test_a_gitignore_that_is_a_link_out_of_the_folder_is_not_written_through(des
 
 
 @pytest.mark.requirement("CFG-10")
-def test_many_who_switch_off_at_once_lose_nothing(desk: Desk):
+def test_many_that_disable_servers_at_once_lose_nothing(desk: Desk):
     names = [f"s{number}" for number in range(12)]
     desk.user({name: {"command": name} for name in names})
     configuration = look()
     with ThreadPoolExecutor(6) as pool:
-        list(pool.map(lambda name: edits.switch_off(configuration, configuration.servers[name]), names))
+        list(pool.map(lambda name: edits.save_disabled(configuration, configuration.servers[name]), names))
     assert sorted(read(desk.user_file)["disabledMcpServers"]) == sorted(names)

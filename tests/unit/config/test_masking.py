@@ -349,3 +349,51 @@ def test_what_is_covered_when_shown_is_a_secret_when_answered(entry: dict[str, A
 )
 def test_a_plain_default_of_a_variable_is_shown_and_any_other_is_covered(written: str, shown: str):
     assert masked_value(written) == shown
+
+
+# --- names of variables that a container gets ---
+
+IMAGE = "ghcr.io/x/y"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["run", "-e", "GITHUB_TOKEN", IMAGE],
+        ["run", "--env", "GITHUB_TOKEN", IMAGE, "stdio"],
+        ["run", "-i", "--rm", "-e", "GITHUB_TOKEN", "--env", "API_KEY", IMAGE],
+        ["run", "-it", "--name=x", "-v", "/a:/b", "-e", "API_KEY", f"{IMAGE}:latest"],
+    ],
+)
+@pytest.mark.parametrize("program", ["docker", "podman", "/usr/bin/docker"])
+def test_an_image_after_the_name_of_a_variable_is_no_secret(program: str, args: list[str]):
+    assert masked_entry({"command": program, "args": args})["args"] == args
+    assert secrets_of(ServerConfig(command=program, args=tuple(args))) == ()
+    text = " ".join([program, *args])
+    assert masked_entry({"headersHelper": text})["headersHelper"] == text
+
+
+@pytest.mark.parametrize(
+    ("program", "args"),
+    [
+        ("docker", ["run", "--user", "me", CANARY, IMAGE]),
+        ("docker", ["run", "-e", f"API_TOKEN={CANARY}", IMAGE]),
+        ("docker", ["run", f"--env=API_TOKEN={CANARY}", IMAGE]),
+        ("docker", ["run", "-e", "A=1", "--password", CANARY, IMAGE]),
+        ("docker", ["run", "-e", "API_TOKEN", IMAGE, "--token", CANARY]),
+        ("docker", ["run", "-e", "API_TOKEN", IMAGE, "-e", "API_TOKEN", CANARY]),
+        ("docker", ["run", IMAGE, "-e", "API_TOKEN", CANARY]),
+        ("docker", ["run", "--rm", IMAGE, "-e", "API_TOKEN", CANARY]),
+        ("docker", ["run", "--name=x", IMAGE, "-e", "API_TOKEN", CANARY]),
+        ("docker", ["run", "--new-switch", IMAGE, "-e", "API_TOKEN", CANARY]),
+        ("docker", ["run", "-v", "-e", "API_TOKEN", "--kv", "password", CANARY]),
+        ("docker", ["login", "-e", "API_TOKEN", CANARY]),
+        ("docker", ["-e", "API_TOKEN", CANARY]),
+        ("npx", ["run", "-e", "API_TOKEN", CANARY]),
+        ("docker-tool", ["run", "-e", "API_TOKEN", CANARY]),
+    ],
+)
+def test_values_beside_such_names_are_covered(program: str, args: list[str]):
+    assert CANARY not in shown({"command": program, "args": args})
+    assert CANARY not in shown({"headersHelper": " ".join([program, *args])})
+    assert CANARY in " ".join(secrets_of(ServerConfig(command=program, args=tuple(args))))

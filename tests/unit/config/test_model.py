@@ -90,6 +90,25 @@ def test_an_entry_that_cannot_be_used_names_server_and_field(entry: dict[str, ob
     assert complaint in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("entry", "advice"),
+    [
+        ({"comand": "x"}, "It has a field 'comand': did you mean command?"),
+        ({"COMMAND": "x", "args": []}, "It has a field 'COMMAND': did you mean command?"),
+        ({"colour": "red", "Url": "https://x"}, "It has a field 'Url': did you mean url?"),
+        ({"argz": ["x"]}, "Give one of them."),
+        ({"oauth": {"comand": "x"}}, "Give one of them."),
+        ({"comand\x1b": "x"}, "It has a field 'comand\\\\x1b': did you mean command?"),
+    ],
+    ids=str,
+)
+def test_a_misspelled_command_or_url_is_recognised(entry: dict[str, object], advice: str):
+    with pytest.raises(ConfigError) as caught:
+        parse_entry("box", entry)
+    assert str(caught.value) == "server 'box' has neither a command nor a url"
+    assert caught.value.hint == advice
+
+
 @pytest.mark.parametrize("name", ["", " ", "\n"])
 def test_a_server_needs_a_name(name: str):
     with pytest.raises(ConfigError, match="needs a name"):

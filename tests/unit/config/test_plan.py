@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from dragoman.config.load import load
 from dragoman.config.model import ServerConfig
-from dragoman.config.plan import Mark, Plan, compare, last_marks, marks_of, remember
+from dragoman.config.plan import Plan, ServerSnapshot, compare, last_snapshots, remember, snapshots_of
 from dragoman.config.scopes import Sources
 from tests.integration.desk import Desk
 
-MARKS = st.dictionaries(
+SNAPSHOTS = st.dictionaries(
     st.sampled_from("abcdef"),
     st.builds(
-        Mark,
+        ServerSnapshot,
         eligibility=st.sampled_from(["ready", "pending"]),
         fingerprint=st.sampled_from(["1", "2"]),
         reason=st.sampled_from([None, "because"]),
@@ -29,22 +29,24 @@ def desk(home: Path) -> Desk:
     return Desk(home)
 
 
-def marks(**more: Any) -> dict[str, Mark]:
-    return marks_of(load(Sources.here(**more)))
+def snapshots(**more: Any) -> dict[str, ServerSnapshot]:
+    return snapshots_of(load(Sources.here(**more)))
 
 
 # --- comparing ---
 
 
-@given(MARKS, MARKS)
-def test_every_name_is_in_exactly_one_list(before: dict[str, Mark], after: dict[str, Mark]):
+@given(SNAPSHOTS, SNAPSHOTS)
+def test_every_name_is_in_exactly_one_list(
+    before: dict[str, ServerSnapshot], after: dict[str, ServerSnapshot]
+):
     plan = compare(before, after)
     listed = [*plan.added, *plan.removed, *plan.changed, *plan.unchanged]
     assert sorted(listed) == sorted(before.keys() | after.keys())
 
 
-@given(MARKS, MARKS)
-def test_what_each_list_means(before: dict[str, Mark], after: dict[str, Mark]):
+@given(SNAPSHOTS, SNAPSHOTS)
+def test_what_each_list_means(before: dict[str, ServerSnapshot], after: dict[str, ServerSnapshot]):
     plan = compare(before, after)
     assert set(plan.added) == after.keys() - before.keys()
     assert set(plan.removed) == before.keys() - after.keys()
@@ -54,20 +56,22 @@ def test_what_each_list_means(before: dict[str, Mark], after: dict[str, Mark]):
         assert (name in plan.unchanged) is same
 
 
-@given(MARKS)
-def test_nothing_changes_from_a_state_to_itself(state: dict[str, Mark]):
+@given(SNAPSHOTS)
+def test_nothing_changes_from_a_state_to_itself(state: dict[str, ServerSnapshot]):
     assert compare(state, state) == Plan(unchanged=tuple(state))
     assert compare(state, state).is_empty
 
 
-@given(MARKS, MARKS)
-def test_the_way_back_undoes_the_way_there(before: dict[str, Mark], after: dict[str, Mark]):
+@given(SNAPSHOTS, SNAPSHOTS)
+def test_the_way_back_undoes_the_way_there(
+    before: dict[str, ServerSnapshot], after: dict[str, ServerSnapshot]
+):
     there, back = compare(before, after), compare(after, before)
     assert (set(there.added), set(there.changed)) == (set(back.removed), set(back.changed))
     assert there.is_empty == back.is_empty
 
 
-# --- marks of a configuration ---
+# --- snapshots of a configuration ---
 
 
 @pytest.mark.requirement("CFG-11")
@@ -75,16 +79,16 @@ def test_looking_twice_finds_no_difference(desk: Desk):
     desk.user({"a": {"command": "x"}, "b": {"url": "https://x.example.com"}, "broken": {"command": 7}})
     desk.in_project({"c": {"command": "y"}})
     given = {"object": object(), "config": ServerConfig(command="z")}
-    assert compare(marks(given=given), marks(given=given)).is_empty
+    assert compare(snapshots(given=given), snapshots(given=given)).is_empty
 
 
 @pytest.mark.requirement("CFG-11")
 @pytest.mark.parametrize("entry", ["npx", [], ["npx", "-y", "x"], 7777777, 1.5, None], ids=repr)
 def test_an_entry_that_is_no_object_is_the_same_at_the_next_look(desk: Desk, entry: Any):
     desk.user({"bad": entry, "good": {"command": "x"}})
-    before = marks()
+    before = snapshots()
     kept = [load(Sources.here()) for _ in range(3)]  # keeps memory from being used again
-    assert compare(before, marks()).is_empty
+    assert compare(before, snapshots()).is_empty
     assert kept
 
 
@@ -108,35 +112,35 @@ def test_an_entry_that_is_no_object_is_the_same_at_the_next_look(desk: Desk, ent
 )
 def test_an_edit_of_a_file_is_seen_as_what_it_is(desk: Desk, change: dict[str, Any], expected: Plan):
     desk.user({"a": {"command": "x"}, "b": {"command": "y"}})
-    before = marks()
+    before = snapshots()
     desk.user(change)
-    assert compare(before, marks()) == expected
+    assert compare(before, snapshots()) == expected
 
 
 @pytest.mark.requirement("CFG-11")
 def test_a_variable_with_another_value_is_a_change(desk: Desk, monkeypatch: pytest.MonkeyPatch):
     desk.user({"a": {"command": "x", "args": ["${PLACE:-none}"]}, "b": {"command": "y"}})
-    before = marks()
+    before = snapshots()
     monkeypatch.setenv("PLACE", "here")
-    assert compare(before, marks()).changed == ("a",)
+    assert compare(before, snapshots()).changed == ("a",)
 
 
 @pytest.mark.requirement("CFG-11")
 def test_switching_off_is_a_change_and_another_reason_is_none(desk: Desk):
     desk.user({"a": {"command": "x"}})
-    before = marks()
+    before = snapshots()
     desk.user({"a": {"command": "x"}}, disabledMcpServers=["a"])
-    off = marks()
+    off = snapshots()
     assert compare(before, off).changed == ("a",)
     desk.user({"a": {"command": "x"}})
     desk.local(None, disabledMcpServers=["a"])
-    assert compare(off, marks()).is_empty
+    assert compare(off, snapshots()).is_empty
 
 
 def test_no_value_is_in_a_mark(desk: Desk):
     secret = "s3cret-Value-42"
     desk.user({"a": {"command": "x", "env": {"TOKEN": secret}}, "b": {"url": secret}})
-    assert secret not in repr(marks())
+    assert secret not in repr(snapshots())
 
 
 # --- what was last in use ---
@@ -146,9 +150,9 @@ def test_what_is_remembered_of_a_folder_is_read_again_there_and_nowhere_else(des
     desk.user({"a": {"command": "x"}})
     desk.in_project({"b": {"command": "y"}})
     sources = Sources.here()
-    remember(sources, marks())
-    assert last_marks(sources) == marks()
-    assert last_marks(Sources.here(desk.home)) == {}
+    remember(sources, snapshots())
+    assert last_snapshots(sources) == snapshots()
+    assert last_snapshots(Sources.here(desk.home)) == {}
 
 
 @pytest.mark.parametrize(
@@ -156,7 +160,7 @@ def test_what_is_remembered_of_a_folder_is_read_again_there_and_nowhere_else(des
 )
 def test_a_memory_that_cannot_be_read_is_none(desk: Desk, text: str):
     sources = Sources.here()
-    remember(sources, {"a": Mark("ready", "1")})
+    remember(sources, {"a": ServerSnapshot("ready", "1")})
     [file] = (sources.config_dir / "state" / "in-use").glob("*.json")
     file.write_text(text)
-    assert last_marks(sources) == {}
+    assert last_snapshots(sources) == {}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dragoman.connections.connect_limiter import PLACE_SECONDS, ConnectLimiter
+from dragoman.connections.connect_limiter import SLOT_SECONDS, ConnectLimiter
 from dragoman.settings import TABLE
 from dragoman.transport_types import Place
 
@@ -74,7 +74,7 @@ async def connect(
     turns: ConnectLimiter, kind: Place, seconds: float, watch: Watch, *, fails: bool = False
 ) -> None:
     loop = asyncio.get_running_loop()
-    async with turns.taken(kind):
+    async with turns.slot(kind):
         begin = loop.time()
         watch.begun.append(begin)
         try:
@@ -82,7 +82,7 @@ async def connect(
             if fails:
                 raise OSError("it does not start")
         finally:
-            watch.spans.append((begin, min(loop.time(), begin + PLACE_SECONDS)))
+            watch.spans.append((begin, min(loop.time(), begin + SLOT_SECONDS)))
 
 
 DURATIONS = st.sampled_from([0.0, 0.1, 0.5, 0.999, 1.0, 1.001, 5.0])
@@ -108,7 +108,7 @@ def test_never_more_than_so_many_at_once_whoever_fails_or_is_given_up(
             if given_up is not None:
                 asyncio.get_running_loop().call_later(given_up, task.cancel)
         await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.sleep(2 * PLACE_SECONDS)
+        await asyncio.sleep(2 * SLOT_SECONDS)
         return watch
 
     async def both() -> tuple[Watch, Watch]:
@@ -132,7 +132,7 @@ def test_every_turn_is_given_back(count: int, connecting: list[tuple[float, bool
             if given_up is not None:
                 asyncio.get_running_loop().call_later(given_up, task.cancel)
         await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.sleep(2 * PLACE_SECONDS)
+        await asyncio.sleep(2 * SLOT_SECONDS)
         begin, watch = asyncio.get_running_loop().time(), Watch()
         await asyncio.gather(*(connect(turns, "local", 0.5, watch) for _ in range(count)))
         return [moment - begin for moment in watch.begun]
@@ -157,8 +157,8 @@ def test_a_slow_one_gives_way_and_goes_on():
         return watch.begun, asyncio.get_running_loop().time()
 
     begun, end = run(work())
-    assert begun == [number * PLACE_SECONDS for number in range(4)]
-    assert end == 60 + 3 * PLACE_SECONDS
+    assert begun == [number * SLOT_SECONDS for number in range(4)]
+    assert end == 60 + 3 * SLOT_SECONDS
 
 
 def test_local_and_remote_do_not_wait_for_each_other():
@@ -213,7 +213,7 @@ def test_servers_that_take_longer_than_a_turn_no_longer_count_and_the_setting_sa
 
         async def connect() -> None:
             nonlocal under_way
-            async with turns.taken("local"):
+            async with turns.slot("local"):
                 under_way += 1
                 await asyncio.Event().wait()
 
@@ -227,4 +227,4 @@ def test_servers_that_take_longer_than_a_turn_no_longer_count_and_the_setting_sa
     assert [run(connecting_after(seconds)) for seconds in (0.5, 1.5, 2.5)] == [3, 6, 9]
     said = {row.name: row.help for row in TABLE}
     for name in ("MCP_SERVER_CONNECTION_BATCH_SIZE", "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE"):
-        assert f"longer than {PLACE_SECONDS:g} s no longer counts" in said[name]
+        assert f"longer than {SLOT_SECONDS:g} s is no longer counted" in said[name]

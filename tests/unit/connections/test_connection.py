@@ -107,7 +107,7 @@ class Bench:
     def connection(
         self,
         *,
-        kind: Place = "local",
+        place: Place = "local",
         settings: dict[str, int] | None = None,
         held: HeldBack | None = None,
         forms: Any = None,
@@ -123,7 +123,7 @@ class Bench:
             {"name": "test", "version": "1"},
             ConnectLimiter(local=3, remote=3),
         )
-        target = ConnectionTarget(make_transport=self._make, protocol="legacy", kind=kind, **more)
+        target = ConnectionTarget(make_transport=self._make, protocol="legacy", place=place, **more)
         requests = requests_answered_by(forms, pages)
         handlers = ConnectionHandlers(self._prepare, lambda session, method, params: None, requests)
         made = Connection("box", target, context, handlers, held)
@@ -234,7 +234,7 @@ async def test_a_local_server_that_never_came_up_is_left_to_the_person(bench: Be
 @pytest.mark.requirement("LIF-5")
 async def test_a_remote_server_that_cannot_be_reached_yet_is_tried_again(bench: Bench):
     bench.next = lambda: Far() if len(bench.made) == 2 else Far(Unreachable("box", "connect", "refused"))
-    connection = bench.connection(kind="remote")
+    connection = bench.connection(place="remote")
     connection.start()
     await connection.settled()
     assert connection.state.status == "failed"  # a host that starts is not kept waiting
@@ -245,7 +245,7 @@ async def test_a_remote_server_that_cannot_be_reached_yet_is_tried_again(bench: 
 
 async def test_a_server_that_wants_a_sign_in_is_not_tried_again(bench: Bench):
     bench.next = lambda: Far(SignInNeeded("box", "connect", "HTTP 401", status=401))
-    connection = bench.connection(kind="remote")
+    connection = bench.connection(place="remote")
     connection.start()
     await connection.settled()
     await until(lives_no_more)
@@ -426,7 +426,7 @@ async def test_closing_what_was_never_started_is_nothing(bench: Bench):
 
 
 async def test_a_link_that_answers_a_check_stays(bench: Bench):
-    connection = await bench.connected(kind="remote")
+    connection = await bench.connected(place="remote")
     await connection.check(5)
 
     assert bench.made[0].sent[-1]["method"] == "ping"
@@ -434,7 +434,7 @@ async def test_a_link_that_answers_a_check_stays(bench: Bench):
 
 
 async def test_a_link_that_answers_no_check_is_made_anew(bench: Bench, monkeypatch: pytest.MonkeyPatch):
-    connection = await bench.connected(kind="remote")
+    connection = await bench.connected(place="remote")
     monkeypatch.setattr(bench.made[0], "send", lambda message, about=None: None)
     await connection.check(0.01)
     await until(lambda: connection.state.status == "connected" and len(bench.made) == 2)

@@ -103,7 +103,7 @@ def test_files_are_limited_in_size_and_number(
     monkeypatch.setattr(server_log, "FILE_LIMIT_BYTES", 200)
     log: ServerLog = logs.of("s", as_it_is)
     for number in range(21):
-        log.write_down([server_log.LogLine("t", "info", "message", f"{number} {'x' * 100}")])
+        log.write_lines([server_log.LogLine("t", "info", "message", f"{number} {'x' * 100}")])
     found = sorted(path.name for path in (tmp_path / "servers").glob("*.jsonl"))
     assert len(found) == server_log.FILES_KEPT
     assert texts(tmp_path)[-1].startswith("20 ")

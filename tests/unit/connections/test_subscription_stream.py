@@ -156,7 +156,7 @@ async def test_after_a_stream_that_stood_the_pauses_begin_anew(
     async with asyncio.timeout(5):
         await heard.streams.opened.acquire()
     heard.streams.opened.release()
-    monkeypatch.setattr(subscription_stream, "STOOD_SECONDS", -1.0)
+    monkeypatch.setattr(subscription_stream, "STABLE_SECONDS", -1.0)
     await heard.streams.end()
     async with asyncio.timeout(5):
         await heard.streams.opened.acquire()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from dragoman.content import json_scan
-from dragoman.content.json_scan import Broken, Members, TooIntricate, Walk, members_of
+from dragoman.content.json_scan import Broken, Members, TooManyParts, Walk, members_of
 from dragoman.content.sources import unescaped
 
 pytestmark = pytest.mark.requirement("CAL-7")
@@ -58,7 +58,7 @@ def test_what_is_cut_off_is_broken_and_what_has_too_many_parts_is_too_intricate(
     for data in (b'["abc', b"[[1, 2]", b'{"a": [', b'{"a"', b"["):
         with pytest.raises(Broken):
             list(Walk(memoryview(data)).elements(0) if data[0] == 91 else Walk(memoryview(data)).members(0))
-    with pytest.raises(TooIntricate):
+    with pytest.raises(TooManyParts):
         list(Walk(memoryview(b"[" + b"[]," * 1000 + b"1]"), step_limit=100).elements(0))
 
 

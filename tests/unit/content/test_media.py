@@ -194,7 +194,7 @@ async def test_what_is_called_an_image_and_is_none_is_saved(media: Media, tmp_pa
 
     (saved,) = (tmp_path / "saved").iterdir()
     why = "it is no PNG, JPEG, GIF or WebP image"
-    assert text == f"[x:y, said to be image/png: {why}; 16 bytes, saved as {saved}]"
+    assert text == f"[x:y, declared as image/png: {why}; 16 bytes, saved as {saved}]"
     assert saved.suffix == ".bin"
 
 

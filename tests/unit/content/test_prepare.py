@@ -193,7 +193,7 @@ async def test_images_are_shown_and_other_data_is_named(bench: Bench):
     shown, saved = prepared.saved
     assert (shown.kind, shown.path.suffix, shown.path.read_bytes()) == ("image", ".png", picture)
     assert (saved.kind, saved.path.suffix, saved.size_bytes) == ("audio", ".wav", 16)
-    assert note.as_text() == f"[audio, said to be audio/x-wav: 16 bytes, saved as {saved.path}]"
+    assert note.as_text() == f"[audio, declared as audio/x-wav: 16 bytes, saved as {saved.path}]"
 
 
 async def test_a_broken_image_is_a_sentence(bench: Bench):
@@ -249,7 +249,7 @@ async def test_resources_are_opened_whatever_their_size(bench: Bench, size: int)
 
     words = "word " * (size // 5)
     shown = await bench.given(resource(text=words))
-    assert texts(shown)[0].startswith("[resource x:y, said to be text/plain]")
+    assert texts(shown)[0].startswith("[resource x:y, declared as text/plain]")
     assert any(words[:8] in each for each in texts(shown))
     blob = bytes(range(256)) * (size // 10)
     (saved,) = (await bench.given(resource(blob=base64.b64encode(blob).decode()))).saved

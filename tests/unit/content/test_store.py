@@ -40,7 +40,7 @@ LINES = "".join(f"Line {number} é\n" for number in range(1, 101))
 @pytest.mark.parametrize(
     ("wanted", "answer"),
     [
-        ("1-2", 'Line 1 é\nLine 2 é\n[lines 1-2; go on with lines="3-4"]'),
+        ("1-2", 'Line 1 é\nLine 2 é\n[lines 1-2; continue with lines="3-4"]'),
         ("100", "Line 100 é\n[lines 100-100; the end of the result]"),
         ("99-", "Line 99 é\nLine 100 é\n[lines 99-100; the end of the result]"),
         ("99-500", "Line 99 é\nLine 100 é\n[lines 99-100; the end of the result]"),
@@ -54,7 +54,7 @@ async def test_a_line_too_long_for_an_answer_is_read_on_by_offset(shelf: Shelf):
     text = "é" * 3000 + "\nend"
     handle = shelf.put(text)
     first = await shelf.ask(handle, lines="1-2")
-    assert first == "é" * 1000 + "\n[line 1 goes on: go on with offset=2000]"
+    assert first == "é" * 1000 + "\n[line 1 continues: continue with offset=2000]"
     read, offset = "", 0
     while True:
         answer, _, note = (await shelf.ask(handle, offset=offset)).rpartition("\n[")
@@ -134,7 +134,7 @@ async def test_a_model_asks_with_the_tool_and_is_told_what_is_wrong(shelf: Shelf
     assert tool.hints.read_only
     assert len(str(await tool.run({"handle": handle}))) < 500
     assert await tool.run({"handle": handle, "lines": "2", "grep": None}) == (
-        'Line 2 é\n[lines 2-2; go on with lines="3-3"]'
+        'Line 2 é\n[lines 2-2; continue with lines="3-3"]'
     )
     for wrong in (
         {"handle": "../x"},

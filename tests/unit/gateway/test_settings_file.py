@@ -55,6 +55,11 @@ def written(folder: Path, text: str) -> Path:
             "Give each its own.",
         ),
         (
+            {"callers": {"local": {"token": TOKEN}}},
+            "a caller is named 'local'",
+            "Give it another name: this one means the operator.",
+        ),
+        (
             {"callers": {"ada": {"token": TOKEN, "views": ["x"]}}, "views": {"v": {}}},
             "caller 'ada' names the view 'x', which does not exist",
             "The views of the file: v.",

@@ -6,12 +6,22 @@ from typing import Any
 
 import pytest
 
+from dragoman import Host
 from dragoman.config.all_files import read_parts
 from dragoman.config.schema import FILES, json_schema
 from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError
 from dragoman.hooks.configured import Configured, from_parts
-from dragoman.hooks.declared import CommandHook, Function, Hook, Post, UnusableHook, hook, name_of_command
+from dragoman.hooks.declared import (
+    CommandHook,
+    FunctionHook,
+    Hook,
+    HttpHook,
+    UnusableHook,
+    hook,
+    name_of_command,
+)
+from dragoman.permissions.subject_form import fault_of_name
 
 ENVIRON = {"TOKEN": "s3cret"}
 
@@ -34,7 +44,7 @@ def configured(home: Path, *, user: Any = None, managed: Any = None) -> Configur
             (folder / name).write_text(json.dumps({"hooks": block}, indent=1))
     reading = read_parts(Sources.here())
     assert reading.broken is None
-    found = from_parts(reading.parts, ENVIRON)
+    found = from_parts(reading.parts, ENVIRON, fault_of_name)
     return Configured(found.hooks, (*reading.problems, *found.problems))
 
 
@@ -64,7 +74,9 @@ def test_commands_and_addresses_are_read_as_people_write_them(home: Path):
     assert first.blocks_on_error
     assert first.matches("mcp__gh__x")
     assert not first.matches("mcp__db__x")
-    assert second.what == Post("https://hooks.example.com/secret/path", (("Authorization", "Bearer s3cret"),))
+    assert second.what == HttpHook(
+        "https://hooks.example.com/secret/path", (("Authorization", "Bearer s3cret"),)
+    )
     assert second.name == "https://hooks.example.com"
     assert "s3cret" not in repr(second)
     assert not second.blocks_on_error
@@ -271,7 +283,7 @@ def check(given: dict[str, Any]) -> None:
 def test_a_function_is_declared_with_its_terms():
     declared = hook(check, "PreToolUse", matcher="a|b", timeout_seconds=5, blocks_on_error=True)
     assert isinstance(declared, Hook)
-    assert declared.what == Function(check)
+    assert declared.what == FunctionHook(check)
     assert (declared.name, declared.timeout_seconds, declared.blocks_on_error) == ("check", 5, True)
     assert declared.matches("a")
     assert not declared.matches("c")
@@ -281,7 +293,7 @@ def test_a_function_is_declared_with_its_terms():
     ("arguments", "more", "problem"),
     [
         ((check, "PreToolUze"), {}, "no hook event"),
-        (("check", "PreToolUse"), {}, "must be a function"),
+        (("check", "PreToolUse"), {}, "hook for PreToolUse: a value of type str is not a function"),
         ((check, "PreToolUse"), {"matcher": "("}, "regular expression"),
         ((check, "PreToolUse"), {"timeout_seconds": 0}, "time limit"),
     ],
@@ -289,3 +301,27 @@ def test_a_function_is_declared_with_its_terms():
 def test_a_wrong_declaration_is_an_error(arguments: Any, more: Any, problem: str):
     with pytest.raises(ConfigError, match=problem):
         hook(*arguments, **more)
+
+
+@pytest.mark.requirement("PRM-5")
+@pytest.mark.parametrize("event", ["PreToolUse", "PostToolUse", "PermissionRequest"])
+def test_a_matcher_that_finds_no_tool_is_told_with_its_place(home: Path, event: str):
+    found = configured(home, user={event: [group(command(), matcher="mcp_box__delete")]})
+    file = home / ".dragoman" / "settings.json"
+    why = "the names of servers' tools begin with mcp__ (did you mean mcp__box__delete?)"
+    assert found.problems == (f"{file}, line 11, column 5: hooks: the matcher mcp_box__delete: {why}",)
+    assert len(found.hooks) == 1
+
+
+def test_a_matcher_for_other_names_is_not_judged_as_one_for_tools(home: Path):
+    found = configured(home, user={"ServerConnected": [group(command(), matcher="mcp_box")]})
+    assert found.problems == ()
+
+
+async def test_a_host_tells_of_a_matcher_that_names_no_tool(home: Path):
+    configured(home, user={"PreToolUse": [group(command(), matcher="!mcp__box__read")]})
+    async with Host(Sources.here()) as host:
+        assert [problem.partition("hooks: ")[2] for problem in host.problems] == [
+            "the matcher !mcp__box__read: names of servers' tools begin with mcp__, "
+            "others have letters, digits, _ and - only (did you mean mcp__box__read?)"
+        ]

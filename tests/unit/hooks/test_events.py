@@ -27,9 +27,9 @@ def section(spec: EventSpec) -> Iterator[str]:
     if spec.answers:
         yield from table("`hookSpecificOutput`", spec.answers)
     if spec.blocking:
-        yield f"A no: {spec.blocking}. A failure that blocks: {spec.failing}.\n"
+        yield f"A refusal: {spec.blocking}. A failure of a hook that blocks on errors: {spec.failing}.\n"
     else:
-        yield "The hook is only notified; a no has no effect.\n"
+        yield "The hook is only notified; a refusal has no effect.\n"
 
 
 def sections() -> str:

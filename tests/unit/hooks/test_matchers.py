@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dragoman.catalog.naming import qualify
 from dragoman.hooks import matchers
+from dragoman.permissions.subject_form import fault_of_name
 from dragoman.permissions.subjects import all_names
 from tests.cpu_time import CpuTimer
 
@@ -114,3 +115,53 @@ def test_a_line_break_does_not_end_a_name():
 def test_stars_mean_what_the_same_expression_means(matcher: str, name: str):
     expression = re.sub(r"\*+", ".*", matcher) or ".*"
     assert matchers.parse(matcher)(name) == (re.fullmatch(expression, name) is not None)
+
+
+BEGIN = "the names of servers' tools begin with mcp__"
+CHARACTERS = "names of servers' tools begin with mcp__, others have letters, digits, _ and - only"
+
+
+def faults(matcher: str) -> list[str]:
+    return [fault for name in matchers.listed_names(matcher) if (fault := fault_of_name(name))]
+
+
+@pytest.mark.requirement("PRM-5")
+@pytest.mark.parametrize(
+    ("matcher", "why"),
+    [
+        ("mcp_box__delete", [f"{BEGIN} (did you mean mcp__box__delete?)"]),
+        ("Write|mcp_box__delete", [f"{BEGIN} (did you mean mcp__box__delete?)"]),
+        ("Write, mcp_box__delete", [f"{BEGIN} (did you mean mcp__box__delete?)"]),
+        ("^mcp_box__delete$", [f"{BEGIN} (did you mean mcp__box__delete?)"]),
+        ("MCP-box__delete", [f"{BEGIN} (did you mean mcp__box__delete?)"]),
+        ("mcp:box:delete", [f"{BEGIN} (did you mean mcp__box__delete?)"]),
+        ("mcp__box:delete", ["no name of a tool has the character : in it (did you mean mcp__box__delete?)"]),
+        ("!mcp__box__read", [f"{CHARACTERS} (did you mean mcp__box__read?)"]),
+        ("mcp_a__b|mcp_c__d", [f"{BEGIN} (did you mean mcp__{each}?)" for each in ("a__b", "c__d")]),
+    ],
+)
+def test_names_that_no_tool_can_have_are_found(matcher: str, why: list[str]):
+    assert faults(matcher) == why
+
+
+FINE = """mcp__* mcp_* mcp* mcp_.* .*__delete *delete* Write|Edit Write,Edit Bash(ls) mcp__box mcp__box__a:b
+    mcp::box::delete mcp..box..delete mcp__@org/files__* mcp__c++ mcp__box/delete mcp_+box__x (mcp_box)__x
+    'Write'"""
+
+
+@pytest.mark.parametrize(
+    "matcher", ["", "*", ".*", "|", "Write | Edit", "Write, Edit", "mcp__my box__delete", *FINE.split()]
+)
+def test_what_may_find_a_tool_is_no_fault(matcher: str):
+    assert faults(matcher) == []
+
+
+@given(
+    st.text("bo:x/.-! ", max_size=4).map("b{}".format),
+    st.text("de:/.-! _", min_size=1, max_size=4),
+    st.sampled_from(["mcp__{s}__{t}", "mcp_{s}__{t}", "mcp:{s}:{t}", "!mcp__{s}__{t}"]),
+)
+def test_a_fault_is_in_no_matcher_that_finds_the_tool(server: str, tool: str, form: str):
+    matcher = form.format(s=server, t=tool)
+    if faults(matcher):
+        assert not matchers.parse(matcher).may_mean(all_names(qualify(server, tool), server, tool))

@@ -10,7 +10,7 @@ from dragoman.config.schema import PermissionRules
 from dragoman.events import EventBus, PermissionAsked
 from dragoman.hooks.verdicts import HookDecision
 from dragoman.interaction import PermissionAnswer, PermissionQuestion
-from dragoman.permissions.checker import Decision, PermissionChecker, call_of, judge
+from dragoman.permissions.checker import Deciders, Decision, PermissionChecker, call_of, judge
 from dragoman.permissions.classifier import ByAnnotations
 from dragoman.permissions.modes import MODES, PermissionMode
 from dragoman.permissions.rules import Rulebook
@@ -32,9 +32,7 @@ async def _keep(scope: str, rule: str) -> None:
 def gate_of(mode: PermissionMode, user: Any, bus: EventBus, **rules: tuple[str, ...]) -> PermissionChecker:
     book = Rulebook.of([("user", "settings.json", PermissionRules(**rules))])
     classifier = ByAnnotations(lambda server: False)
-    return PermissionChecker(
-        book, mode, questions=Questions(user), hooks=no_hooks(), classifier=classifier, bus=bus, keep=_keep
-    )
+    return PermissionChecker(book, mode, Deciders(classifier, no_hooks(), Questions(user)), bus, keep=_keep)
 
 
 async def decide(mode: PermissionMode, user: ScriptedUser | None, bus: EventBus | None = None) -> Decision:

@@ -56,7 +56,7 @@ def shell(command: str) -> Call:
 
 GET = call("gh", "get_issue", READS, repo="org/a")
 MAKE = call("gh", "create_issue", repo="org/a")
-DROP = call("gh", "delete_repo", Hints(says_destructive=True), repo="org/a")
+DROP = call("gh", "delete_repo", Hints(is_declared_destructive=True), repo="org/a")
 PAGE = Call(tool="fetch_page", digest=DIGEST)
 OWN = Call(tool="find_tools", is_own=True)
 LONG = call("gh", "create_" + "x" * 80)
@@ -323,8 +323,8 @@ def test_every_rule_about_the_tool_is_considered_and_says_why_it_did_not_match()
         ("mcp__gh(repo=other/*)", False),
         ("mcp__gh", True),
     ]
-    assert verdict.considered[0].why_not == "!readOnly does not hold"
-    assert verdict.considered[1].why_not == "repo=other/* does not hold"
+    assert verdict.considered[0].why_not == "!readOnly is not met"
+    assert verdict.considered[1].why_not == "repo=other/* is not met"
     assert verdict.considered[2].why_not is None
 
 
@@ -349,7 +349,7 @@ def test_the_rule_for_a_call_allows_it_and_nothing_else(judged: Call):
 def test_the_rule_for_a_server_allows_all_its_tools_and_no_other_server(server: str):
     made = Rulebook([parse(server_rule_for(call(server, "get")), "allow", scope="user", source="here")])
     for name, expected in ((server, "allow"), (f"{server}2", "ask")):
-        judged = call(name, "drop", Hints(says_destructive=True))
+        judged = call(name, "drop", Hints(is_declared_destructive=True))
         assert decide(judged, made.about(judged), "default").behaviour == expected
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dragoman.permissions.decide import decide
 from dragoman.permissions.rules import BadRule, Behaviour, Call, parse
 from dragoman.permissions.shell.pattern import UNKNOWN, is_known
-from dragoman.permissions.shell.script import LENGTH_LIMIT, take_apart
+from dragoman.permissions.shell.script import LENGTH_LIMIT, parse_script
 
 ALLOWS = ("git *", "npm run *", "ls")
 
@@ -773,8 +773,8 @@ def test_with_only_one_command_allowed_none_hides_in_it(first: str, around: str,
 @example("`" * 999)
 @example("{ " * 9000)
 @example("a <<E\n" * 300)
-def test_any_text_is_taken_apart_without_an_error(text: str):
-    script = take_apart(text)
+def test_any_text_is_parsed_without_an_error(text: str):
+    script = parse_script(text)
     assert script.unclear or all(
         word.isprintable() or not is_known(word) or "\n" in word or "\t" in word
         for each in script.commands
@@ -844,7 +844,7 @@ MAY_START = {"git", "ls", "cat", "true", *STARTERS}
 
 def check_in(bash: Bash, command: str) -> None:
     """Whatever really started was allowed, and was called as it was read."""
-    read = [each.words for each in take_apart(command).commands]
+    read = [each.words for each in parse_script(command).commands]
     for started in bash.run(command):
         assert started[0] in MAY_START, (command, started)
         assert any(_may_be(words, started) for words in read), (command, started, read)
@@ -1031,7 +1031,7 @@ def test_real_bash_starts_only_what_was_allowed_in_any_soup_of_shell(bash: Bash,
 
 
 def test_the_words_are_those_of_bash():
-    script = take_apart("git 'a b' \"c \\\"d\\\" \\x $HOME\" e\\ f *.c ~ $'x' -- --x='y z'")
+    script = parse_script("git 'a b' \"c \\\"d\\\" \\x $HOME\" e\\ f *.c ~ $'x' -- --x='y z'")
     assert script.unclear is None
     assert script.commands[0].words[:3] == ("git", "a b", f'c "d" \\x {UNKNOWN}')
     assert script.commands[0].words[3] == "e f"

@@ -13,6 +13,7 @@ from dragoman.catalog.paging import Listing
 from dragoman.config.load import Sources, load
 from dragoman.connections.factory import TransportDependencies
 from dragoman.connections.handshake import HandshakeResult
+from dragoman.connections.target import ConnectionContext
 from dragoman.content.redact import Redactor
 from dragoman.errors import RemoteError
 from dragoman.events import EventBus, PromptsChanged, ResourcesChanged, ToolsChanged
@@ -65,11 +66,13 @@ class Shelf:
         self.server = Session(**page)
         self.reader = ListReader(RESOURCES, context_of(self.clock))
 
-    async def uris(self, *, promised: bool = True, fresh: bool = False) -> list[str]:
-        return [each.uri for each in (await self.read(promised=promised, fresh=fresh)).items]
+    async def uris(self, *, notifies_changes: bool = True, fresh: bool = False) -> list[str]:
+        return [each.uri for each in (await self.read(notifies_changes=notifies_changes, fresh=fresh)).items]
 
-    async def read(self, *, promised: bool = True, fresh: bool = False) -> Any:
-        return await self.reader.get(self.server, self.server.fetch, promised=promised, fresh=fresh)  # type: ignore[arg-type]
+    async def read(self, *, notifies_changes: bool = True, fresh: bool = False) -> Any:
+        return await self.reader.get(
+            self.server, self.server.fetch, notifies_changes=notifies_changes, fresh=fresh
+        )  # type: ignore[arg-type]
 
 
 async def test_many_who_want_it_at_once_share_one_reading():
@@ -92,7 +95,7 @@ async def test_whoever_stops_waiting_does_not_stop_it_for_the_others():
 
 
 @pytest.mark.parametrize(
-    ("page", "promised", "later", "asked"),
+    ("page", "notifies_changes", "later", "asked"),
     [
         ({}, True, 1e6, 1),
         ({}, False, DEFAULT_TTL_SECONDS - 1, 1),
@@ -108,12 +111,12 @@ async def test_whoever_stops_waiting_does_not_stop_it_for_the_others():
     ids=str,
 )
 async def test_a_list_keeps_as_long_as_its_server_says(
-    page: dict[str, Any], promised: bool, later: float, asked: int
+    page: dict[str, Any], notifies_changes: bool, later: float, asked: int
 ):
     shelf = Shelf(**page)
-    await shelf.uris(promised=promised)
+    await shelf.uris(notifies_changes=notifies_changes)
     shelf.clock.advance(later)
-    await shelf.uris(promised=promised)
+    await shelf.uris(notifies_changes=notifies_changes)
 
     assert len(shelf.server.asked) == asked
 
@@ -204,7 +207,11 @@ class Room:
         self.session = Session()
         configuration = load(Sources.here(given={"box": {"command": "x"}}, only_given=True))
         registry = ServerRegistry(
-            configuration, Catalog(), bus, FakeClock(), TransportDependencies(), lambda _: ()
+            configuration,
+            Catalog(),
+            ConnectionContext.of(configuration.settings, FakeClock(), bus),
+            TransportDependencies(),
+            lambda _: (),
         )
         self.server = registry["box"]
         handshake_result = HandshakeResult("2025-11-25", Implementation("s", "1"), capabilities, None)

@@ -8,8 +8,9 @@ from dragoman.catalog.catalog import Catalog
 from dragoman.catalog.listing import ToolList
 from dragoman.catalog.tools import ServerTool
 from dragoman.config.load import Configuration, Sources, load
-from dragoman.config.plan import compare, marks_of
+from dragoman.config.plan import compare, snapshots_of
 from dragoman.connections.factory import TransportDependencies
+from dragoman.connections.target import ConnectionContext
 from dragoman.errors import ConfigError, HostClosed, NotConnected
 from dragoman.events import EventBus, ServerLogged, ToolsChanged
 from dragoman.names import QualifiedName, ServerName
@@ -32,7 +33,11 @@ def configured(repeat: int = 0, **servers: dict[str, Any]) -> Configuration:
 
 def registry_of(configuration: Configuration) -> ServerRegistry:
     return ServerRegistry(
-        configuration, Catalog(), EventBus(), FakeClock(), TransportDependencies(), lambda _: ()
+        configuration,
+        Catalog(),
+        ConnectionContext.of(configuration.settings, FakeClock(), EventBus()),
+        TransportDependencies(),
+        lambda _: (),
     )
 
 
@@ -63,7 +68,8 @@ async def removed() -> Server:
     before, after = configured(1, box={**ENTRY, "trusted": True}), configured(1)
     registry = registry_of(before)
     server = registry["box"]
-    await registry.apply(after, compare(marks_of(before), marks_of(after)))
+    registry.apply(after, compare(snapshots_of(before), snapshots_of(after)))
+    await registry.ended()
     assert "box" not in registry
     return server
 
@@ -109,7 +115,8 @@ async def test_a_changed_entry_is_another_server_and_an_unchanged_one_the_same()
     after = configured(a=ENTRY, b={"command": "y"})
     registry = registry_of(before)
     a, b = registry["a"], registry["b"]
-    await registry.apply(after, compare(marks_of(before), marks_of(after)))
+    registry.apply(after, compare(snapshots_of(before), snapshots_of(after)))
+    await registry.ended()
 
     assert registry["a"] is a
     assert registry["b"] is not b
@@ -126,7 +133,8 @@ async def test_time_limits_that_changed_hold_for_servers_that_stay():
         )
     )
     registry = registry_of(before)
-    await registry.apply(after, compare(marks_of(before), marks_of(after)))
+    registry.apply(after, compare(snapshots_of(before), snapshots_of(after)))
+    await registry.ended()
 
     assert registry["box"].timeout_seconds == 2.0
     assert registry["box"].request_seconds == 3.0
@@ -173,7 +181,8 @@ async def test_events_of_a_server_that_is_being_replaced_hold_no_secrets_of_its_
         await close()
 
     server.connection.close = talkative  # type: ignore[method-assign]
-    await registry.apply(after, compare(marks_of(before), marks_of(after)))
+    registry.apply(after, compare(snapshots_of(before), snapshots_of(after)))
+    await registry.ended()
     logged, changed = await anext(heard), await anext(heard)
 
     assert logged == ServerLogged(server="box", level="info", text="bye [secret]")

@@ -175,7 +175,7 @@ def test_a_workspace_named_through_a_link_is_the_same_folder(folder: Folder, hom
 def test_an_ide_whose_process_is_gone_is_left_out(folder: Folder, pid: int):
     folder.lock(pid=pid)
 
-    assert folder.only_reason() in ("its process is gone", "it does not say what a lockfile says")
+    assert folder.only_reason() in ("its process is gone", "its content is not that of a lockfile")
 
 
 def test_a_number_that_another_users_process_has_is_left_out(folder: Folder, monkeypatch: pytest.MonkeyPatch):
@@ -230,7 +230,7 @@ def test_a_file_of_another_user_is_left_out(folder: Folder, monkeypatch: pytest.
 def test_a_malformed_file_is_left_out(folder: Folder, content: bytes):
     folder.write("1.lock", content)
 
-    assert folder.only_reason() == "it does not say what a lockfile says"
+    assert folder.only_reason() == "its content is not that of a lockfile"
 
 
 @pytest.mark.parametrize("token", ["", "a b", "a\r\nX: y", "a\n", "\x00", "é", "x" * 5000])

@@ -8,10 +8,10 @@ import pytest
 
 from dragoman.processes import ProcessFacts, group_members, read_process
 from dragoman.transports import orphans
-from dragoman.transports.orphans import _boot_id, _host_is_alive, _is_ours, _leftovers, pid_file_dir, sweep
+from dragoman.transports.orphans import _host_is_alive, _is_ours, _leftovers, _place, pid_file_dir, sweep
 
 ME = os.getpid()
-BOOT = f"boot {_boot_id()}\n"
+BOOT = f"boot {_place()}\n"
 
 
 def facts(pid: int, *, started: int, group: int | None = None) -> ProcessFacts:

@@ -214,7 +214,7 @@ async def test_a_transcript_that_cannot_be_written_is_said_once_and_the_conversa
         await seat.say("one")
         await seat.say("two")
         assert "second" in seat.text
-        assert seat.text.count("cannot be written: Not a directory. The conversation goes on.") == 1
+        assert seat.text.count("cannot be written: Not a directory. The conversation continues.") == 1
 
 
 async def test_a_lasting_yes_that_cannot_be_written_is_said_and_holds_once(desk: Desk, home: Path):
@@ -228,7 +228,7 @@ async def test_a_lasting_yes_that_cannot_be_written_is_said_and_holds_once(desk:
         await seat.pilot.press("a")
         await seat.idle()
         assert "└ 3" in seat.text
-        assert "! the rule could not be kept: " in seat.text
+        assert "! the rule could not be saved: " in seat.text
 
 
 async def test_a_failure_of_the_provider_is_shown_and_the_conversation_goes_on(desk: Desk):

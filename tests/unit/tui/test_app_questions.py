@@ -132,7 +132,7 @@ async def test_a_question_waits_while_a_message_is_being_written(desk: Desk):
     async with desk.opened() as seat:
         await seat.type("mmm")
         task = await asked(seat, "allow", QUESTION)
-        assert seat.shown("#question .keys") == question_area.BEING_WRITTEN
+        assert seat.shown("#question .keys") == question_area.WRITING_HINT
         await seat.type("also")  # `a` would allow it for ever
         await seat.pilot.pause(0.05)
         assert (task.done(), seat.app.prompt.text) == (False, "mmmalso")
@@ -146,7 +146,7 @@ async def test_a_question_takes_the_keyboard_when_the_message_is_cleared(desk: D
         await seat.type("m")
         task = await asked(seat, "allow", QUESTION)
         await seat.pilot.press("backspace")
-        await seat.until(lambda: seat.shown("#question .keys") != question_area.BEING_WRITTEN)
+        await seat.until(lambda: seat.shown("#question .keys") != question_area.WRITING_HINT)
         await seat.pilot.press("y")
         assert await task == PermissionAnswer(True)
 
@@ -268,3 +268,12 @@ async def test_all_changes_in_the_folder_are_allowed_for_the_session_and_none_el
         await seat.pilot.press("n")
         await seat.idle()
     assert not outside.exists()
+
+
+def test_a_changed_definition_is_said_once():
+    reason = "its definition has changed since it was allowed"
+    changed = structs.replace(QUESTION, has_changed=True, reason=reason)
+    text = question_text(changed).plain
+    assert "It was allowed before, and has changed since." in text
+    assert reason not in text
+    assert "the rule Bash" in question_text(structs.replace(changed, reason="the rule Bash")).plain

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.tui.completion import CompletionItem, CompletionRequest, files_at, fitting, wanted_at
+from dragoman.tui.completion import CompletionItem, CompletionRequest, completion_at, files_at, fitting
 from tests.unit.tui.desk import Desk, desk
 
 __all__ = ["desk"]
@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.requirement("AGT-4")]
     ],
 )
 def test_what_is_completed_follows_from_the_text(before: str, wanted: CompletionRequest | None):
-    assert wanted_at(before) == wanted
+    assert completion_at(before) == wanted
 
 
 def test_what_begins_with_the_word_comes_first_and_unsafe_names_are_left_out():

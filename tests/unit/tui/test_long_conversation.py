@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman.tui.blocks import AnswerBlock, Block, PromptBlock, ToolBlock
-from dragoman.tui.conversation import SLACK, WINDOW
+from dragoman.tui.conversation import EXTRA_WIDGETS, WIDGET_LIMIT
 from tests.unit.tui.desk import Desk, desk
 
 __all__ = ["desk"]
@@ -62,7 +62,7 @@ async def test_a_key_is_as_quick_after_300_turns_as_at_the_start_and_memory_stay
                 f"memory +{grown:.0f} MB"
             )
         views = [each for each in seat.app.conversation.children if each.id != "earlier"]
-        assert len(views) <= WINDOW + SLACK
+        assert len(views) <= WIDGET_LIMIT + EXTRA_WIDGETS
         assert len(seat.app.conversation.blocks) == 1 + 3 * TURNS
         assert after < 5 * at_start + 0.05
         assert grown < 200

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import ConnectionLost, DragomanError, MalformedReply, MessageTooLarge, RemoteError
-from dragoman.wire.peer import NOISE_LINES, PROGRESS_MESSAGE_LIMIT, REPORT_EVERY, Peer, Progress
+from dragoman.wire.peer import PROGRESS_MESSAGE_LIMIT, REPORT_EVERY, UNPARSED_LINES, Peer, Progress
 from tests.unit.fakes import RecordingListener, RecordingWaiter
 
 
@@ -236,8 +236,8 @@ def test_output_that_is_no_reply_to_a_request_fails_no_request_and_is_kept(data:
 
     assert talk.waits(1)
     assert talk.waits(2)
-    assert talk.peer.ignored == {"noise": 1}
-    assert list(talk.peer.noise) == [data.decode()]
+    assert talk.peer.ignored == {"unparsed": 1}
+    assert list(talk.peer.unparsed_output) == [data.decode()]
 
 
 def test_an_unreadable_notification_fails_nobody():
@@ -245,7 +245,7 @@ def test_an_unreadable_notification_fails_nobody():
     talk.hear(b'{"jsonrpc":"2.0","method":"notifications/message","params":{"data":tru}}')
 
     assert talk.waits()
-    assert talk.peer.ignored == {"noise": 1}
+    assert talk.peer.ignored == {"unparsed": 1}
 
 
 def test_an_unreadable_reply_to_a_forgotten_request_leaves_the_others_waiting():
@@ -264,8 +264,8 @@ def test_noise_is_counted_and_told_once(noise: bytes):
     talk.hear(noise, noise, noise)
 
     assert talk.waits()
-    assert talk.peer.ignored == {"noise": 3}
-    assert [kind for kind, _ in talk.listener.faults] == ["noise"]
+    assert talk.peer.ignored == {"unparsed": 3}
+    assert [kind for kind, _ in talk.listener.faults] == ["unparsed"]
 
 
 @pytest.mark.parametrize("blank", [b"", b"  ", b"\r", b"\t\r"])
@@ -287,8 +287,8 @@ def test_the_newest_noise_is_kept_for_whoever_must_explain_a_failure():
     talk = Conversation()
     talk.hear(*(f"line {n}".encode() for n in range(100)), b"\xff" * 100_000)
 
-    assert list(talk.peer.noise)[:-1] == [f"line {n}" for n in range(100 - NOISE_LINES + 1, 100)]
-    assert talk.peer.noise[-1] == "\ufffd" * 200 + "…"
+    assert list(talk.peer.unparsed_output)[:-1] == [f"line {n}" for n in range(100 - UNPARSED_LINES + 1, 100)]
+    assert talk.peer.unparsed_output[-1] == "\ufffd" * 200 + "…"
 
 
 # --- messages over the limit ---

@@ -27,18 +27,18 @@ LINE_LENGTH_LIMIT: Final = 2000
 READ_LIMIT_BYTES: Final = 256 * 1024
 """The largest text that one call returns."""
 PIECE_BYTES: Final = 64 * 1024
-"""How much of a long line is read at once."""
+"""The most bytes of a long line that are read at once."""
 EDIT_LIMIT_BYTES: Final = 16 * 1024 * 1024
 IMAGE_LIMIT_BYTES: Final = 32 * 1024 * 1024
 DIFF_LINES: Final = 60
 COMPARED_LINES: Final = 20_000
-"""The most lines that are compared one by one: the time grows with the square of their number."""
+"""The most lines that are compared line by line: the time grows with the square of their number."""
 PROPOSED_LINES: Final = 5000
 """The most lines of the difference that a person is shown before a file is changed."""
 
 _decoder: Final = codecs.getincrementaldecoder("utf-8")
 _writing = threading.Lock()
-"""Held from the check of a file to its replacement: agents run in parallel."""
+"""Held from the check of a file to its replacement, because agents run in parallel."""
 
 _PATH_SCHEMA: Final = {
     "type": "string",
@@ -121,7 +121,7 @@ def _read(workspace: Workspace, arguments: Mapping[str, Any]) -> str | tuple[Blo
                 raise FileProblem(f"the image has {size} bytes, more than {IMAGE_LIMIT_BYTES}")
             return (ImageBlock(base64.b64encode(file.read()).decode(), f"image/{kind.lower()}"),)
         if b"\0" in head:
-            raise FileProblem(f"{path} is not a text ({size} bytes). Use a command to look into it.")
+            raise FileProblem(f"{path} is not a text file ({size} bytes). Use a command to inspect it.")
         offset = int(arguments.get("offset", 1))
         text = _numbered(file, offset, int(arguments.get("limit", LINE_LIMIT)))
     workspace.note_read(path)
@@ -129,7 +129,7 @@ def _read(workspace: Workspace, arguments: Mapping[str, Any]) -> str | tuple[Blo
 
 
 def _numbered(file: BinaryIO, offset: int, limit: int) -> str:
-    """Lines with their numbers, as many as fit, and how to go on."""
+    """The lines with their numbers, as many as fit, and how to read the next ones."""
     shown: list[str] = []
     room = READ_LIMIT_BYTES
     for number, (text, length) in enumerate(_lines(file), 1):
@@ -139,14 +139,14 @@ def _numbered(file: BinaryIO, offset: int, limit: int) -> str:
             text = f"{text[:LINE_LENGTH_LIMIT]}… ({length - LINE_LENGTH_LIMIT} more characters)"
         room -= len(text) + 8
         if len(shown) == limit or room < 0:
-            shown.append(f"(The file goes on: offset={number} continues.)")
+            shown.append(f"(The file has more lines: continue with offset={number}.)")
             break
         shown.append(f"{number:6}\t{text}")
     return "\n".join(shown)
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[str, int]]:
-    """The beginning of each line, and its length: a line may be as long as the file."""
+    """Yields the beginning and the length of each line: a line may be as long as the file."""
     while piece := file.readline(PIECE_BYTES):
         decoder = _decoder("replace")
         text = decoder.decode(piece.rstrip(b"\r\n"))
@@ -188,10 +188,10 @@ def _edit(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
 
 
 def _put(path: Path, text: str) -> None:
-    """Replaces the file as a whole: should the disk be full, the old content is not lost."""
+    """Replaces the file atomically, so that the old content is not lost if the disk is full."""
     before = version_of(path)
     try:
-        atomic_write.put_output(path, text.encode("utf-8", "surrogateescape"))
+        atomic_write.write_output(path, text.encode("utf-8", "surrogateescape"))
     except OSError as error:
         after = version_of(path)
         state = (
@@ -225,8 +225,8 @@ def _diff(before: str, after: str, limit: int = DIFF_LINES) -> str:
 
 
 def _split(text: str) -> list[str]:
-    """Split at line feeds only, as programs split a file: another character that ends a line is part of the
-    difference, and is seen in it."""
+    """Splits the text at line feeds only, as programs do: other characters that end a line are part of the
+    difference, and visible in it."""
     return text.removesuffix("\n").split("\n") if text else []
 
 
@@ -235,7 +235,7 @@ def _ends_lines_with_crlf(text: str) -> bool:
 
 
 def _changed_lines(before: list[str], after: list[str]) -> list[str]:
-    """The difference, line by line; of very many lines, all that were there and then all that are."""
+    """The difference, line by line; if there are very many lines, all old lines and then all new lines."""
     if len(before) + len(after) <= COMPARED_LINES:
         return list(difflib.unified_diff(before, after, lineterm="", n=2))[2:]
     first = _count_equal(before, after)
@@ -249,13 +249,13 @@ def _changed_lines(before: list[str], after: list[str]) -> list[str]:
 
 
 def _count_equal(some: Iterable[str], others: Iterable[str]) -> int:
-    """How many at the beginning are the same."""
+    """The number of equal elements at the beginning."""
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(some, others)))
 
 
 def proposed_change(tool: str, arguments: Mapping[str, Any]) -> str | None:
-    """The whole difference that a call of Write or Edit would make, for the person who is asked about it;
-    None for other tools, and for a call that will fail."""
+    """The complete difference that a call of Write or Edit would make, for the permission question; None for
+    other tools, and for a call that will fail."""
     try:
         path = Path(str(arguments["file_path"]))
         if path.exists() and _regular_size(path) > EDIT_LIMIT_BYTES:

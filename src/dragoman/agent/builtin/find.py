@@ -1,4 +1,4 @@
-"""The tools Glob and Grep. Grep runs ripgrep, or grep where there is none: both take linear time."""
+"""The tools Glob and Grep. Grep runs ripgrep, or grep if ripgrep is not installed; both take linear time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OUTPUT_LIMIT_BYTES: Final = 100_000
 GREP_SECONDS: Final = 30.0
 SKIPPED: Final = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"})
 
-_AROUND: Final = re.compile(r"\d+-")
+_CONTEXT_LINE: Final = re.compile(r"\d+-")
 FOLDER: Final = "path"
 _FOLDER_SCHEMA: Final = {
     "type": "string",
@@ -35,7 +35,7 @@ _FOLDER_SCHEMA: Final = {
 
 
 MayRead = Callable[[Path], bool]
-"""Whether no rule about Read denies a file, or wants a person to be asked."""
+"""Whether no rule about Read denies a file or requires a question."""
 
 
 def find_tools(workspace: Workspace, watchdog: Watches, may_read: MayRead) -> list[BuiltinTool]:
@@ -88,13 +88,13 @@ async def _glob(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     folder = workspace.path_in(arguments, FOLDER)
     pattern = str(arguments["pattern"])
     if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
-        raise FileProblem("the pattern must be relative, and lead out of no folder: use path")
+        raise FileProblem("the pattern must be relative and must not contain ..; give the folder as path")
     is_hidden = _hides_nothing if workspace.is_private(folder) else workspace.is_private
     found, is_cut = await asyncio.to_thread(_found, folder, pattern, is_hidden)
     if not found:
         return f"No file in {folder} has such a name."
     more = f"\n({len(found)} files; the {FILE_LIMIT} newest are shown.)" if len(found) > FILE_LIMIT else ""
-    cut = f"\n(Only the first {SCAN_LIMIT} files were looked at.)" if is_cut else ""
+    cut = f"\n(Only the first {SCAN_LIMIT} files were checked.)" if is_cut else ""
     return "\n".join(str(path) for path in found[:FILE_LIMIT]) + more + cut
 
 
@@ -103,15 +103,14 @@ def _hides_nothing(path: Path) -> bool:
 
 
 def _found(folder: Path, pattern: str, is_hidden: Callable[[Path], bool]) -> tuple[list[Path], bool]:
-    """The files, the newest first; and whether there were too many to look at all. `is_hidden`: those that
-    are left out."""
+    """The files, the newest first, and whether the scan stopped at its limit."""
     times: dict[Path, float] = {}
     wanted = pattern if "/" in pattern or pattern.startswith("**") else f"**/{pattern}"
     for number, path in enumerate(_files(folder)):
         if number == SCAN_LIMIT:
             return _newest(times), True
         if _fits(path.relative_to(folder), wanted) and not is_hidden(path):
-            with contextlib.suppress(FileNotFoundError):  # it was removed meanwhile
+            with contextlib.suppress(FileNotFoundError):  # the file was removed meanwhile
                 times[path] = path.lstat().st_mtime
     return _newest(times), False
 
@@ -127,12 +126,12 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _fits(path: Path, pattern: str) -> bool:
-    """Whether a relative path fits a pattern, where `**` matches any number of folders."""
+    """Whether a relative path matches a pattern, where `**` matches any number of folders."""
     return _parts_fit(path.parts, tuple(part for part in pattern.split("/") if part))
 
 
 def _parts_fit(parts: tuple[str, ...], patterns: tuple[str, ...]) -> bool:
-    """Linear in both: `reached` are the beginnings of the pattern that fit what was seen so far."""
+    """Takes linear time: `reached` holds the positions in the pattern that match the parts so far."""
     reached = _past_any({0}, patterns)
     for part in parts:
         following: set[int] = set()
@@ -192,9 +191,9 @@ async def _grep(
 
 
 def found_in(text: str) -> Iterator[tuple[str, str]]:
-    """The name of a file, which may contain line breaks, and what was found there. In the text a NUL is
-    after each name."""
-    begun = ""  # of a name
+    """Yields the name of each file, which may contain line breaks, and the line that was found. The text has
+    a NUL after each name."""
+    begun = ""  # the first lines of a name
     for line in text.split("\n"):
         name, end, found = line.partition("\0")
         if end:
@@ -203,14 +202,14 @@ def found_in(text: str) -> Iterator[tuple[str, str]]:
 
 
 def readings(name: str) -> list[str]:
-    """The names that a found name may be: a line before it can be part of it, or a message of the program, as
-    ripgrep writes one after a file that turns out to be binary."""
+    """The possible names of a file: the lines before the last can be part of the name, or a message of the
+    program, as ripgrep prints one for a binary file."""
     lines = name.split("\n")
     return ["\n".join(lines[start:]) for start in range(len(lines))]
 
 
 def readable(records: Iterable[tuple[str, str]], may_read: Callable[[str], bool]) -> tuple[list[str], int]:
-    """What was found in files that may be read, and how many files are left out."""
+    """The lines from files that may be read, and the number of files that are left out."""
     allowed: dict[str, bool] = {}
     shown: list[str] = []
     for name, found in records:
@@ -222,12 +221,12 @@ def readable(records: Iterable[tuple[str, str]], may_read: Callable[[str], bool]
 
 
 def _separator(found: str) -> str:
-    """What is usual between the name of a file and what was found there; `-` before lines around it."""
-    return "-" if _AROUND.match(found) else ":" if found else ""
+    """The separator after the name of a file: `:`, or `-` for a line of context."""
+    return "-" if _CONTEXT_LINE.match(found) else ":" if found else ""
 
 
 def grep_command(arguments: Mapping[str, Any], *, has_ripgrep: bool) -> list[str]:
-    """The program and its options, without the folder."""
+    """The search program and its options, without the folder."""
     output, context = arguments.get("output", "lines"), int(arguments.get("context", 0))
     pattern, glob = str(arguments["pattern"]), arguments.get("glob")
     options = ["-i"] if arguments.get("ignore_case") else []
@@ -257,5 +256,5 @@ def grep_command(arguments: Mapping[str, Any], *, has_ripgrep: bool) -> list[str
 def _cut(lines: Sequence[str], *, is_cut: bool) -> str:
     shown = [line[:1000].removeprefix("./") for line in lines[:MATCH_LIMIT]]
     if len(lines) > MATCH_LIMIT or is_cut:
-        shown.append(f"(There is more: {MATCH_LIMIT} lines are shown. Search a smaller folder, or for more.)")
+        shown.append(f"(Only {MATCH_LIMIT} lines are shown. Search a smaller folder or a longer pattern.)")
     return "\n".join(shown)

@@ -1,10 +1,10 @@
 """The tool Bash, with BashOutput and BashStop for commands in the background.
 
-Each command runs in a process group of its own, without a terminal and without input. When it has ended, when
-its time is over, when the call is cancelled, and when the host ends, the whole group is ended. What has left
-its group is found by a marker in its environment, and ended with the conversation. The working directory is
-kept from one command to the next as long as it stays in the person's folders. Permission rules judge the
-command as it is written; see `permissions/shell`.
+Each command runs in its own process group, without a terminal and without input. The whole group is killed
+when the command has ended, at its time limit, when the call is cancelled, and when the host ends. Processes
+that have left the group are found by a marker in their environment, and killed with the conversation. The
+working directory is kept from one command to the next as long as it is inside the person's folders.
+Permission rules judge the command as it is written; see `permissions/shell`.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ SECONDS: Final = 120.0
 LONGEST_SECONDS: Final = 600.0
 HEAD_BYTES: Final = 1024 * 1024
 TAIL_BYTES: Final = 1024 * 1024
-"""How much of the beginning and the end of the output is kept. What a model cannot be given at once is saved
-like every large result."""
+"""The most bytes of the beginning and of the end of the output that are kept. Output that is too large for a
+model is saved like every large result."""
 BACKGROUND_LIMIT: Final = 8
 OUTPUT_END_SECONDS: Final = 0.25
-"""How long the output may stay open once the command has ended: a child may hold it."""
+"""How long the output may stay open after the command has ended: a child process may hold it open."""
 
 _OWN_SECRETS: Final = (
     *("DRAGOMAN_SECRETS_PASSPHRASE", "MCP_CLIENT_SECRET"),
     *("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"),
 )
 _SECRETS: Final = SECRET_VARIABLES.union(_OWN_SECRETS)
-"""Variables that commands of a model are not given."""
+"""Environment variables that commands of a model do not get."""
 _SCRIPT: Final = """read -r _ || exit 1\nexec </dev/null\ntrap 'pwd -P > "$2"' EXIT\neval "$1\""""
-"""Waits for a line on stdin, which comes when the watchdog knows of the command: should the host be killed
-before that, there is none, and the command is not run. Then runs the command, and writes the working
-directory at its end to a file."""
+"""Waits for a line on stdin, which is sent when the watchdog watches the command: if the host is killed
+before that, the command is not run. Then it runs the command, and writes the final working directory to a
+file."""
 
 
 class Shell:
@@ -56,7 +56,7 @@ class Shell:
         self._workspace = workspace
         self._watchdog = watchdog
         self._marker = ""
-        """What all commands carry in their environment; empty before the first one."""
+        """The marker in the environment of all commands; empty before the first one."""
         self._background: dict[str, RunningCommand] = {}
         self._numbers = itertools.count(1)
 
@@ -69,7 +69,7 @@ class Shell:
                 description=(
                     "Runs a command in bash. The working directory is kept, variables are not. There is no "
                     f"terminal and no input. After {SECONDS:g} seconds, or timeout_seconds, it is ended; "
-                    "with background=true it goes on, and BashOutput shows what it prints."
+                    "with background=true it continues, and BashOutput shows what it prints."
                 ),
                 input_schema=object_schema(
                     {
@@ -106,7 +106,7 @@ class Shell:
         ]
 
     async def close(self) -> None:
-        """Ends all commands in the background, and what commands have left behind."""
+        """Ends all commands in the background, and all processes that commands have left running."""
         await asyncio.gather(*(command.end() for command in self._background.values()))
         self._background.clear()
         marker, self._marker = self._marker, ""
@@ -138,7 +138,7 @@ class Shell:
         return "\n".join(parts) or "(no output)"
 
     def _other_folder(self) -> str:
-        """Where the next command runs, if a command has moved elsewhere."""
+        """The folder in which the next command runs, if it is not the person's working directory."""
         folder = self._folder
         return "" if folder == self._workspace.folder else str(folder)
 
@@ -147,7 +147,7 @@ class Shell:
         return self._workspace.cwd if self._workspace.cwd.is_dir() else self._workspace.folder
 
     def _move(self, folder: str) -> str | None:
-        """Continues in the folder that a command ended in, if that is one of the person's."""
+        """Makes the final folder of a command the working directory, if it is inside the person's folders."""
         path = Path(folder)
         if not folder or path == self._workspace.cwd:
             return None
@@ -165,7 +165,7 @@ class Shell:
         ended = [name for name, command in self._background.items() if not command.is_running]
         if len(self._background) - len(ended) >= BACKGROUND_LIMIT:
             raise FileProblem(f"{BACKGROUND_LIMIT} commands run in the background already. End one of them.")
-        for name in ended[:-BACKGROUND_LIMIT]:  # their output stays for a while
+        for name in ended[:-BACKGROUND_LIMIT]:  # the output of the last ones is kept
             await self._background.pop(name).end()
         name = f"bash-{next(self._numbers)}"
         self._background[name] = await self._start(text)
@@ -192,8 +192,6 @@ class Shell:
 
 
 class RunningCommand:
-    """One running command."""
-
     def __init__(
         self,
         process: asyncio.subprocess.Process,
@@ -201,8 +199,8 @@ class RunningCommand:
         folder_file: Path,
         watchdog: ProcessWatchdog,
     ) -> None:
-        """`pipe`: its output. It is not part of the process object: waiting for that is waiting for every
-        process that holds one of its pipes."""
+        """`pipe`: its output. It is not a pipe of the process object, whose `wait` would wait for every
+        process that holds such a pipe."""
         self._process = process
         self._pipe = pipe
         self._started = start_of(process.pid)
@@ -211,12 +209,12 @@ class RunningCommand:
         self._has_ended = False
         self.output = CommandOutput()
         self.folder = ""
-        """The working directory at its end; empty if it is not known."""
+        """The final working directory; empty if it is not known."""
         self._collecting = asyncio.create_task(self._collect(), name="dragoman command output")
 
     @staticmethod
     async def start(text: str, cwd: Path, marker: str, watchdog: ProcessWatchdog) -> RunningCommand:
-        """Raises `OSError`."""
+        """Starts the command. Raises `OSError`."""
         reading, writing = os.pipe()
         pipe, folder_file = os.fdopen(reading, "rb", 0), ""
         program = shutil.which("bash", path=search_path()) or "/bin/sh"
@@ -259,7 +257,7 @@ class RunningCommand:
         await asyncio.wait([self._collecting], timeout=OUTPUT_END_SECONDS)
 
     async def end(self) -> None:
-        """Ends everything in its group."""
+        """Kills every process of the group."""
         if self._has_ended:
             return
         self._has_ended = True
@@ -286,7 +284,7 @@ class RunningCommand:
 
 
 class CommandOutput:
-    """What a command printed: its beginning and its end, if there is more than can be kept."""
+    """The output of a command; only its beginning and its end, if it is too large."""
 
     def __init__(self) -> None:
         self._head = bytearray()
@@ -302,7 +300,7 @@ class CommandOutput:
             del self._tail[: len(self._tail) - TAIL_BYTES]
 
     def take(self) -> str:
-        """What was added since the last time."""
+        """The output since the last call of this method."""
         middle = f"\n… {self._dropped} bytes left out …\n".encode() if self._dropped else b""
         text = bytes(self._head + middle + self._tail).decode("utf-8", "replace").rstrip("\n")
         self._head, self._tail, self._dropped = bytearray(), bytearray(), 0

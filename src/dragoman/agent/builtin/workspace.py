@@ -1,7 +1,7 @@
 """The folders that the person works in, and which files the model has read there.
 
-Paths are resolved before rules and hooks see them, so that a rule about a path holds for every spelling of it
-and for links to it.
+Paths are resolved before rules and hooks see them, so that a rule about a path applies to every spelling of
+it and to links to it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from dragoman.errors import CallError, InvalidArguments
 
 PATH: Final = "file_path"
 PROCESSES: Final = Path("/proc")
-"""The folder in which systems show the environment of processes; it contains keys that commands are not
-given."""
+"""The folder with the environment of processes, which contains keys that commands do not get."""
 Version = tuple[int, int]
 
 
@@ -28,15 +27,15 @@ class Workspace:
         self._folders = [self.folder, *(each.resolve() for each in extra_folders)]
         self._private = paths.config_dir().resolve()
         self._read: dict[Path, Version | None] = {}
-        """Time of change and size of each file when the model last saw its content."""
+        """The version of each file when the model last saw its content."""
 
     def resolve(self, text: str) -> Path:
-        """The absolute path without links. Raises `ValueError` for what can be no path."""
+        """The absolute path without links. Raises `ValueError` for an invalid path."""
         if "\0" in text:
             raise ValueError("it contains a NUL character")
         try:
             return (self.cwd / Path(text).expanduser()).resolve()
-        except (OSError, RuntimeError) as error:  # a name that is too long, a loop of links, no such user
+        except (OSError, RuntimeError) as error:  # a long name, a loop of links, no such user
             raise ValueError(str(error)) from None
 
     def contains(self, path: Path) -> bool:
@@ -48,32 +47,32 @@ class Workspace:
         return self.contains(path) and not self.is_private(path)
 
     def is_private(self, path: Path) -> bool:
-        """Whether it is in Dragoman's own folder (settings, tokens, conversations) or about processes."""
+        """Whether the path is in Dragoman's own folder (settings, tokens, conversations) or in /proc."""
         return path.is_relative_to(self._private) or path.is_relative_to(PROCESSES)
 
     async def with_full_path(
         self, tool: str, arguments: Mapping[str, Any], name: str = PATH
     ) -> Mapping[str, Any]:
-        """The arguments of a call with the path resolved; without one, with the working directory."""
+        """The arguments of a call with the path resolved; the working directory by default."""
         try:
             return {**arguments, name: str(self.resolve(str(arguments.get(name) or ".")))}
         except ValueError as error:
             raise InvalidArguments("", tool, (f"{name} cannot be used: {error}",)) from None
 
     def path_in(self, arguments: Mapping[str, Any], name: str = PATH) -> Path:
-        """The path of a call that was allowed. Raises `FileProblem` if it leads elsewhere by now."""
+        """The path of an allowed call. Raises `FileProblem` if it has become a link meanwhile."""
         path = Path(str(arguments[name]))
         if path.resolve() != path:
             raise FileProblem(f"{path} was replaced by a link while permission was asked for")
         return path
 
-    # What the model has seen.
+    # Files that the model has read.
 
     def note_read(self, path: Path) -> None:
         self._read[path] = version_of(path)
 
     def check_read(self, path: Path) -> None:
-        """A file is changed only by a model that knows what is in it. Raises `FileProblem`."""
+        """Raises `FileProblem` if the model has not read the current content of an existing file."""
         if path not in self._read:
             raise FileProblem(f"{path} exists, and was not read. Read it first.")
         if self._read[path] != version_of(path):
@@ -81,14 +80,14 @@ class Workspace:
 
 
 class FileProblem(CallError):
-    """Why a built-in tool cannot do what the model wants."""
+    """A built-in tool failed; the reason is text for the model."""
 
     def __init__(self, reason: str) -> None:
         super().__init__("", reason)
 
 
 def version_of(path: Path) -> Version | None:
-    """Time of change and size; None if there is no such file."""
+    """The modification time and size of a file; None if there is no such file."""
     try:
         status = path.stat()
     except FileNotFoundError:

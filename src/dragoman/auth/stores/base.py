@@ -17,16 +17,20 @@ import msgspec
 from msgspec import Struct
 
 from dragoman import paths
-from dragoman.atomic_write import put
+from dragoman.atomic_write import write_file
 from dragoman.errors import ConfigError
 from dragoman.own_threads import in_own_thread
+from dragoman.private_files import read_regular
 
 T = TypeVar("T")
 VARIABLE: Final = "DRAGOMAN_SECRET_STORE"
 STORES: Final = ("auto", "keyring", "file", "memory")
 UNREADABLE: Final = (0, 0)
 """The version of an account that cannot be read: it is unknown whether it is stored."""
+FILE_LIMIT_BYTES: Final = 8 * 1024 * 1024
+"""The largest file of a sign-in that is read."""
 _MISSING: Final = (FileNotFoundError, NotADirectoryError)
+_DAMAGED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class SecretStore(Protocol):
@@ -180,7 +184,7 @@ class Vault:
 
     def _put_marker(self, marker: _Marker) -> None:
         try:
-            put(self._path(marker.key), msgspec.json.encode(marker), private=True)
+            write_file(self._path(marker.key), msgspec.json.encode(marker), private=True)
         except OSError as error:
             raise StoreFailed(f"{self._folder} cannot be written: {error.strerror}") from None
 
@@ -210,8 +214,8 @@ class Vault:
         found: list[str] = []
         for path in self._folder.glob("*.json"):
             try:
-                found.append(msgspec.json.decode(path.read_bytes(), type=_Marker).key)
-            except (OSError, msgspec.DecodeError, UnicodeDecodeError):  # no marker
+                found.append(_read_marker(path).key)
+            except (OSError, *_DAMAGED):  # no marker
                 continue
         return found
 
@@ -222,12 +226,13 @@ class Vault:
         return self._folder / f"{_name(key)}.json"
 
     def _marker(self, key: str) -> _Marker | None:
+        path = self._path(key)
         try:
-            found = msgspec.json.decode(self._path(key).read_bytes(), type=_Marker)
-        except (*_MISSING, msgspec.DecodeError, UnicodeDecodeError):
+            found = _read_marker(path)
+        except (*_MISSING, *_DAMAGED):
             return None
         except OSError as error:  # for example no file descriptors: this does not mean a sign-out
-            raise StoreFailed(f"{self._folder} cannot be read: {error.strerror}") from None
+            raise StoreFailed(f"{path} cannot be read: {error.strerror}") from None
         return found if found.key == key and found.store in ("keyring", "file") else None
 
     def _kind(self) -> str:
@@ -265,6 +270,10 @@ async def in_store_thread(work: Callable[[], T]) -> T:
         return await in_own_thread(work)
     except OSError as error:
         raise StoreFailed(f"the secret store cannot be used: {error.strerror}") from None
+
+
+def _read_marker(path: Path) -> _Marker:
+    return msgspec.json.decode(read_regular(path, FILE_LIMIT_BYTES), type=_Marker)
 
 
 def _name(key: str) -> str:

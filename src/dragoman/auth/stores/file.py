@@ -15,8 +15,9 @@ from typing import Any, Final
 
 import msgspec
 
-from dragoman.atomic_write import put
-from dragoman.auth.stores.base import StoreFailed
+from dragoman.atomic_write import write_file
+from dragoman.auth.stores.base import FILE_LIMIT_BYTES, StoreFailed
+from dragoman.private_files import read_regular
 
 PASSPHRASE: Final = "DRAGOMAN_SECRETS_PASSPHRASE"
 
@@ -31,23 +32,24 @@ class FileStore:
         return f"in {how} below {self._folder}"
 
     def get(self, key: str) -> bytes | None:
+        path = self._path(key)
         try:
-            data = self._path(key).read_bytes()
+            data = read_regular(path, FILE_LIMIT_BYTES)
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise StoreFailed(f"{self._folder} cannot be read: {error.strerror}") from None
+            raise StoreFailed(f"{path} cannot be read: {error.strerror}") from None
         try:
             document = msgspec.json.decode(data, type=dict[str, Any])
             if document.get("key") != key:
                 return None
             return _opened(document, key)
-        except (msgspec.DecodeError, ValueError, TypeError, KeyError):
+        except (msgspec.DecodeError, ValueError, TypeError, KeyError, RecursionError):
             return None  # not readable: a new sign-in replaces it
 
     def put(self, key: str, secret: bytes) -> None:
         try:
-            put(self._path(key), msgspec.json.encode(_sealed(key, secret)), private=True)
+            write_file(self._path(key), msgspec.json.encode(_sealed(key, secret)), private=True)
         except OSError as error:
             raise StoreFailed(f"{self._folder} cannot be written: {error.strerror}") from None
 

@@ -28,7 +28,7 @@ VALUE_DEPTH: Final = 8
 
 TYPES: Final = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 GONE: Final = object()
-"""Stands for a value that cannot be passed on."""
+"""Marks a value that cannot be passed on."""
 
 _WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9+./_-]{0,63}")
 

@@ -128,7 +128,7 @@ def either(schemas: list[Json]) -> Json:
 _ONLY_VALUES: Final = frozenset({"type", "enum", "title", "description"})
 
 
-def fill(schema: Json, others: list[Json]) -> Json:
+def add_conditional_properties(schema: Json, others: list[Json]) -> Json:
     """The schema with the properties that apply only under conditions; none of them is required."""
     if properties := _united_properties(others):
         own: dict[str, Json] = schema.setdefault("properties", {})

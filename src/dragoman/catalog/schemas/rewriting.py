@@ -25,12 +25,12 @@ import msgspec
 from dragoman.catalog.schemas.fitness import OF_OBJECTS, finish, is_fit, types
 from dragoman.catalog.schemas.keywords import GONE, VALUE_LIMIT, Json, pattern, read, size
 from dragoman.catalog.schemas.merging import (
+    add_conditional_properties,
     add_words,
     conjoin,
     describe_names,
     describe_options,
     either,
-    fill,
     unite,
 )
 from dragoman.catalog.schemas.references import References
@@ -89,7 +89,7 @@ class _Rewriting:
         if schema is False:
             return None
         whole, conditional = self._parts(schema, depth)
-        return finish(fill(whole, conditional))
+        return finish(add_conditional_properties(whole, conditional))
 
     def _parts(self, schema: Any, depth: int) -> tuple[Json, list[Json]]:
         """The schemas that apply to one value, and those that apply under conditions."""

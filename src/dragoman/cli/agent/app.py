@@ -16,7 +16,7 @@ from dragoman.tui.interaction import AppInteraction
 
 
 def open_app(wanted: StartOptions, options: AgentOptions) -> int:
-    """Returns when the person quits. SIGTERM and SIGHUP restore the terminal first."""
+    """Runs the application until the person quits. SIGTERM and SIGHUP restore the terminal first."""
     interaction = AppInteraction(options.folder)
 
     async def work(host: Host) -> int:
@@ -39,7 +39,7 @@ def open_app(wanted: StartOptions, options: AgentOptions) -> int:
 
 
 def _leave_out_of_collections() -> None:
-    """What was said in a conversation stays. Garbage collections that go through all of it would delay keys
-    by 100 ms and more."""
+    """Excludes the objects of a loaded conversation from garbage collection: a collection that goes through
+    all of them would delay keys by 100 ms and more."""
     gc.collect()
     gc.freeze()

@@ -1,7 +1,8 @@
 """`dragoman demo --agent`: a conversation with a scripted model. Needs no key and no network.
 
-The model's answers are written down here; everything else is real: tools, results, permission, the loop. At a
-terminal the person is asked; in a pipe the demonstration answers, and says so.
+The model's answers are fixed texts of this module; everything else is real: tools, results, permission, the
+loop. At a terminal the person answers the questions; without one, the demonstration answers them and reports
+that.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     from dragoman.testing.model import Calls, Says, ScriptedModel
 
 INTRODUCTION: Final = (
-    "A conversation with a scripted model: its words are written down in advance. The tools, their results "
-    "and the question whether a call may be made are real. No key, no network."
+    "A conversation with a scripted model: its texts are fixed. The tools, their results and the permission "
+    "question are real. No key, no network."
 )
 PROMPTS: Final = (
     "How many deployments are there in the table, and which of them took exactly 999 seconds?",
@@ -44,8 +45,8 @@ _HANDLE: Final = re.compile(r'read_result\(handle="([0-9a-f]+)"')
 
 
 def converse(sources: Sources, folder: Path) -> bool:
-    """Runs the conversation; true if it went as it should."""
-    interaction: Interaction = TerminalInteraction() if is_interactive() else _SaysYes()
+    """Runs the conversation. Returns whether every step succeeded."""
+    interaction: Interaction = TerminalInteraction() if is_interactive() else _AllowsAll()
     return run_with_host(
         sources,
         lambda host: _work(host, folder),
@@ -75,8 +76,8 @@ async def _work(host: Host, folder: Path) -> bool:
     return not script.is_left
 
 
-class _SaysYes:
-    """Answers for the person, where there is no terminal."""
+class _AllowsAll:
+    """Allows every call, where there is no terminal."""
 
     async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
         click.echo(f"? {question.tool} needs permission: {one_line(question.reason, 200)}")
@@ -105,7 +106,7 @@ def scripted_model() -> ScriptedModel:
 
 
 def _search(messages: Sequence[ModelMessage]) -> list[Says | Calls]:
-    """Reads on in the large result, by the handle that came with its beginning."""
+    """Searches the large result by the handle that came with its beginning."""
     from dragoman.testing.model import Calls, Says
 
     found = _HANDLE.search(_last_results(messages))

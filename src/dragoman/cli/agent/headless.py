@@ -1,7 +1,7 @@
 """`dragoman -p`: one answer for scripts, as text, as JSON, or as a stream of JSON lines.
 
-No question is asked: what would need an answer is refused. The JSON has the field names that scripts for
-Claude Code use.
+No question is asked: a call that would need an answer is refused. The JSON has the field names that scripts
+for Claude Code use.
 """
 
 from __future__ import annotations
@@ -88,12 +88,12 @@ async def _prompts(wanted: StartOptions) -> AsyncIterator[str]:
 
 def _standard_input() -> TextIO:
     """Standard input, for a thread that may still wait for it when the program ends: Python aborts if that
-    thread has the lock of `sys.stdin` then. Bytes that are no text are replaced."""
+    thread holds the lock of `sys.stdin` at that moment. Invalid UTF-8 is replaced."""
     return open(sys.stdin.fileno(), encoding=sys.stdin.encoding, errors="replace", closefd=False)
 
 
 def _prompt_in(line: str) -> str:
-    """A line `{"type": "user", "message": {"role": "user", "content": …}}`."""
+    """The prompt in a line `{"type": "user", "message": {"role": "user", "content": …}}`."""
     data = line.encode()
     try:
         found: Any = msgspec.json.decode(replace_lone_surrogates(data) or data)
@@ -108,7 +108,7 @@ def _prompt_in(line: str) -> str:
 
 
 class OutputWriter:
-    """Writes events in one of the formats. Everything that is not the answer goes to stderr."""
+    """Writes events in one of the output formats. Messages besides the answer go to stderr."""
 
     def __init__(self, form: str, session: AgentSession) -> None:
         self._form = form

@@ -14,8 +14,8 @@ MODES: Final = ("default", "auto", "plan", "dontAsk", "bypassPermissions")
 
 
 def _kept(key: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """Keeps the value in the context, where `cli/options.py` finds it. (That module is not imported here: it
-    would slow down the start of every command.)"""
+    """A callback that stores the value in the context, where `cli/options.py` finds it. (That module is not
+    imported here: it would slow down the start of every command.)"""
 
     def keep(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
         context.meta[key] = value

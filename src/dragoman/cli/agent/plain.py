@@ -1,7 +1,7 @@
 """A conversation line by line, for every terminal, screen reader and pipe.
 
-Everything from the model and from servers is shown with visible characters only. Ctrl-C stops what is under
-way and keeps the conversation; at the prompt it ends it.
+Text from the model and from servers is shown with visible characters only. Ctrl-C stops the running turn and
+keeps the conversation; at the prompt it ends the conversation.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def converse(wanted: StartOptions, options: AgentOptions) -> int:
 
 
 async def _conversation(host: Host, options: AgentOptions) -> AgentOptions | None:
-    """One conversation. Returns the options of the next one, or None if the person ends it."""
+    """Runs one conversation. Returns the options of the next one, or None if the person quits."""
     async with open_session(host, options) as session:
         tools = len(session.toolbox.tools())
         click.echo(f"{options.model.spec}, {counted(tools, 'tool')}. /help lists the commands.")
@@ -77,7 +77,7 @@ async def _conversation(host: Host, options: AgentOptions) -> AgentOptions | Non
 
 
 async def _expanded(host: Host, options: AgentOptions, text: str) -> str:
-    """A message with the files and resources that it mentions."""
+    """The message with the files and resources that it mentions."""
     text, problems = await expanded(text, host, options.folder, options.extra_folders)
     for problem in problems:
         click.echo(f"! {problem}")
@@ -119,7 +119,7 @@ async def _ask(session: AgentSession, message: Message) -> None:
 
 
 async def _interruptible(work: Coroutine[Any, Any, T]) -> T | None:
-    """Runs it; Ctrl-C cancels it, and the conversation goes on."""
+    """Runs the work. Ctrl-C cancels only the work; the conversation continues."""
     task = asyncio.create_task(work)
     try:
         with cancelled_by_ctrl_c(task):
@@ -139,7 +139,7 @@ def _is_ending() -> bool:
 
 
 class EventPrinter:
-    """Prints events of one prompt."""
+    """Prints the events of one prompt."""
 
     def __init__(self) -> None:
         self._is_in_line = False

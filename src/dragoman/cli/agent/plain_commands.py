@@ -1,4 +1,4 @@
-"""The commands of a conversation line by line. What they decide is shared with the terminal application."""
+"""The commands of a conversation that is shown line by line."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Commands:
         """The options of the conversation that replaces this one, if one does."""
 
     async def run(self, line: CommandLine) -> Message | None:
-        """Does what the command says; a message if that is one for the model. Raises `DragomanError`."""
+        """Runs the command. Returns a message for the model, if there is one. Raises `DragomanError`."""
         match line.name:
             case "help":
                 click.echo(HELP)
@@ -84,12 +84,12 @@ class Commands:
         )
 
     def _permissions(self, text: str) -> None:
-        from dragoman.tui.permissions_screen import HOW_TO_WRITE, read_rule, rule_text
+        from dragoman.tui.permissions_screen import RULE_HINT, read_rule, rule_text
 
         if text:
             rule = read_rule(text)
             if rule is None:
-                click.echo(HOW_TO_WRITE)
+                click.echo(RULE_HINT)
                 return
             self._host.add_rule(*rule)
         for rule in sorted(self._host.rules, key=lambda each: BEHAVIOURS.index(each.behaviour)):

@@ -30,7 +30,7 @@ class StartOptions(NamedTuple):
     """The options of the command."""
 
     prompt: str | None
-    """The one prompt to answer, after which the program ends; "-": it is read from stdin."""
+    """The only prompt of this run; "-": it is read from stdin."""
     output_format: str
     input_format: str
     model: str | None
@@ -44,7 +44,7 @@ class StartOptions(NamedTuple):
     continue_last: bool
     resume: str | None
     plain: bool = False
-    """Line by line, also where there is a screen."""
+    """Whether the conversation is shown line by line even if the terminal could show the application."""
 
     @property
     def is_print(self) -> bool:
@@ -53,7 +53,7 @@ class StartOptions(NamedTuple):
 
 def start(wanted: StartOptions) -> int:
     if not wanted.is_print and not sys.stdin.isatty():
-        raise click.UsageError("there is no terminal to talk in; give a prompt with -p, or a command")
+        raise click.UsageError("there is no terminal for a conversation; give a prompt with -p, or a command")
     options = _options(wanted)
     if wanted.is_print:
         from dragoman.cli.agent.headless import answer
@@ -69,7 +69,7 @@ def start(wanted: StartOptions) -> int:
 
 
 def _options(wanted: StartOptions) -> AgentOptions:
-    """Everything that can be wrong is found before a server is started."""
+    """The options of the conversation. Errors in them are found before a server is started."""
     try:
         from dragoman.agent.definitions import find_agent, find_agents, usable
         from dragoman.agent.models import choose_model
@@ -84,7 +84,7 @@ def _options(wanted: StartOptions) -> AgentOptions:
     agent = None if wanted.agent is None else find_agent(sources, wanted.agent)
     model = choose_model(wanted.model or (agent.model if agent is not None else None), wanted.base_url)
     if model.provider == "local":
-        click.echo(f"{model.spec} is for smoke tests only: it means little by what it says.", err=True)
+        click.echo(f"{model.spec} is for smoke tests only: its answers are not reliable.", err=True)
     return AgentOptions(
         model=model,
         folder=Path.cwd(),
@@ -122,7 +122,7 @@ def run(
     *,
     shows_reports: bool = True,
 ) -> T:
-    """Runs the work in a host with the rules of the command line, and the model for servers that ask."""
+    """Runs the work in a host with the rules of the command line and with the model for sampling requests."""
     from dragoman.agent.classifier import ModelClassifier
     from dragoman.agent.models import LazyModel
     from dragoman.agent.sampler import ModelSampler
@@ -149,7 +149,7 @@ def run(
 
 
 def show_failed_servers(host: Host, otherwise: str, *, err: bool = False) -> None:
-    """One line for each server that is not there, with the next step. `otherwise`: if none is known."""
+    """Prints a line with the next step (or `otherwise`) for each server that is not connected."""
     for name, view in host.servers.items():
         if view.status in ("failed", "needs-auth"):
             reason = one_line((view.reason or view.status).removeprefix(f"{name}: "), 300)

@@ -18,6 +18,7 @@ from dragoman.cli.common import (
     run_with_host,
     servers_with_tool,
     show_unconnected,
+    unknown_server_and_tool,
     unknown_tool,
     wait_for_servers,
 )
@@ -114,6 +115,8 @@ def command(
         if found is None:
             if only is None:
                 show_unconnected(host.servers.values())
+                if arguments and _may_be_tool(arguments[0]):
+                    raise unknown_server_and_tool(host, tool, arguments[0])
                 raise unknown_tool(host, tool)
             raise_if_not_connected(host)
             if not tool.startswith("mcp__"):
@@ -128,15 +131,15 @@ def command(
                 on_progress=line.update,
                 raw=True,
                 background_after_seconds=0.0 if detach else None,
-                moves_tasks_only=True,  # other calls end with this process
+                moves_tasks_only=True,  # calls that are not tasks end with this process
             )
-        # Before the host is closed: a server may take its time to end.
+        # Shown before the host is closed: a server may take long to exit.
         show_result(outcome, as_json=as_json, output=output)
         if outcome.task is not None and host.servers[outcome.server].pid is not None:
             _warn_of_end(outcome.server)
         return outcome
 
-    user = CommandLineUser(sources, says_yes=yes)
+    user = CommandLineUser(sources, assumes_yes=yes)
     outcome = run_with_host(
         sources, work, only=only, tool_lock=frozen, interaction=user, audit=True, sampler=sampler
     )
@@ -146,7 +149,7 @@ def command(
 
 def _warn_of_end(server: str) -> None:
     why = f"{one_line(server)} runs on this computer and ends with this command."
-    then = "The task goes on, or its result is kept, only if the server itself takes care of that."
+    then = "The task continues, or its result is kept, only if the server itself stores its tasks."
     echo_wrapped(f"{why} {then}", label="! ", colour="yellow", err=True)
 
 
@@ -157,7 +160,7 @@ def exit_code_of(outcome: CallOutcome) -> int:
 
 
 def _sampler(model: str, base_url: str | None) -> Sampler:
-    """The model for servers that ask for one: those whose entry allows it, and one that is in no file."""
+    """The model for sampling requests of servers that are allowed to make them."""
     from dragoman.agent.models import LazyModel, choose_model
     from dragoman.agent.sampler import ModelSampler
 
@@ -167,7 +170,7 @@ def _sampler(model: str, base_url: str | None) -> Sampler:
 
 
 async def _sign_in(host: Host, server: str, *, as_json: bool) -> None:
-    """What a model starts by calling the pseudo-tool; here a person waits until it is done."""
+    """Signs in to the server, and waits until that is done."""
     from dragoman.cli.sign_in_screen import TerminalSignIn
 
     view = await host.sign_in(server, TerminalSignIn(server))
@@ -185,10 +188,15 @@ def chosen(
     if adhoc is not None:
         return [adhoc.name], words[0], words[1:]
     first, *rest = words
-    # `SERVER TOOL`: what follows a tool is an argument, and no argument is a plain word.
-    if rest and first in configuration.servers and rest[0][0:1] not in ("{", "@", "-") and "=" not in rest[0]:
+    # `SERVER TOOL`: a word after a tool would be an argument, and arguments are never plain words.
+    if rest and first in configuration.servers and _may_be_tool(rest[0]):
         return [first], rest[0], tuple(rest[1:])
     return servers_with_tool(first, configuration), first, tuple(rest)
+
+
+def _may_be_tool(word: str) -> bool:
+    """Whether the word is no argument."""
+    return word[0:1] not in ("{", "@", "-") and "=" not in word
 
 
 def show_result(outcome: CallOutcome, *, as_json: bool, output: Path | None) -> None:

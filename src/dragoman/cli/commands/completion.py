@@ -1,6 +1,6 @@
-"""`dragoman completion`: the script that makes a shell complete commands, and the names that are proposed.
+"""`dragoman completion`: prints the completion script for a shell, and provides the completions.
 
-No server is started for a completion: names of tools are those that were listed last.
+No server is started for a completion: the names of tools are those that were listed last.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ def command(shell: str) -> None:
 def complete_server(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """The names of configured servers, as the files have them."""
+    """Completes the names of configured servers."""
     return _items(_configured(), incomplete)
 
 
 def complete_tool(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """For the first word of a call: tools as they were last seen, and servers."""
+    """Completes the first word of a call: tools that were listed last, and servers."""
     if context.params.get(parameter.name or ""):
         return []
     servers = _configured()
@@ -62,7 +62,7 @@ def complete_tool(
 
 
 def _items(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
-    # A name that a shell, a terminal or a command could take for something else (an option) is not proposed.
+    # Names that a shell, a terminal or a command could interpret as something else (an option) are left out.
     safe = (name for name in names if re.fullmatch(r"[\w.@:+][\w.@:+-]*", name, re.ASCII))
     return [CompletionItem(name) for name in dict.fromkeys(safe) if name.startswith(incomplete)]
 
@@ -85,7 +85,7 @@ def _remembered() -> dict[str, list[str]]:
 
 
 def remember_tools(host: Host) -> None:
-    """Keeps the names of tools for completion. Servers of the command line alone are not kept."""
+    """Saves the names of tools for completion, except those of servers that are given on the command line."""
     tools = host.tools(include_app_tools=True, include_denied=True)
     seen = {
         view.name: [str(tool.name) for tool in tools if tool.server == view.name]
@@ -95,9 +95,9 @@ def remember_tools(host: Host) -> None:
     known = _remembered()
     if not seen or all(known.get(name) == names for name, names in seen.items()):
         return
-    from dragoman.atomic_write import put_cache
+    from dragoman.atomic_write import write_cache
 
-    put_cache(_names_file(), msgspec.json.encode({**known, **seen}))
+    write_cache(_names_file(), msgspec.json.encode({**known, **seen}))
 
 
 def _names_file() -> Path:

@@ -1,4 +1,4 @@
-"""`dragoman demo`: a short guided tour with real calls to the built-in server."""
+"""`dragoman demo`: a short demonstration with real calls to the built-in server."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ def command(agent: bool, as_json: bool) -> None:
     """
     if agent:
         _converse(as_json)
-    tour = _tour_quietly if as_json else _tour
+    work = _run_as_json if as_json else _run_as_text
     sources = Sources.here(given={"demo": demo_server(), "piped": _piped_entry()}, only_given=True)
     _check_policy(load(sources))
-    # Running the tour allows its calls.
-    user = CommandLineUser(sources, says_yes=True)
-    succeeded = _in_temporary_folder(lambda: run_with_host(sources, tour, interaction=user))
+    # Running the demonstration allows its calls.
+    user = CommandLineUser(sources, assumes_yes=True)
+    succeeded = _in_temporary_folder(lambda: run_with_host(sources, work, interaction=user))
     sys.exit(exit_codes.OK if succeeded else exit_codes.FAILED)
 
 
 def _converse(as_json: bool) -> NoReturn:
     if as_json:
-        raise click.UsageError("--json does not go with --agent")
+        raise click.UsageError("--json cannot be combined with --agent")
     try:
         import pydantic_ai  # noqa: F401  # pyright: ignore[reportUnusedImport]: the parts import it later
 
@@ -74,7 +74,7 @@ def _converse(as_json: bool) -> NoReturn:
 
 
 def _in_temporary_folder(work: Callable[[], bool]) -> bool:
-    """Results that are saved, and whatever else a host keeps, are gone afterwards."""
+    """Runs the work with a configuration folder that is deleted afterwards."""
     before = os.environ.get("DRAGOMAN_CONFIG_DIR")
     with tempfile.TemporaryDirectory(prefix="dragoman-demo-") as folder:
         os.environ["DRAGOMAN_CONFIG_DIR"] = folder
@@ -94,12 +94,12 @@ def _check_policy(configuration: Configuration) -> None:
 
 
 def _piped_entry() -> Mapping[str, Any]:
-    source = Path(__file__).parents[3]  # where this very package was found
+    source = Path(__file__).parents[3]  # the folder of this package, for the other process
     return {"command": sys.executable, "args": ["-m", "dragoman.demo"], "env": {"PYTHONPATH": str(source)}}
 
 
-class _Stop(NamedTuple):
-    """One stop of the tour."""
+class _DemoCall(NamedTuple):
+    """One call of the demonstration."""
 
     title: str
     tool: str
@@ -120,7 +120,7 @@ def _picture(outcome: CallOutcome) -> Iterator[str]:
     image = next(block for block in outcome.content if isinstance(block, ImageBlock))
     yield f"{image.mime_type}, {len(image.decode()):,} bytes"
     if sys.stdout.isatty() and click.get_current_context().color is not False:
-        # The demo's picture: two pixels to a character.
+        # Two pixels of the picture are shown as one character.
         rows = pixels(PICTURE_SIZE)
         for upper, lower in zip(rows[::2], rows[1::2]):
             yield "".join(_cell(above, below) for above, below in zip(upper, lower)) + "\x1b[0m"
@@ -128,32 +128,32 @@ def _picture(outcome: CallOutcome) -> Iterator[str]:
 
 def _table(outcome: CallOutcome) -> Iterator[str]:
     saved = sum(file.size_bytes for file in outcome.saved)
-    yield f"{saved:,} bytes saved; a model is given {len(outcome.text):,} characters and the way to read on"
+    yield f"{saved:,} bytes saved; a model is given {len(outcome.text):,} characters and how to read the rest"
     yield from map(_dim, outcome.text.splitlines()[:3])
     yield _dim("…")
 
 
-_STOPS = (
-    _Stop("A sum, with structured content", "add", {"a": 40, "b": 2}, _sum),
-    _Stop("A slow count that reports its progress", "count", {"to": 40, "seconds": 1.6}, _text),
-    _Stop("A picture", "picture", {"size": PICTURE_SIZE}, _picture),
-    _Stop("A table too large for a model", "table", {"rows": TABLE_ROWS}, _table),
-    _Stop("An error: something to work with, not a crash", "fail", {}, _text, fails=True),
-    _Stop("A mistake, caught before anything is sent", "add", {"a": "forty", "b": 2}, _text, fails=True),
+_CALLS = (
+    _DemoCall("A sum, with structured content", "add", {"a": 40, "b": 2}, _sum),
+    _DemoCall("A slow count that reports its progress", "count", {"to": 40, "seconds": 1.6}, _text),
+    _DemoCall("A picture", "picture", {"size": PICTURE_SIZE}, _picture),
+    _DemoCall("A table too large for a model", "table", {"rows": TABLE_ROWS}, _table),
+    _DemoCall("An error of a tool: text for the model, not a crash", "fail", {}, _text, fails=True),
+    _DemoCall("Wrong arguments: found before the call", "add", {"a": "forty", "b": 2}, _text, fails=True),
 )
 
 
-async def _tour(host: Host) -> bool:
+async def _run_as_text(host: Host) -> bool:
     started = time.perf_counter()
     click.echo(f"\n  {_bold(f'Dragoman {VERSION}')} · an MCP host for Python\n")
     succeeded = await _introduce(host)
-    for stop in _STOPS:
-        succeeded &= await _run_stop(host, stop)
+    for call in _CALLS:
+        succeeded &= await _run_call(host, call)
     succeeded &= await _burst(host)
     seconds = time.perf_counter() - started
     click.echo(f"  {_bold('That is all')} ({seconds:.1f} s). Both servers end here; nothing stays behind.\n")
     click.echo(f"  Next, servers of your own:   {_cyan('dragoman mcp add NAME COMMAND_OR_URL')}")
-    click.echo(f"  The same tools by hand:      {_cyan('dragoman tools --mcp-config demo')}")
+    click.echo(f"  The tools of the demo:       {_cyan('dragoman tools --mcp-config demo')}")
     click.echo(f"  One call:                    {_cyan('dragoman call add a=40 b=2 --mcp-config demo')}")
     click.echo(f"  Everything else:             {_cyan('dragoman --help')}\n")
     return succeeded
@@ -172,18 +172,18 @@ async def _introduce(host: Host) -> bool:
     return all(view.status == "connected" for view in views.values())
 
 
-async def _run_stop(host: Host, stop: _Stop) -> bool:
-    name = f"mcp__demo__{stop.tool}"
-    click.echo(f"  {_bold(stop.title)}\n  {_cyan('›')} {_cyan(name)} {_compact(stop.arguments)}")
+async def _run_call(host: Host, call: _DemoCall) -> bool:
+    name = f"mcp__demo__{call.tool}"
+    click.echo(f"  {_bold(call.title)}\n  {_cyan('›')} {_cyan(name)} {_compact(call.arguments)}")
     with ProgressLine("    ") as line:
-        outcome = await host.call(name, stop.arguments, on_progress=line.update)
-    first, *rest = stop.show(outcome)
+        outcome = await host.call(name, call.arguments, on_progress=line.update)
+    first, *rest = call.show(outcome)
     spent = f"  {outcome.duration_seconds * 1000:.1f} ms" if outcome.duration_seconds else ""
     click.echo(f"  {_mark(not outcome.is_error)} {first}{_dim(spent)}")
     for text in rest:
         click.echo(f"    {text}")
     click.echo()
-    return outcome.is_error == stop.fails
+    return outcome.is_error == call.fails
 
 
 async def _burst(host: Host) -> bool:
@@ -205,11 +205,11 @@ async def _burst(host: Host) -> bool:
     return correct
 
 
-async def _tour_quietly(host: Host) -> bool:
+async def _run_as_json(host: Host) -> bool:
     await host.ready()
-    outcomes = [await host.call(f"mcp__demo__{stop.tool}", stop.arguments) for stop in _STOPS]
+    outcomes = [await host.call(f"mcp__demo__{call.tool}", call.arguments) for call in _CALLS]
     json.echo([json.outcome(outcome) for outcome in outcomes])
-    return all(outcome.is_error == stop.fails for outcome, stop in zip(outcomes, _STOPS))
+    return all(outcome.is_error == call.fails for outcome, call in zip(outcomes, _CALLS))
 
 
 def _compact(value: Any) -> str:

@@ -39,7 +39,7 @@ _COLOURS = {"allow": "green", "deny": "red"}
     "-f",
     "--follow",
     is_flag=True,
-    help="Go on with new lines until Ctrl-C: of a server's log, or with --gateway.",
+    help="Print new lines until Ctrl-C; for the log of a server, or with --gateway.",
 )
 @click.option("--level", type=click.Choice(LOG_LEVELS), help="Only lines of this level and above.")
 @click.option("--tool", help="Only calls of tools whose name contains this text.")
@@ -96,7 +96,7 @@ def _show(entries: Iterable[dict[str, Any]], as_json: bool) -> None:
 async def _show_shared(
     settings_file: Path, wanted: Callable[[dict[str, Any]], bool], last: int, follow: bool, as_json: bool
 ) -> None:
-    """Shows what all replicas of a gateway have done. While its store is away, following it goes on."""
+    """Shows the audit log of all replicas. With `follow`, continues after failures of the store."""
     from dragoman.errors import StoreUnavailable
     from dragoman.gateway.settings_file import read_settings
     from dragoman.gateway.shared_audit import RETRY_SECONDS, SharedEntries
@@ -149,7 +149,10 @@ def _line(entry: dict[str, Any]) -> Iterator[str]:
     yield click.style(one_line(outcome, 40), fg="green" if outcome == "ok" else "red")
     yield f"{one_line(str(entry.get('duration_ms', 0)), 20)} ms"
     if by := one_line(str(entry.get("by", "")), 20):  # empty where the call failed before a decision
-        yield click.style(f"by {by}: {one_line(str(entry.get('reason', '')), 200)}", dim=True)
+        reason = one_line(str(entry.get("reason", "")), 200)
+        who, separator, message = reason.partition("by the person")
+        is_repeated = by == "person" and who in ("allowed ", "denied ")
+        yield click.style(f"{separator}{message}" if is_repeated else f"by {by}: {reason}", dim=True)
 
 
 def _names(entry: dict[str, Any]) -> Iterator[str]:

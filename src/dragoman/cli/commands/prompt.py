@@ -81,17 +81,17 @@ def command(
 
     adhoc = adhoc_server()
     only = [adhoc.name] if adhoc is not None else _servers_of(name, configuration)
-    user = CommandLineUser(sources, says_yes=yes)
+    user = CommandLineUser(sources, assumes_yes=yes)
     sys.exit(run_with_host(sources, work, only=only, interaction=user))
 
 
 def _servers_of(name: str, configuration: Configuration) -> list[str] | None:
-    """Only the servers that can have the prompt, by its name; all of them if none fits."""
+    """The servers that can have the prompt, by its name; None for all, if none fits."""
     return [server for server in configuration.servers if name.startswith(prefix(server))] or None
 
 
 async def _find(host: Host, name: str) -> Prompt:
-    """By the name that is listed, or its server's own if only one server has it."""
+    """Finds the prompt by its listed name, or by its wire name if only one server has it."""
     listed = (await host.prompts.list()).items
     named = [prompt for prompt in listed if prompt.wire_name == name]
     return named[0] if len(named) == 1 else await host.prompts.find(name)

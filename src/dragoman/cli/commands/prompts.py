@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dragoman.cli.common import Offered, show_offered
+from dragoman.cli.common import OfferedItems, show_listing
 from dragoman.cli.options import list_options
 from dragoman.cli.render.resources_prompts import prompt_json, show_prompts
 from dragoman.host import Host
@@ -22,12 +22,12 @@ def command(
     is refused. SERVER is a configured name; a URL, or a command given with --stdio, needs no configuration.
     """
 
-    async def read(host: Host, server: str | None) -> Offered:
+    async def read(host: Host, server: str | None) -> OfferedItems:
         prompts = await host.prompts.list(server)
-        return Offered(
+        return OfferedItems(
             {"prompts": [*map(prompt_json, prompts)]},
             prompts.problems,
             lambda: show_prompts(prompts.items, arguments=arguments, full=full),
         )
 
-    show_offered(words, server, read, as_json=as_json, yes=yes)
+    show_listing(words, server, read, as_json=as_json, yes=yes)

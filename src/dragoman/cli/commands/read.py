@@ -113,9 +113,9 @@ def command(
         await (reading.watch(tool) if watch else reading.once())
         return exit_codes.OK
 
-    # Ctrl-C is how watching is left, so it is no failure.
+    # Ctrl-C is the normal end of --watch, not a failure.
     with contextlib.suppress(*([KeyboardInterrupt] if watch else [])):
-        user = CommandLineUser(sources, says_yes=yes)
+        user = CommandLineUser(sources, assumes_yes=yes)
         audit = None if tool is None else True
         sys.exit(run_with_host(sources, work, only=[server], interaction=user, audit=audit))
 
@@ -140,7 +140,7 @@ def _tool_words(called: str, *, watch: bool) -> list[str]:
 
 
 class _Reading:
-    """One resource, and where it goes."""
+    """One resource, and the destination of its contents."""
 
     def __init__(self, host: Host, server: str, uri: str, as_json: bool, output: Path | None) -> None:
         self._host = host
@@ -150,7 +150,7 @@ class _Reading:
         self._output = output
 
     async def watch(self, tool: Sequence[str] | None = None) -> None:
-        # Subscribed first: what changes between reading and subscribing would be missed.
+        # Subscribes first: a change between reading and subscribing would be missed.
         async with self._host.resources.subscribed(self._server, self._uri) as updates:
             await self.once()
             if tool is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dragoman.cli.common import Offered, show_offered
+from dragoman.cli.common import OfferedItems, show_listing
 from dragoman.cli.options import list_options
 from dragoman.cli.render.resources_prompts import resource_json, show_resources, template_json
 from dragoman.host import Host
@@ -19,12 +19,12 @@ def command(words: tuple[str, ...], as_json: bool, server: str | None, full: boo
     refused. SERVER is a configured name; a URL, or a command given with --stdio, needs no configuration.
     """
 
-    async def read(host: Host, server: str | None) -> Offered:
+    async def read(host: Host, server: str | None) -> OfferedItems:
         resources, templates = await host.resources.list(server), await host.resources.templates(server)
-        return Offered(
+        return OfferedItems(
             {"resources": [*map(resource_json, resources)], "templates": [*map(template_json, templates)]},
             (*resources.problems, *templates.problems),
             lambda: show_resources(resources.items, templates.items, full=full),
         )
 
-    show_offered(words, server, read, as_json=as_json, yes=yes)
+    show_listing(words, server, read, as_json=as_json, yes=yes)

@@ -17,7 +17,7 @@ from dragoman import paths, tracing
 from dragoman.cleaning import one_line
 from dragoman.cli.client_entries import CLIENTS, client_entry, without_print_config
 from dragoman.cli.common import find_server, load_with_servers, run_with_host
-from dragoman.cli.gateway_token import own_token
+from dragoman.cli.gateway_token import generated_token
 from dragoman.cli.options import added_servers_option
 from dragoman.cli.render.servers import counted, show_problem
 from dragoman.errors import ConfigError, DragomanError, SignInFailed, StoreUnavailable
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:8931"
 DETAIL_LIMIT: Final = 20
-"""Servers that are not connected, and views, that are named at the start."""
-WORDS: Final = "dragoman.serve.words"
+"""The most views, and servers that are not connected, that are listed at the start."""
+ARGUMENTS_KEY: Final = "dragoman.serve.words"
 GC_THRESHOLDS: Final = (10_000, 50, 100)
-"""Many requests are open at the same time: with Python's own, collections cost a tenth of a call."""
+"""With Python's default thresholds, garbage collection takes a tenth of the time of a call."""
 
 
 class Address(NamedTuple):
@@ -59,10 +59,10 @@ class Address(NamedTuple):
 
 
 class _Serve(click.Command):
-    """Notes the words that it is given: a client that starts the gateway is given the same."""
+    """Stores its arguments: the entry for a client that starts the gateway contains the same."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        ctx.meta[WORDS] = tuple(args)
+        ctx.meta[ARGUMENTS_KEY] = tuple(args)
         return super().parse_args(ctx, args)
 
 
@@ -78,7 +78,7 @@ class _Serve(click.Command):
     default=15.0,
     show_default=True,
     metavar="MINUTES",
-    help="With --local: end after so long without a call.",
+    help="With --local: end after this time without a call.",
 )
 @click.option(
     "--http",
@@ -103,7 +103,7 @@ class _Serve(click.Command):
 @click.option(
     "--forget-caller",
     metavar="NAME",
-    help="Revoke and forget the sign-ins of a caller (callerSignIn), and exit.",
+    help="Revoke and delete the sign-ins of a caller (callerSignIn), and exit.",
 )
 @click.option("--print-config", type=click.Choice(CLIENTS), help="Print the entry for a client, and exit.")
 def command(
@@ -139,26 +139,32 @@ def command(
     loaded = load_with_servers()
     for name in servers:
         find_server(loaded.configuration, name)
-    own = () if over_stdio else _own_servers(settings, where, loaded.configuration)
+    caller_sign_in = () if over_stdio else _caller_sign_in_servers(settings, where, loaded.configuration)
     if forget_caller is not None:
         _forget_caller(settings, loaded.configuration, forget_caller)
         return
-    wanted = Wanted(over_stdio, where, public_host, settings_file, settings, plain_names, tool_search)
+    wanted = ServeOptions(over_stdio, where, public_host, settings_file, settings, plain_names, tool_search)
     with _ended_by_signals():
-        _serve(wanted, loaded.sources, only=list(servers) or loaded.only, mode=permission_mode, own=own)
+        _serve(
+            wanted,
+            loaded.sources,
+            only=list(servers) or loaded.only,
+            mode=permission_mode,
+            caller_sign_in=caller_sign_in,
+        )
 
 
 @contextlib.contextmanager
 def _ended_by_signals() -> Generator[None]:
-    """Ctrl-C and SIGTERM are the way to end a gateway: a service manager must not take that for a failure."""
+    """Turns Ctrl-C and SIGTERM into a normal end: a service manager must not treat it as a failure."""
     try:
         yield
     except KeyboardInterrupt:
         click.echo("The gateway has ended.", err=True)
 
 
-class Wanted(NamedTuple):
-    """What the command line and the gateway's file say about the gateway itself."""
+class ServeOptions(NamedTuple):
+    """Options of the gateway, from the command line and from the gateway's file."""
 
     over_stdio: bool
     where: Address
@@ -170,8 +176,8 @@ class Wanted(NamedTuple):
 
 
 def _print_entry(client: str, where: Address, over_stdio: bool, settings_file: Path | None) -> None:
-    token = "" if settings_file is not None or over_stdio else own_token()
-    words = without_print_config(click.get_current_context().meta[WORDS]) if over_stdio else []
+    token = "" if settings_file is not None or over_stdio else generated_token()
+    words = without_print_config(click.get_current_context().meta[ARGUMENTS_KEY]) if over_stdio else []
     click.echo(client_entry(client, where.url, token, words))
     if settings_file is not None and not over_stdio:
         file = one_line(str(settings_file), 300)
@@ -179,21 +185,21 @@ def _print_entry(client: str, where: Address, over_stdio: bool, settings_file: P
 
 
 def _serve(
-    wanted: Wanted,
+    wanted: ServeOptions,
     sources: Sources,
     *,
     only: list[str] | None,
     mode: PermissionMode | None,
-    own: Collection[str],
+    caller_sign_in: Collection[str],
 ) -> None:
-    """Serves until the end. `own`: the servers at which each caller has an account of its own."""
+    """Runs the gateway. `caller_sign_in`: the servers to which callers sign in themselves."""
     from dragoman.gateway.callers import accounts_in
     from dragoman.gateway.questions import ClientQuestions
 
     questions, store = ClientQuestions(), _store(wanted)
 
     async def work(host: Host) -> None:
-        gateway = _gateway(host, questions, store, wanted, has_accounts=bool(own))
+        gateway = _gateway(host, questions, store, wanted, has_accounts=bool(caller_sign_in))
         log = _opened_log(gateway)
         reporting = asyncio.create_task(gateway.run())
         try:
@@ -219,13 +225,13 @@ def _serve(
         interaction=questions,
         sampler=questions,
         permission_mode=mode,
-        set_aside=own,
+        set_aside=caller_sign_in,
         accounts=accounts_in(store),
     )
 
 
 def _gateway(
-    host: Host, questions: ClientQuestions, store: GatewayStore, wanted: Wanted, *, has_accounts: bool
+    host: Host, questions: ClientQuestions, store: GatewayStore, wanted: ServeOptions, *, has_accounts: bool
 ) -> Gateway:
     from dragoman.gateway.callers import CallerHosts
     from dragoman.gateway.gateway import Gateway
@@ -244,9 +250,10 @@ def _gateway(
     )
 
 
-def _own_servers(settings: GatewaySettings, where: Address, configuration: Configuration) -> Collection[str]:
-    """The servers to which each caller signs in with an account of its own; `ConfigError` for one that
-    takes no such sign-in."""
+def _caller_sign_in_servers(
+    settings: GatewaySettings, where: Address, configuration: Configuration
+) -> Collection[str]:
+    """The servers to which callers sign in themselves. `ConfigError` if one does not support that."""
     from dragoman.gateway.access import is_loopback
     from dragoman.gateway.callers import check_names
 
@@ -260,15 +267,15 @@ def _own_servers(settings: GatewaySettings, where: Address, configuration: Confi
 
 
 def _forget_caller(settings: GatewaySettings, configuration: Configuration, name: str) -> None:
-    """Signs a caller out of every server at which it has an account; gateways that run notice it."""
+    """Signs a caller out of every server at which it has an account. Running gateways notice that."""
     from dragoman.connections.factory import AccountOptions, TransportDependencies, oauth_credentials
     from dragoman.gateway.callers import accounts_in, identity_of
     from dragoman.interaction import Caller
 
     if not settings.caller_sign_in:
         raise ConfigError(
-            "callers have no accounts of their own, so there is nothing to forget",
-            hint="Name the gateway's file with --config; its callerSignIn says where they have.",
+            "callers have no accounts of their own, so there are none to delete",
+            hint="Give the gateway's file with --config; its callerSignIn lists the servers.",
         )
 
     async def work() -> None:
@@ -304,7 +311,7 @@ async def _signed_out(credentials: OAuthCredentials) -> str:
 
 
 def _opened_log(gateway: Gateway) -> GatewayLog:
-    """The log, with the first steps of the start. It gets what is reported, which is shown as well."""
+    """Opens the log and writes the first steps of the start. Problems are written to it and shown."""
     from dragoman.gateway.log import GatewayLog
 
     shown = frozenset(gateway.host.problems)  # before the host was opened
@@ -330,7 +337,7 @@ def _log_ready(gateway: Gateway, log: GatewayLog) -> None:
 
 
 def _settings(settings_file: Path | None, where: Address, over_stdio: bool) -> GatewaySettings:
-    """Those of the file. Without one, a generated token is needed, and only this machine is served."""
+    """The settings in the file; without a file, a generated token for callers on this machine."""
     from dragoman.gateway.access import is_loopback
     from dragoman.gateway.settings import CallerEntry, GatewaySettings
     from dragoman.gateway.settings_file import read_settings
@@ -340,14 +347,14 @@ def _settings(settings_file: Path | None, where: Address, over_stdio: bool) -> G
     if over_stdio:
         return GatewaySettings()
     if is_loopback(where.host):
-        return GatewaySettings(callers={"local": CallerEntry(token=own_token())})
+        return GatewaySettings(callers={"local": CallerEntry(token=generated_token())})
     raise ConfigError(
         f"{where.host} can be reached from other machines, and no callers are named",
         hint="Give --config with the callers, or listen on 127.0.0.1.",
     )
 
 
-def _store(wanted: Wanted) -> GatewayStore:
+def _store(wanted: ServeOptions) -> GatewayStore:
     from dragoman.gateway.store.sqlite import SqliteStore
 
     return SqliteStore() if wanted.over_stdio else _store_of(wanted.settings)
@@ -381,11 +388,11 @@ def _check_combination(over_stdio: bool) -> None:
 
 
 def _serve_local(idle_seconds: float) -> None:
-    """Serves what `dragoman call` without options would use: no option may change it."""
+    """Serves the configuration of `dragoman call` without options; other options are refused."""
     if _given_options() - {"local", "idle_minutes"}:
         raise click.UsageError("--local serves the configuration of this folder, and takes --idle only")
-    from dragoman.cli.warm.questions import CallingTerminals
-    from dragoman.cli.warm.server import LocalGateway, files_of, listening
+    from dragoman.cli.local_gateway.questions import CallingTerminals
+    from dragoman.cli.local_gateway.server import LocalGateway, files_of, listening
 
     sources = load_with_servers().sources
     files, terminals = files_of(sources), CallingTerminals()
@@ -422,7 +429,7 @@ async def _serve_stdio(gateway: Gateway, log: GatewayLog) -> None:
     await serve_stdio(gateway, stream)
 
 
-async def _serve_http(gateway: Gateway, wanted: Wanted, log: GatewayLog) -> None:
+async def _serve_http(gateway: Gateway, wanted: ServeOptions, log: GatewayLog) -> None:
     from dragoman.gateway.app import serve_http
 
     settings = wanted.settings
@@ -433,13 +440,13 @@ async def _serve_http(gateway: Gateway, wanted: Wanted, log: GatewayLog) -> None
         log.write("transport", f"listening at {where.url}")
         log.write("accept", "requests are accepted; those of servers that are being connected wait")
         await gateway.host.ready()
-        # What is loaded by now stays: collections that look at it again cost a fifth of the time of a call.
+        # Objects that exist now stay: collections that visit them would take a fifth of the time of a call.
         gc.collect()
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         _log_ready(gateway, log)
         _report_unknown_servers(gateway, settings)
-        _say_what_is_served(gateway, where, settings, same_options(where, wanted.settings_file))
+        _show_served(gateway, where, settings, same_options(where, wanted.settings_file))
         await _check_store(gateway)
         await asyncio.Event().wait()
 
@@ -453,7 +460,7 @@ def _report_unknown_servers(gateway: Gateway, settings: GatewaySettings) -> None
 
 
 async def _check_store(gateway: Gateway) -> None:
-    """Says if the store does not answer: what needs it is refused meanwhile."""
+    """Reports if the store does not answer; requests that need it are refused until it does."""
     try:
         await gateway.store.get("is it there", 1.0)
     except StoreUnavailable as error:
@@ -514,11 +521,13 @@ def same_options(where: Address, settings_file: Path | None) -> str:
     return "".join(f"{one_line(shlex.quote(word), 300)} " for word in words)
 
 
-def _say_what_is_served(gateway: Gateway, where: Address, settings: GatewaySettings, again: str) -> None:
+def _show_served(gateway: Gateway, where: Address, settings: GatewaySettings, again: str) -> None:
     views = gateway.host.servers.values()
     connected = sum(view.status == "connected" for view in views)
     tools = len(gateway.tools())
-    own = [name for name in settings.caller_sign_in if name in gateway.host.configuration.set_aside]
+    caller_sign_in = [
+        name for name in settings.caller_sign_in if name in gateway.host.configuration.set_aside
+    ]
     callers = [*settings.callers, *(["access tokens of " + settings.oauth.issuer] if settings.oauth else [])]
     details = [
         *_unconnected(gateway.host),
@@ -527,7 +536,11 @@ def _say_what_is_served(gateway: Gateway, where: Address, settings: GatewaySetti
     lines = [
         f"Serving {counted(tools, 'tool')} of {counted(connected, 'server')} at {where.url}",
         *details[:DETAIL_LIMIT],
-        *([f"  each caller signs in with an account of its own: {', '.join(own)}"] if own else []),
+        *(
+            [f"  each caller signs in with an account of its own: {', '.join(caller_sign_in)}"]
+            if caller_sign_in
+            else []
+        ),
         f"Callers: {', '.join(callers)}. Each request needs a token.",
         "Connect a client (claude-code, codex, cursor or vscode):",
         f"  dragoman serve {again}--print-config claude-code",
@@ -538,7 +551,7 @@ def _say_what_is_served(gateway: Gateway, where: Address, settings: GatewaySetti
 
 
 def _unconnected(host: Host) -> list[str]:
-    """A line about each server that is not connected."""
+    """One line for each server that is not connected."""
     return [_failure(view) for view in host.servers.values() if view.status != "connected"][:DETAIL_LIMIT]
 
 

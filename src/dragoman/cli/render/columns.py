@@ -1,7 +1,7 @@
 """Text in columns: its width on a terminal, and cutting, wrapping and padding it to fit.
 
-The first column of a table is never cut, because a person types it next. Where it leaves no room for the
-other columns, they go to lines of their own.
+The first column of a table is never cut, because people copy it into the next command. Where it leaves no
+room for the other columns, they are on separate lines.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any, Final, NamedTuple
 import click
 
 LEAST_ROOM: Final = 20
-"""Columns below which a description is not worth beginning."""
-RAGGED: Final = 4
-"""Where more than one row in so many needs two lines, all of them get two."""
+"""The fewest columns for a description beside the first column."""
+TWO_LINE_RATIO: Final = 4
+"""If more than one row in this many needs two lines, every row gets two."""
 GAP: Final = "  "
 
 
@@ -31,22 +31,22 @@ class TableRow(NamedTuple):
     colour: str | None = None
     """The colour of the mark."""
     suffix: str = ""
-    """Shown behind what is typed, and cut where there is no room for it: a tool's parameters."""
+    """Text after the first column, such as a tool's parameters; cut where there is no room for it."""
 
 
 USUAL_COLUMNS: Final = 80
-"""The width where no terminal says how wide it is."""
+"""The width if no terminal reports one."""
 COLUMNS: ContextVar[int | None] = ContextVar("columns", default=None)
-"""The width of a terminal that another process has."""
+"""The width of the terminal of another process, for which the output is rendered."""
 
 
 def width(*, full: bool = False) -> int | None:
-    """Columns of the terminal, also where the output is piped; None for `full` lines in a pipe or file."""
+    """The columns of the terminal, also if the output is piped; None for `full` lines in a pipe or file."""
     return None if full and not sys.stdout.isatty() else terminal_columns()
 
 
 def terminal_columns() -> int:
-    """From COLUMNS, or the first standard stream that is a terminal."""
+    """The columns from the variable COLUMNS or from the first standard stream that is a terminal."""
     if (given := COLUMNS.get()) is not None:
         return given
     columns = os.environ.get("COLUMNS", "")
@@ -71,7 +71,7 @@ def table(
     if columns is not None and most is not None and any(row.suffix for row in rows):
         most = min(most, columns // 2)
     sizes = [cells(row.typed + row.suffix) for row in rows]
-    if most is not None and sum(size > most for size in sizes) * RAGGED > len(rows):
+    if most is not None and sum(size > most for size in sizes) * TWO_LINE_RATIO > len(rows):
         most = -1
     widths = iter(sizes)
     names = max((each for each in widths if most is None or each <= most), default=0)
@@ -86,14 +86,14 @@ def table(
             ]
             continue
         blanks = " " * (names - size) if row.fact or row.about else ""
-        fact = f"{GAP}{filled(row.fact, facts)}" if facts else ""
+        fact = f"{GAP}{padded(row.fact, facts)}" if facts else ""
         first, *more = _block(row.about, columns, aside, full=full) or [aside]
         typed = f"{_styled(row.typed)}{_dim(row.suffix)}{blanks}"
         yield [f"{start}{typed}{fact}{GAP}{first[len(aside) :]}".rstrip(), *more]
 
 
 def _alone(row: TableRow, start: str, columns: int | None, below: str, *, full: bool) -> list[str]:
-    """What is typed on a line of its own, with as much of the suffix as fits, or all of it below."""
+    """The first column on a separate line, with as much of the suffix as fits, or with all of it below."""
     taken = len(below) - len(GAP) + cells(row.typed)
     room = None if columns is None else max(1, columns - taken)
     if full and room is not None and cells(row.suffix) > room:
@@ -119,27 +119,27 @@ def _dim(text: str) -> str:
 
 
 def cells(text: str) -> int:
-    """How many columns a text takes."""
+    """The number of columns that the text takes."""
     if text.isascii():
         return len(text)
-    from rich.cells import cell_len  # only where it is needed: its tables take a while to load
+    from rich.cells import cell_len  # imported when needed: its tables load slowly
 
     return cell_len(text)
 
 
 def chopped(text: str, room: int) -> list[str]:
-    """The text in pieces of at most so many columns, with every character of it."""
+    """The whole text in pieces of at most `room` columns."""
     if text.isascii():
         return [text[at : at + room] for at in range(0, len(text), room)] or [""]
     from rich.cells import chop_cells
 
-    return chop_cells(text, room) or [text]  # none for text without any width
+    return chop_cells(text, room) or [text]  # chop_cells returns no piece for text without width
 
 
-def broken(text: str, room: int) -> list[str]:
-    """The text in pieces of at most so many columns, with every character of it.
+def broken_lines(text: str, room: int) -> list[str]:
+    """The whole text in pieces of at most `room` columns.
 
-    Lines are broken after a blank, if one is in their second half.
+    A line is broken after a blank, if there is one in its second half.
     """
     pieces: list[str] = []
     while len(text) > room or cells(text) > room:
@@ -152,7 +152,7 @@ def broken(text: str, room: int) -> list[str]:
 
 
 def fitted(text: str, room: int | None) -> str:
-    """The text, or as much of its beginning as fits, with an ellipsis."""
+    """The text, or the beginning that fits with an ellipsis."""
     if room is None or cells(text) <= room:
         return text
     return (chopped(text, room - 1)[0].rstrip() if room > 1 else "") + "…"
@@ -183,8 +183,7 @@ def echo_wrapped(
 ) -> None:
     """Prints sentences after a label of this colour.
 
-    On a terminal, lines are broken between words, and later lines keep the indent of the label; elsewhere
-    they stay whole.
+    On a terminal, lines are wrapped and indented by the width of the label.
     """
     room = terminal_columns() - 1 if (sys.stderr if err else sys.stdout).isatty() else None
     indent = " " * (len(label) - len(label.lstrip(" ")))
@@ -196,7 +195,7 @@ def echo_wrapped(
 
 
 def wrapped_styled(parts: Sequence[str], room: int | None) -> list[str]:
-    """Styled parts, with a blank between two of them, in lines that fit and are broken between words."""
+    """The styled parts, separated by blanks, in lines that fit and are broken between words."""
     if room is None:
         return [" ".join(parts)]
     from rich.console import Console
@@ -217,6 +216,6 @@ def wrapped_styled(parts: Sequence[str], room: int | None) -> list[str]:
     return lines
 
 
-def filled(text: str, room: int) -> str:
-    """The text, with blanks up to so many columns."""
+def padded(text: str, room: int) -> str:
+    """The text, padded with blanks to this many columns."""
     return text + " " * (room - cells(text))

@@ -10,5 +10,10 @@ import msgspec
 
 
 def echo(value: Any) -> None:
-    # Escaped to ASCII, so that not even inside JSON a server's text can drive a terminal.
-    click.echo(json.dumps(msgspec.to_builtins(value), indent=2).replace("\x7f", "\\u007f"))
+    click.echo(ascii_json(msgspec.to_builtins(value), indent=2))
+
+
+def ascii_json(value: Any, **options: Any) -> str:
+    """The value as JSON in printable ASCII: no character of it can control the terminal, hide, or move
+    another. `options`: those of `json.dumps`."""
+    return json.dumps(value, **options).replace("\x7f", "\\u007f")

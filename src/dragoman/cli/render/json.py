@@ -1,4 +1,4 @@
-"""Values as JSON for programs: one document on stdout, keys that do not change."""
+"""Values as JSON for programs. The keys are stable."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def server(view: ServerStatus) -> dict[str, Any]:
 
 
 def tool(value: ServerTool, *, cost: bool = False) -> dict[str, Any]:
-    """As the server said it; `cost`: with what it takes in a model's context."""
+    """The tool as its server defines it. `cost`: with its size in a model's context."""
     return {
         "name": value.name,
         "server": value.server,
@@ -62,7 +62,7 @@ def outcome(value: CallOutcome) -> dict[str, Any]:
 
 
 def _structured(value: CallOutcome) -> dict[str, Any]:
-    """One with a value that Python cannot represent is described instead."""
+    """The structured content; one with a value that Python cannot represent is replaced by a description."""
     if not value.has_structured:
         return {}
     try:

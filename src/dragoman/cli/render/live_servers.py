@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 REPAINT_SECONDS: Final = 1.0
-"""The longest time between two paints: ages are shown."""
+"""The longest time between two paints, so that the shown ages are current."""
 SHOWN: Final = (ServerStateChanged, ToolsChanged)
 NARROW_COLUMNS: Final = 60
 """On a terminal with fewer columns, transport and age are left out to make room for the reason."""
 ECHO_COLUMNS: Final = 3
-"""Stay free at the end of each line: the `^C` that a terminal echoes there would begin a new line."""
+"""The columns that stay free at the end of each line, for the `^C` that a terminal echoes there."""
 
 _COLOURS: Final = {
     "connected": "green",
@@ -46,7 +46,7 @@ _COLOURS: Final = {
 
 
 async def watch(host: Host, *, as_json: bool) -> None:
-    """Shows how the servers are until it is interrupted."""
+    """Shows the status of all servers until it is cancelled."""
     events = host.events()
     if as_json or not (sys.stdout.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown")):
         async for event in events:
@@ -97,7 +97,7 @@ async def _note(events: AsyncIterator[Event], changed: asyncio.Event) -> None:
 
 
 def table(views: Iterable[ServerStatus], now: float, columns: int) -> RenderableType:
-    """The servers by name, one line each. Only the reason is cut, to the columns of the terminal."""
+    """The servers by name, one line each. Only the reason is cut to fit the terminal."""
     from rich.table import Table
     from rich.text import Text
 
@@ -142,7 +142,7 @@ def _details(view: ServerStatus) -> str:
 
 
 def age(seconds: float) -> str:
-    """How long, in the largest unit that says it well."""
+    """The duration in its largest suitable unit."""
     seconds = max(0, int(seconds))
     for unit, size in (("d", 86_400), ("h", 3600), ("m", 60)):
         if seconds >= size:

@@ -22,13 +22,13 @@ CHOICE_LIMIT: Final = 50
 VALUE_LIMIT: Final = 300
 SIGNATURE_LIMIT: Final = 12
 SHORT: Final = 32
-"""Columns up to which a parameter's choices are shown in place of its type."""
+"""The most columns of choices that are shown in place of a parameter's type."""
 
 Json = Mapping[str, Any]
 
 
 def parameters(schema: Json) -> list[TableRow]:
-    """A row for each: name (with a star if it is required), type, and what it is for."""
+    """A row for each parameter: name (with a star if it is required), type, and description."""
     rows = _inside(schema, References(dict(schema)), "", DEPTH_LIMIT)
     found = list(islice(rows, ROW_LIMIT))
     if next(rows, None) is not None:
@@ -95,7 +95,7 @@ def _value(value: Any) -> str:
 
 
 def _resolved(value: Any, root: References) -> Json:
-    """The part, or the definition in the same schema that it refers to."""
+    """The part itself, or the definition in the same schema that it refers to."""
     part = as_object(value)
     if "$ref" not in part:
         return part

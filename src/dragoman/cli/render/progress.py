@@ -1,6 +1,6 @@
-"""Progress on one line of stderr, which is removed afterwards.
+"""Shows progress on one line of stderr, which is removed afterwards.
 
-Only on a terminal that can move its cursor. The line is never longer than the terminal is wide.
+The line is shown only on a terminal that can move its cursor, and is never longer than the terminal is wide.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ WAIT_SECONDS: Final = 0.1
 
 
 class TerminalStatus:
-    """One line that changes. Rich is loaded when it is shown for the first time."""
+    """One line that can be replaced. Rich is imported when it is shown for the first time."""
 
     _current: TerminalStatus | None = None
-    """The one that is on the screen."""
+    """The instance that is on the screen."""
 
     def __init__(self) -> None:
         self._live: Live | None = None
@@ -58,7 +58,7 @@ class TerminalStatus:
 
     @staticmethod
     def hide_current() -> None:
-        """To be called before anything else is written to the terminal."""
+        """Must be called before other text is written to the terminal."""
         if TerminalStatus._current is not None:
             TerminalStatus._current.hide()
 
@@ -72,7 +72,7 @@ def _live() -> Live:
     from rich.console import Console
     from rich.live import Live
 
-    # Nothing is redirected: questions are written without a line end, and would not be seen.
+    # Output is not redirected: questions are written without a line end, and would not be visible.
     return Live(
         console=Console(file=unescaped(sys.stderr), highlight=False),
         auto_refresh=False,
@@ -83,7 +83,7 @@ def _live() -> Live:
 
 
 def spinner(words: str) -> RenderableType:
-    """The words behind a sign that changes every WAIT_SECONDS."""
+    """The words after a character that changes every WAIT_SECONDS."""
     from rich.spinner import Spinner
     from rich.text import Text
 
@@ -93,7 +93,7 @@ def spinner(words: str) -> RenderableType:
 
 
 class ProgressLine:
-    """How far a call has come."""
+    """Shows the progress of a call."""
 
     def __init__(self, indent: str = "") -> None:
         self._indent = indent
@@ -111,7 +111,7 @@ class ProgressLine:
 
 
 def bar(progress: Progress, *, indent: str = "") -> RenderableType:
-    """A bar with the share and the message, or a count where the total is not known."""
+    """A bar with the percentage and the message, or a count if the total is not known."""
     from rich.progress_bar import ProgressBar
     from rich.table import Table
     from rich.text import Text
@@ -133,17 +133,17 @@ def bar(progress: Progress, *, indent: str = "") -> RenderableType:
     return line
 
 
-class Waiting:
-    """While servers connect: how many have settled, and which have not. The number never falls."""
+class ConnectProgress:
+    """Shows how many servers are connected or have failed, and which are missing."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
         self._task: asyncio.Task[None] | None = None
         self._settled: set[str] = set()
-        """A server that was lost since, or is tried again, was settled once."""
+        """Servers that were connected or failed once, even if they are connecting again."""
         self._line = TerminalStatus()
 
-    def __enter__(self) -> Waiting:
+    def __enter__(self) -> ConnectProgress:
         if is_animated():
             self._task = asyncio.create_task(self._show())
         return self
@@ -155,12 +155,12 @@ class Waiting:
 
     async def _show(self) -> None:
         while True:
-            await asyncio.sleep(WAIT_SECONDS)  # quick servers are not reported
+            await asyncio.sleep(WAIT_SECONDS)  # servers that connect quickly are not shown
             self._line.show(self._words())
 
     def _words(self) -> RenderableType:
         views = self._host.servers.values()
-        # One that waits for its turn is pending without a reason; one that waits for approval has one.
+        # A server that waits for its turn is pending without a reason; one that needs approval has a reason.
         self._settled.update(
             view.name for view in views if view.status != "pending" or (view.reason and not view.phase)
         )

@@ -1,4 +1,4 @@
-"""Resources and prompts for people. Text from servers is escaped here."""
+"""Resources and prompts as text and as JSON. Text from servers is escaped here."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ def _echo(lines: Iterable[str]) -> None:
 
 
 def show_contents(contents: ResourceContents) -> None:
-    """On a terminal made visible; elsewhere the bytes themselves."""
+    """Prints the contents: on a terminal with invisible characters escaped, otherwise the bytes unchanged."""
     if not sys.stdout.isatty():
         sys.stdout.buffer.write(bytes_of(contents))
-        sys.stdout.buffer.flush()  # with --watch it is wanted now
+        sys.stdout.buffer.flush()  # --watch prints without ending
         return
     for part in contents.contents:
         if part.text is not None:

@@ -1,4 +1,4 @@
-"""Shows the log of one server, and follows it. All text is cleaned again: other programs can write files."""
+"""Shows and follows the log of one server. Text is cleaned again: other programs can write it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import click
 
 from dragoman.cleaning import one_line
 from dragoman.cli.render.columns import width, wrapped_styled
+from dragoman.cli.render.document import ascii_json
 from dragoman.connections import server_log
 from dragoman.log_files import entries_in, opened
 from dragoman.protocol import LogLevel
@@ -33,7 +34,7 @@ def show(server: str, *, last: int, level: LogLevel | None, follow: bool, as_jso
         find_server(load_and_report(), server)
         click.echo(f"No log of {one_line(server)} yet. ({one_line(str(path))})", err=True)
         return
-    # Opened before the rest is read: a line that comes meanwhile is shown once, and none is left out.
+    # Opened before the rest is read, so that a line that is added meanwhile is shown exactly once.
     tail = _Tail(path) if follow else None
     lines = server_log.read(path)
     for line in deque(server_log.at_least(level, lines) if level else lines, maxlen=last):
@@ -46,14 +47,11 @@ def show(server: str, *, last: int, level: LogLevel | None, follow: bool, as_jso
 
 
 def echo_json(entry: dict[str, Any]) -> None:
-    import json
-
-    # Escaped to ASCII, so that not even inside JSON a name can drive a terminal.
-    click.echo(json.dumps(entry).replace("\x7f", "\\u007f"))
+    click.echo(ascii_json(entry))
 
 
 def echo_parts(parts: list[str]) -> None:
-    """One line, or on a terminal that is not wide enough several, broken between words."""
+    """Prints the parts on one line; on a narrow terminal on several lines, broken between words."""
     columns = width(full=True)
     room = None if columns is None else columns - len(INDENT)
     first, *more = wrapped_styled(parts, room)
@@ -78,7 +76,7 @@ def _parts(line: dict[str, Any]) -> Iterator[str]:
 
 
 class _Tail:
-    """New lines of a log, also after its file was replaced by new ones."""
+    """Reads new lines of a log, also after its file was rotated."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,21 +1,23 @@
-"""Configured servers for people and programs. Values are shown as written, and masked."""
+"""Configured servers as text and as JSON. Values are shown as written, with secrets masked."""
 
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
 from dragoman.cleaning import last_lines, one_line
-from dragoman.cli.render.columns import cells, echo_wrapped, filled, fitted, width
+from dragoman.cli.render.columns import cells, echo_wrapped, fitted, padded, width
 from dragoman.config.load import Configuration
-from dragoman.config.masking import masked_entry, masked_url, masked_words
+from dragoman.config.masking import masked_entry
 from dragoman.config.merge import ConfiguredServer, Dropped
 from dragoman.config.model import type_in, with_own_field_names
+from dragoman.errors import ConnectError
 from dragoman.names import counted as counted
-from dragoman.names import typed
+from dragoman.names import shell_quoted
 from dragoman.transport_types import IN_PROCESS, transport_type
 
 if TYPE_CHECKING:
@@ -29,6 +31,9 @@ _ELIGIBILITY_MARKS = {
     "refused": ("⊘", "red"),
     "broken": ("✗", "red"),
 }
+
+OUTPUT_CHARACTERS: Final = 300
+"""The most that is shown of a line of a server's output; advice is often at its end."""
 
 _STATES = {"connected": ("✓", "green"), "failed": ("✗", "red"), "needs-auth": ("!", "yellow")}
 
@@ -45,12 +50,12 @@ def show_problem(problem: str) -> None:
 def show_list(
     servers: Iterable[ConfiguredServer], views: Mapping[str, ServerStatus], *, full: bool = False
 ) -> None:
-    """One line a server, in columns, cut to the width of the terminal unless `full`."""
+    """Prints one line for each server, in columns, cut to the width of the terminal unless `full`."""
     rows = [_row(server, views.get(server.name)) for server in servers]
     widths = [max((cells(row[1:][column]) for row in rows), default=0) for column in range(4)]
     columns = None if full else width()
     for (mark, colour), *texts, target in rows:
-        name, scope, transport, state = (filled(text, room) for text, room in zip(texts, widths))
+        name, scope, transport, state = (padded(text, room) for text, room in zip(texts, widths))
         line = f"{scope}  {transport}  {state}  {target}"
         room = None if columns is None else max(20, columns - widths[0] - 4)
         styled = click.style(name, bold=True)
@@ -80,20 +85,31 @@ def _state(server: ConfiguredServer, view: ServerStatus | None) -> str:
 
 
 def show_reasons(servers: Iterable[ConfiguredServer], views: Mapping[str, ServerStatus]) -> None:
-    """Why servers are not there, below the list."""
+    """Prints why servers are not connected."""
     for server in servers:
         view = views.get(server.name)
         if server.eligibility != "ready":
-            _show_reason(server.name, server.reason, _next_step(server))
+            _show_reason(server.name, _reason_of(server), _next_step(server))
         elif view is not None and view.status != "connected":
             reason = (view.reason or "").removeprefix(f"{server.name}: ")
             _show_reason(server.name, reason, view.error.hint if view.error else None)
-            for line in last_lines(view.stderr_tail):
-                click.echo(click.style(f"    {one_line(line, 200)}", dim=True))
+            for line in last_lines(_last_output(view)):
+                click.echo(click.style(f"    {one_line(line, OUTPUT_CHARACTERS)}", dim=True))
+
+
+def _reason_of(server: ConfiguredServer) -> str | None:
+    """Why it is not started, and for an entry without approval why it could not be."""
+    return "; ".join(filter(None, (server.reason, server.fault_before_approval))) or None
+
+
+def _last_output(view: ServerStatus) -> str:
+    """The last output on stderr; if there is none, what a process that failed to start wrote on stdout."""
+    error = view.error
+    return (error.stderr_tail if isinstance(error, ConnectError) else "") or view.stderr_tail
 
 
 def _show_reason(name: str, reason: str | None, hint: str | None) -> None:
-    echo_wrapped(one_line(reason or "", 500), label=f"  {one_line(name, 60)}: ")
+    echo_wrapped(one_line(reason or "", 700), label=f"  {one_line(name, 60)}: ")
     if hint:
         echo_wrapped(one_line(hint, 300), label="    ", fg="cyan")
 
@@ -101,15 +117,15 @@ def _show_reason(name: str, reason: str | None, hint: str | None) -> None:
 def _next_step(server: ConfiguredServer) -> str | None:
     match server.eligibility:
         case "pending":
-            return f"dragoman mcp approve {typed(server.name)}"
+            return f"dragoman mcp approve {shell_quoted(server.name)}"
         case "disabled":
-            return f"dragoman mcp enable {typed(server.name)}"
+            return f"dragoman mcp enable {shell_quoted(server.name)}"
         case "broken":
             return server.error.hint if server.error else None
         case "rejected":
-            return None  # the person has answered; nothing invites to change that
+            return None  # the person has rejected it: no next step is proposed
         case "refused":
-            return f"dragoman config explain {typed(server.name)}"
+            return f"dragoman config explain {shell_quoted(server.name)}"
         case _:
             return None
 
@@ -121,19 +137,25 @@ def transport_of(server: ConfiguredServer) -> str:
 
 
 def target_of(server: ConfiguredServer) -> str:
-    """What is started or reached by the type in effect, as written."""
+    """The command or the URL of the entry, as written, by the type in effect."""
     entry = with_own_field_names(_entry(server))
     if not entry:
-        return IN_PROCESS
-    command, url = entry.get("command"), entry.get("url")
+        return IN_PROCESS if server.error is None else ""
+    shown = masked_entry(entry)
+    command, url = shown.get("command"), shown.get("url")
     if transport_type(type_in(entry) or "").starts_command:
-        words = [command, *_texts(entry.get("args"))] if isinstance(command, str) else []
-        return one_line(" ".join(masked_words(words)), 300)
-    return one_line(masked_url(url), 300) if isinstance(url, str) else ""
+        words = [command, *_texts(shown.get("args"))] if isinstance(command, str) else []
+        return one_line(" ".join(map(_as_word, words)), 300)
+    return one_line(url, 300) if isinstance(url, str) else ""
+
+
+def _as_word(text: str) -> str:
+    """An argument as one word of a command, so that the command can be copied."""
+    return text if text and not any(map(str.isspace, text)) else shlex.quote(text)
 
 
 def show_warnings(servers: Iterable[ConfiguredServer]) -> None:
-    """What entries say that has no effect, on stderr."""
+    """Prints warnings about fields of entries that have no effect, on stderr."""
     for server in servers:
         for warning in server.warnings:
             show_problem(f"{one_line(server.name, 60)}: {warning}")
@@ -160,7 +182,7 @@ def as_json(server: ConfiguredServer, view: ServerStatus | None = None) -> dict[
         "source": server.source,
         "transport": transport_of(server),
         "eligibility": server.eligibility,
-        "reason": server.reason,
+        "reason": _reason_of(server),
         "target": target_of(server),
         "entry": masked(server),
         "warnings": server.warnings,

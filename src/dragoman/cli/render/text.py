@@ -12,15 +12,15 @@ from typing import Any, cast
 import click
 import msgspec
 
-from dragoman.atomic_write import put_output, resolved
+from dragoman.atomic_write import resolved, write_output
 from dragoman.calls.outcome import CallOutcome
 from dragoman.cleaning import last_lines, one_line, visible
 from dragoman.cli.render import json
 from dragoman.cli.render.columns import echo_wrapped
-from dragoman.cli.render.servers import counted
+from dragoman.cli.render.servers import OUTPUT_CHARACTERS, counted
 from dragoman.content.blocks import AudioBlock, Block, ImageBlock, ResourceBlock, TextBlock
 from dragoman.errors import ConnectError, ConnectionLost, DragomanError
-from dragoman.names import typed
+from dragoman.names import shell_quoted
 from dragoman.servers.status import ServerStatus
 
 _MARKS = {"connected": ("✓", "green"), "failed": ("✗", "red"), "pending": ("?", "yellow")}
@@ -31,9 +31,9 @@ def show_error(error: DragomanError) -> None:
     if isinstance(error, ConnectError | ConnectionLost):
         lines = last_lines(error.stderr_tail)
         if lines:
-            click.echo(click.style("  last output on stderr:", dim=True), err=True)
+            click.echo(click.style("  last output:", dim=True), err=True)
         for line in lines:
-            click.echo(click.style(f"    {visible(line, 300)}", dim=True), err=True)
+            click.echo(click.style(f"    {visible(line, OUTPUT_CHARACTERS)}", dim=True), err=True)
     if error.hint:
         echo_wrapped(visible(error.hint), label="  hint: ", colour="cyan", err=True)
 
@@ -54,13 +54,13 @@ def show_server(view: ServerStatus, *, err: bool = False) -> None:
         f"{click.style(mark, fg=colour)} {click.style(one_line(view.name), bold=True)}  {about}", err=err
     )
     if view.status == "pending":
-        click.echo(f"    dragoman mcp approve {typed(view.name)}", err=err)
+        click.echo(f"    dragoman mcp approve {shell_quoted(view.name)}", err=err)
     for problem in view.problems:
         echo_wrapped(one_line(problem, 300), label="    ! ", colour="yellow", err=err)
 
 
 def show_outcome(outcome: CallOutcome, kept: Collection[int] = ()) -> None:
-    """The result itself on stdout, an error's text on stderr. `kept`: blocks that were written to files."""
+    """Prints a result on stdout, an error on stderr. `kept`: blocks that were written to files."""
     for number, block in enumerate(outcome.content):
         if number in kept:
             continue
@@ -74,18 +74,18 @@ def show_outcome(outcome: CallOutcome, kept: Collection[int] = ()) -> None:
             text = visible(block.as_text())
         click.echo(text, err=outcome.is_error)
     is_shown = _show_structured(outcome)
-    if not is_shown and not any(_says_something(block) for block in outcome.content):
+    if not is_shown and not any(_has_content(block) for block in outcome.content):
         click.echo("(the result is empty)", err=True)
     for problem in outcome.problems:
         echo_wrapped(one_line(problem, 500), label="! ", colour="yellow", err=True)
 
 
-def _says_something(block: Block) -> bool:
+def _has_content(block: Block) -> bool:
     return not isinstance(block, TextBlock) or bool(block.text.strip())
 
 
 def _show_structured(outcome: CallOutcome) -> bool:
-    """Unless a text says the same already, as the protocol asks servers to do; whether there was any."""
+    """Prints the structured content, unless a text is the same. Returns whether there was any."""
     if not outcome.has_structured:
         return False
     structured = outcome.structured
@@ -96,7 +96,7 @@ def _show_structured(outcome: CallOutcome) -> bool:
 
 
 def _is_same(text: str, structured: Any) -> bool:
-    """Also where an object of one member, such as `{"result": …}`, holds nothing but the text."""
+    """Whether the text is the structured content as JSON, or the only member of it, as in `{"result": …}`."""
     if isinstance(structured, dict) and list(cast("dict[str, Any]", structured).values()) == [text]:
         return True
     try:
@@ -106,10 +106,12 @@ def _is_same(text: str, structured: Any) -> bool:
 
 
 def keep_files(outcome: CallOutcome, output: Path) -> frozenset[int]:
-    """Writes what is not text to a file or folder, or else the text; returns the numbers of the blocks.
+    """Writes blocks that are not text to a file or folder; without such blocks, the text. Returns the numbers
+    of the blocks.
 
-    Of several parts the second goes to `name-2.png`, and so on. An error's text is not written. Only the file
-    that the person named is replaced; under every other name a new file is made, with the next free number.
+    If there are several blocks, the second is written to `name-2.png`, and so on. The text of an error is not
+    written. Only the file that the person named is replaced; under every other name a new file is created,
+    with the next free number.
     """
     found = [(number, *part) for number, block in enumerate(outcome.content) if (part := _bytes_of(block))]
     if not found and not outcome.is_error:
@@ -123,7 +125,7 @@ def keep_files(outcome: CallOutcome, output: Path) -> frozenset[int]:
 
 
 def _bytes_of(block: Block) -> tuple[bytes, str, str] | None:
-    """The bytes of a block that is not text, with a name and an ending for them."""
+    """The bytes of a block that is not text, with a name and a file extension for them."""
     if isinstance(block, ImageBlock | AudioBlock):
         kind = "image" if isinstance(block, ImageBlock) else "audio"
         data, mime = block.data, block.mime_type
@@ -145,19 +147,19 @@ def _place(output: Path, name: str, ending: str, count: int) -> Path:
 
 
 def write_named(path: Path, data: bytes) -> None:
-    """Writes to the file that the person has named; one that is there is replaced as a whole, or stays.
-    Raises `OSError`, also if its folder does not exist."""
-    is_device = path.absolute().parts[1:2] in (("dev",), ("proc",))  # also a stream that leads to a file
+    """Writes to the file that the person has named. An existing file is replaced atomically. Raises
+    `OSError`, also if its folder does not exist."""
+    is_device = path.absolute().parts[1:2] in (("dev",), ("proc",))  # also a redirected /dev/stdout
     if is_device or (path.exists() and not path.is_file()):
         path.write_bytes(data)
         return
     real = resolved(path)
     os.stat(os.path.join(real.parent, ""))
-    put_output(real, data)
+    write_output(real, data)
 
 
 def _write_new(path: Path, data: bytes) -> None:
-    """Makes a new file: it neither replaces one nor follows a link that lies in the folder."""
+    """Creates a new file; does not replace an existing one, and does not follow a link in the folder."""
     with path.open("xb") as file:
         try:
             file.write(data)

@@ -1,6 +1,6 @@
-"""Tools for people: a table that fits the terminal, and one tool in full.
+"""Tools as text: a table that fits the terminal, and one tool in full.
 
-Everything a server said is shown as it came, with what is invisible made visible.
+Text from servers is shown as it was sent, with invisible characters escaped.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def show_table(
 
 
 def show_legend(tools: Sequence[ServerTool], *, cost: bool = False) -> None:
-    """What the marks mean, and how much all of it is."""
+    """Prints the meaning of the marks, and the size of all tools."""
     if cost:
         total, number = sum(map(cost_of, tools)), counted(len(tools), "tool")
         click.echo(f"  about {total} tokens for {number}, if a model is given all of them", err=True)
@@ -98,12 +98,12 @@ _RISKS: Final[Mapping[Risk, str]] = {
 }
 
 
-_SAID: Final = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+_HINT_NAMES: Final = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
 def _in_words(tool: ServerTool) -> str:
     hints = tool.hints
-    if not any(isinstance(tool.annotations.get(name), bool) for name in _SAID):
+    if not any(isinstance(tool.annotations.get(name), bool) for name in _HINT_NAMES):
         return "no risk declared by the server"
     more = ", open world" if hints.open_world else ", closed world"
     again = ", idempotent" if hints.idempotent and not hints.read_only else ""
@@ -116,7 +116,7 @@ def _title(tool: ServerTool) -> str:
 
 
 def _about(tool: ServerTool) -> str:
-    """The first line of its description, or else its title."""
+    """The first line of the description, or the title if there is none."""
     title = _title(tool)
     first_line = (tool.definition.description or "").strip().partition("\n")[0]
     return one_line(first_line or ("" if title == tool.wire_name else title))

@@ -2,7 +2,7 @@
 
 Codex expands nothing inside strings. It has a field for each thing that may come from the environment:
 variables that a program gets under their own names (`env_vars`), a bearer token, and whole headers. What
-Codex cannot express is left out and noted; a server that needs it raises `Unusable`.
+Codex cannot express is left out and noted; a server that needs it raises `CannotTranslate`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _TAKEN_BY_ALL: Final = {"name", "tool_timeout_sec", "scopes", "oauth", *_TOOL_LI
 
 
 def import_entry(raw: Any, note: Noting) -> dict[str, Any]:
-    """Codex's table in Dragoman's form, or `Unusable`."""
+    """Codex's table in Dragoman's form, or `CannotTranslate`."""
     table = as_entry(raw)
     if (table.get("command") is None) == (table.get("url") is None):
         raise CannotTranslate(None, "there has to be either a command or a url")
@@ -172,7 +172,7 @@ def _read(text: str, note: Noting, field: str) -> str:
 
 
 def export_entry(given: Any, note: Noting) -> dict[str, Any]:
-    """Dragoman's entry as Codex's table, or `Unusable`."""
+    """Dragoman's entry as Codex's table, or `CannotTranslate`."""
     entry = as_entry(given)
     kind = kind_of(entry, ("url",)) or "http"
     if kind == "stdio":

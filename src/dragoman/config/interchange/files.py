@@ -163,9 +163,9 @@ def switched_off_by_list(document: Document, names: Sequence[str]) -> set[str]:
 
 
 def is_switched_off(entry: Any) -> bool:
-    """Whether a field of the entry disables it."""
+    """Whether a field of the entry disables it. One that is neither true nor false does, too."""
     fields = _mapping(entry)
-    return fields.get("disabled") is True or fields.get("enabled") is False
+    return fields.get("disabled") not in (None, False) or fields.get("enabled") not in (None, True)
 
 
 def switch_of(entry: Any) -> dict[str, Any]:

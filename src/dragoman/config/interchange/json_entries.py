@@ -1,7 +1,8 @@
 """Converts entries of hosts with a JSON file to Dragoman's form and back. Pure.
 
 A `Dialect` describes how one host writes an entry; `hosts` has one for each. Fields without an equivalent are
-left out and noted; an entry that cannot be converted, or would not work without them, raises `Unusable`.
+left out and noted; an entry that cannot be converted, or would not work without them, raises
+`CannotTranslate`.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ NOT_TAKEN_OVER: Final = "trust is not imported; add the field yourself if you tr
 
 
 def import_entry(dialect: Dialect, raw: Any, note: Noting) -> dict[str, Any]:
-    """The host's entry in Dragoman's form, or `Unusable`."""
+    """The host's entry in Dragoman's form, or `CannotTranslate`."""
     return _Import(dialect, as_entry(raw), note).result()
 
 
@@ -216,7 +217,7 @@ _OURS_ALONE: Final = frozenset({"cwd", "protocol", "enabledTools", "disabledTool
 
 
 def export_entry(dialect: Dialect, given: Any, note: Noting) -> dict[str, Any]:
-    """Dragoman's entry in the host's form, or `Unusable`."""
+    """Dragoman's entry in the host's form, or `CannotTranslate`."""
     return _Export(dialect, as_entry(given), note).result()
 
 

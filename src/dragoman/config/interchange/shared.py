@@ -135,7 +135,7 @@ def map_of(value: Any, field: str) -> dict[str, str]:
 
 
 def kind_of(entry: Entry, remote: tuple[str, ...]) -> str | None:
-    """The transport an entry says it uses; None if it has an address and says nothing."""
+    """The transport that an entry names; None if it has an address and names none."""
     kind = entry.get("type")
     if isinstance(kind, str) and kind:
         return TYPES.get(kind, kind)

@@ -21,9 +21,9 @@ OURS: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-# The folder that is open in an editor. Dragoman is usually started there, so the default is the folder
-# it is started in, and the variable can say otherwise.
-_WORKSPACE: Final = "${WORKSPACE_FOLDER:-.}"
+WORKSPACE: Final = "${WORKSPACE_FOLDER:-.}"
+"""The folder that is open in an editor. The default is the folder that the server is started in: that of the
+project for scope `project` and `local`, a folder of its own for scope `user`."""
 
 
 class VariableSyntax(Struct, frozen=True, kw_only=True):
@@ -47,7 +47,7 @@ _BARE = re.compile(r"\$(?P<env>\w+)(?P<word>(?!))?")
 """The part of `_SHELL` that needs no brace."""
 _EDITOR_WORDS = {
     "userHome": "${HOME}",
-    "workspaceFolder": _WORKSPACE,
+    "workspaceFolder": WORKSPACE,
     "workspaceFolderBasename": "${WORKSPACE_FOLDER_BASENAME}",
     "pathSeparator": "/",
     "/": "/",
@@ -189,13 +189,13 @@ def outgoing(syntax: VariableSyntax, text: str, note: Noting, field: str) -> str
 
 
 def _spelled(syntax: VariableSyntax, spelling: str, found: Match[str]) -> str:
-    if found.group() == _WORKSPACE and "workspaceFolder" in syntax.words:
+    if found.group() == WORKSPACE and "workspaceFolder" in syntax.words:
         return "${workspaceFolder}"
     return spelling.format(found.group(1))
 
 
 def _loses_default(syntax: VariableSyntax, found: Match[str]) -> bool:
-    kept = found.group() == _WORKSPACE and "workspaceFolder" in syntax.words
+    kept = found.group() == WORKSPACE and "workspaceFolder" in syntax.words
     return found.group(2) is not None and not kept
 
 

@@ -21,16 +21,16 @@ from dragoman.cleaning import one_line
 from dragoman.paths import normal_path
 from dragoman.permissions.conditions import TEXT_LIMIT
 from dragoman.permissions.rules import Rule
-from dragoman.permissions.shell.carriers import (
+from dragoman.permissions.shell.nested_programs import (
     PROGRAM,
     SHELLS,
     STARTERS,
-    assigns_unseen,
     base,
-    carries,
     git_subcommand,
     is_duration,
-    runs_unseen,
+    may_change_programs,
+    may_run_named_program,
+    may_run_unknown_program,
     started,
     undashed,
 )
@@ -42,7 +42,7 @@ from dragoman.permissions.shell.pattern import (
     is_known,
     spaced,
 )
-from dragoman.permissions.shell.script import NO_PARSER, Script, SimpleCommand, take_apart
+from dragoman.permissions.shell.script import NO_PARSER, Script, SimpleCommand, parse_script
 
 _SUFFIXES: Final = 64
 """How many of a starter's arguments are compared as the possible program, for a deny."""
@@ -54,7 +54,7 @@ def hits(pattern: ShellPattern, command: str | None) -> bool:
     too long to be compared, and to every command if there is no parser."""
     if command is None or len(command) > TEXT_LIMIT or pattern.is_exactly(command):
         return True
-    script = take_apart(command)
+    script = parse_script(command)
     return script.is_unread or any(_hits(each, command, script) for each in pattern.readings)
 
 
@@ -77,7 +77,7 @@ def covering(command: str, allows: Sequence[Rule], rules: Sequence[Rule]) -> tup
     for rule in allows:
         if rule.shell is not None and rule.shell.is_any:
             return (rule,) if doubt(command, rules) is None else ()
-    script = take_apart(command)
+    script = parse_script(command)
     if script.unclear is not None or script.redirection is not None:
         return ()
     strict = _strict_patterns(rules)
@@ -96,7 +96,7 @@ def doubt(command: str, rules: Sequence[Rule]) -> str | None:
     strict = _strict_patterns(rules)
     if not strict:
         return None
-    script = take_apart(command)
+    script = parse_script(command)
     if script.unclear is not None:
         return f"it cannot be compared with the rules for the shell: {one_line(script.unclear, 200)}"
     for each in script.commands:
@@ -105,7 +105,7 @@ def doubt(command: str, rules: Sequence[Rule]) -> str | None:
             return (
                 f"parts of it are known only when it runs, and may be what a rule means: {rule.description}"
             )
-        if assigns_unseen(each.assignments) or runs_unseen(each.words):
+        if may_change_programs(each.assignments) or may_run_unknown_program(each.words):
             description = strict[0].rule.description
             return f"what {_shown(each)} runs cannot be compared with the rules for the shell: {description}"
     return None
@@ -113,9 +113,9 @@ def doubt(command: str, rules: Sequence[Rule]) -> str | None:
 
 def uncovered(command: str, rules: Sequence[Rule]) -> str:
     """Describes the part of the command that no rule allows."""
-    script = take_apart(command)
+    script = parse_script(command)
     if script.unclear is not None:
-        return f"it cannot be taken apart: {one_line(script.unclear, 200)}"
+        return f"it cannot be split into parts: {one_line(script.unclear, 200)}"
     allows = [rule for rule in rules if rule.behaviour == "allow" and rule.shell is not None]
     for each in script.commands:
         if _covering_one(each, allows) is None:
@@ -133,7 +133,7 @@ def why_not(rule: Rule, command: str | None) -> str | None:
         return None if hits(rule.shell, command) else "no part of the command is meant"
     if covering(command, [rule], []):
         return None
-    script = take_apart(command)
+    script = parse_script(command)
     if script.is_unread or any(_covers(rule.shell, each) for each in script.commands):
         return f"it does not allow all of the command: {uncovered(command, [rule])}"
     return "no part of the command is meant"
@@ -145,7 +145,7 @@ def _shown(command: SimpleCommand) -> str:
 
 def unread(command: str | None) -> str | None:
     """Why the parts of the command are unknown, if there is no parser."""
-    return NO_PARSER if command is not None and take_apart(command).is_unread else None
+    return NO_PARSER if command is not None and parse_script(command).is_unread else None
 
 
 class _Strict(Struct, frozen=True):
@@ -193,7 +193,7 @@ def _covers(pattern: ShellPattern, command: SimpleCommand) -> bool:
 def _covers_plainly(pattern: ShellPattern, command: SimpleCommand) -> bool:
     if not pattern.covers(command.all_words, len(command.assignments)):
         return False
-    if pattern.exact is not None or not carries(command.words):
+    if pattern.exact is not None or not may_run_named_program(command.words):
         return True
     return _names_what_starts(pattern, command)
 
@@ -208,7 +208,7 @@ def _names_what_starts(pattern: ShellPattern, command: SimpleCommand) -> bool:
         return False
     inner = command.words[count - 1 :]
     has_time = count == 2 or is_duration(command.words[1])
-    return has_time and PROGRAM.fullmatch(inner[0]) is not None and not carries(inner)
+    return has_time and PROGRAM.fullmatch(inner[0]) is not None and not may_run_named_program(inner)
 
 
 def _readings(words: Sequence[str], depth: int = 0) -> Iterator[Sequence[str]]:
@@ -225,7 +225,7 @@ def _readings(words: Sequence[str], depth: int = 0) -> Iterator[Sequence[str]]:
         yield plain
     elif bare[0] == "git" and (at := git_subcommand(words)) < len(words):
         yield (f"git-{words[at]}", *words[at + 1 :])
-    if depth >= _NESTED or not (carries(words) or bare[0] in SHELLS):
+    if depth >= _NESTED or not (may_run_named_program(words) or bare[0] in SHELLS):
         return
     for start in range(1, min(len(words), _SUFFIXES)):
         rest = words[start:]
@@ -238,5 +238,5 @@ def _readings(words: Sequence[str], depth: int = 0) -> Iterator[Sequence[str]]:
             yield ("git", *rest)
     for text in (*words[1:], " ".join(words[1:])):
         if " " in text or "\t" in text or "\n" in text or ";" in text or bare[0] in SHELLS:
-            for each in take_apart(text.replace(UNKNOWN, "$_").replace(FILES, "?")).commands:
+            for each in parse_script(text.replace(UNKNOWN, "$_").replace(FILES, "?")).commands:
                 yield from _readings(each.words, depth + 1)

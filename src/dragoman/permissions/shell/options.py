@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dragoman.permissions.patterns import Glob, fold
-from dragoman.permissions.shell.carriers import base, git_subcommand, git_takes_a_word
+from dragoman.permissions.shell.nested_programs import base, git_subcommand, git_takes_a_word
 from dragoman.permissions.shell.pattern import ANY, FILES, UNKNOWN, ShellPattern, is_known
 
 

@@ -1,6 +1,6 @@
 """Splits a shell command into the simple commands that it would run.
 
-`take_apart` uses the syntax tree of tree-sitter-bash. That parser differs from bash in rare cases, so its
+`parse_script` uses the syntax tree of tree-sitter-bash. That parser differs from bash in rare cases, so its
 result is verified: each piece of the text must be a word that `words` reads in the same way, an
 operator that is valid there, or blank; anything else makes the whole text *unclear*. In an unclear text,
 commands are still found as far as possible: that is enough for a deny.
@@ -86,7 +86,7 @@ _CONTINUED = re.compile(r"\\\n")
 
 
 @lru_cache(maxsize=128)
-def take_apart(command: str) -> Script:
+def parse_script(command: str) -> Script:
     unclear = _unfit(command)
     if unclear is not None:
         return Script((), unclear)

@@ -85,7 +85,7 @@ def _step(source: str, at: int, end: int, holes: Substitutions, before: str) -> 
 
 def _escaped(source: str, at: int, end: int) -> tuple[int, str]:
     if at + 1 >= end or source[at + 1] == "\n":
-        raise Unclear("a line that goes on in the middle of a word")
+        raise Unclear("a line that continues in the middle of a word")
     return at + 2, source[at + 1]
 
 

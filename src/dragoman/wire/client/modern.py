@@ -23,6 +23,8 @@ from dragoman.wire.codec import encode_notification, encode_request
 from dragoman.wire.mirroring import request_headers
 
 _encode = msgspec.json.Encoder().encode
+_REQUEST: Final = b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b,"_meta":%b}}'
+"""A request with parameters, whose last brace is left out, and with metadata that is encoded already."""
 _ONLY_CAPABILITIES: Final = frozenset({META_CLIENT_CAPABILITIES})
 NARROWED_LIMIT: Final = 1000
 NARROWED_LIMIT_BYTES: Final = 4096
@@ -62,13 +64,13 @@ class ModernDriver:
         self, request_id: int, method: str, params: Mapping[str, Any] | None, wants_progress: bool
     ) -> bytes:
         if params and not wants_progress and "_meta" not in params:
-            return self._encoded(request_id, method, params, self._encoded_meta)
+            return _REQUEST % (request_id, _encode(method), _encode(params)[:-1], self._encoded_meta)
         found: object = (params or {}).get("_meta")
         given: Mapping[str, Any] = cast("Any", found) if isinstance(found, Mapping) else {}
         if params and not wants_progress and given.keys() == _ONLY_CAPABILITIES:
             params = {key: value for key, value in params.items() if key != "_meta"}
             meta = self._narrowed_meta(given[META_CLIENT_CAPABILITIES])
-            return self._encoded(request_id, method, params, meta)
+            return _REQUEST % (request_id, _encode(method), _encode(params)[:-1], meta)
         # Keys from the caller (a trace context, a related task, a level) are kept; the protocol's own keys
         # take precedence, but a request may declare fewer capabilities.
         merged = {
@@ -80,15 +82,6 @@ class ModernDriver:
         if META_CLIENT_CAPABILITIES in given:
             merged[META_CLIENT_CAPABILITIES] = self._narrowed(given[META_CLIENT_CAPABILITIES])
         return encode_request(request_id, method, {**(params or {}), "_meta": merged})
-
-    def _encoded(self, request_id: int, method: str, params: Mapping[str, Any], meta: bytes) -> bytes:
-        """A request with parameters, and with metadata that is encoded already."""
-        return b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b,"_meta":%b}}' % (
-            request_id,
-            _encode(method),
-            _encode(params)[:-1],
-            meta,
-        )
 
     def _narrowed_meta(self, wanted: Mapping[str, Any]) -> bytes:
         """The encoded metadata of a request that declares fewer capabilities. Cached, because a gateway has

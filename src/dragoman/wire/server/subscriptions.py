@@ -13,7 +13,7 @@ from dragoman.protocol import META_SUBSCRIPTION_ID
 from dragoman.wire.server import modern
 from dragoman.wire.server.request import ClientRequest
 from dragoman.wire.server.service import Json, ListKind, RequestError, Result, Service
-from dragoman.wire.uris import is_part_of
+from dragoman.wire.uris import WatchedUris
 
 SUBSCRIBE: Final = "resources/subscribe"
 UNSUBSCRIBE: Final = "resources/unsubscribe"
@@ -45,6 +45,8 @@ class Subscriptions:
         self._users: dict[str, set[object]] = {}
         """URI → the members of `_subscribed` and `_streams` that want its changes. A client may open a new
         stream before it ends the old one, so the handlers are called only when the last one ends."""
+        self._uris = WatchedUris()
+        """The keys of `_users`."""
         self._streams: list[_Stream] = []
         """The streams of modern clients."""
 
@@ -75,10 +77,12 @@ class Subscriptions:
 
     def resource_updated(self, uri: str) -> None:
         method, params = "notifications/resources/updated", {"uri": uri}
-        if any(is_part_of(uri, whole) for whole in self._subscribed):
+        found = self._uris.found_for(uri)
+        if any(each in self._subscribed for each in found):
             self._notify(method, params)
+        users = {user for each in found for user in self._users[each]}
         for stream in self._streams:
-            if any(is_part_of(uri, whole) for whole in stream.honoured.get("resourceSubscriptions", ())):
+            if stream in users:
                 stream.notify(method, params)
 
     def end_streams(self) -> None:
@@ -147,6 +151,7 @@ class Subscriptions:
 
     async def _begin(self, user: object, request: ClientRequest, uri: str) -> Result:
         self._users.setdefault(uri, set()).add(user)
+        self._uris.add(uri)
         try:
             return await self._service.handlers[SUBSCRIBE](request.derive(SUBSCRIBE, {"uri": uri}))
         except BaseException:
@@ -164,4 +169,5 @@ class Subscriptions:
         users.discard(user)
         if not users:
             self._users.pop(uri, None)
+            self._uris.discard(uri)
         return not users

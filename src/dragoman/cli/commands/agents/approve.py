@@ -57,7 +57,8 @@ def _found(sources: Sources, name: str) -> AgentDefinition:
 
 
 def _show(agent: AgentDefinition) -> None:
-    """The file. No line of it can look like one of ours, and blanks cannot move the rest out of sight."""
+    """Shows the file. Each of its lines is indented, so that none looks like output of this command, and long
+    runs of blanks are shortened, so that they cannot move the rest out of sight."""
     click.echo(f"{one_line(str(agent.path))}:\n")
     text = _BLANKS.sub(lambda found: f" … [{len(found[0])} blank characters] … ", visible(agent.text))
     for line in text.split("\n"):
@@ -65,8 +66,10 @@ def _show(agent: AgentDefinition) -> None:
 
 
 def _show_rights(sources: Sources, agent: AgentDefinition, *, full: bool) -> bool:
-    """What it may use, next to the question; whether some of it is cut."""
+    """Shows the tools and servers that the agent may use. Returns whether some of that is cut."""
     tools = "all" if agent.tools is None else ", ".join(agent.tools) or "none"
+    if agent.disallowed_tools:
+        tools += f", but not {', '.join(agent.disallowed_tools)}"
     lines = [f"It may use the tools: {one_line(tools)}"]
     configuration = load(sources)
     for name, entry in _servers_in(agent):
@@ -78,7 +81,7 @@ def _show_rights(sources: Sources, agent: AgentDefinition, *, full: bool) -> boo
 
 
 def _shortened(lines: list[str]) -> Iterator[str]:
-    """Long lines are cut, and of the fields of one server the first are kept, which decide what is run."""
+    """Cuts long lines, and keeps the first fields of each server, which determine the program."""
     for is_field, group in groupby(lines, lambda line: line.startswith("  ")):
         kept = list(group)
         yield from map(cut, kept[:SHOWN_LINES] if is_field else kept)

@@ -13,7 +13,7 @@ from dragoman.errors import ConfigError
 @click.command("logout")
 @json_option
 def command(as_json: bool) -> None:
-    """Signs out at the company's identity provider (`xaaIdp`): its tokens are revoked, then forgotten.
+    """Signs out at the company's identity provider (`xaaIdp`): its tokens are revoked, then deleted.
 
     Tokens of servers stay until they expire; `dragoman mcp logout` revokes those of one server.
     """

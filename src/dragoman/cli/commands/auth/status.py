@@ -32,7 +32,7 @@ def command(as_json: bool) -> None:
         echo({"servers": [state_as_json(state) for state in states]})
         return
     if not states:
-        click.echo("No server takes a sign-in.")
+        click.echo("No server uses OAuth.")
     width = max((len(one_line(state.server)) for state in states), default=0)
     for state in states:
         mark, colour = ("✓ ", "green") if state.status == "signed-in" else ("! ", "yellow")

@@ -1,4 +1,4 @@
-"""`dragoman config explain`: where every value comes from, and what it replaced."""
+"""`dragoman config explain`: shows the source of every value, and the values it replaced."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from dragoman.settings import TABLE
 class Explained(Struct, frozen=True):
     server: ConfiguredServer
     line: int | None
-    """Where its entry begins in its file."""
+    """The line of the file at which the entry begins."""
     verdict: PolicyVerdict
-    """What policy says, and by which rule."""
+    """The decision of the policy, and the rule behind it."""
 
 
 def explain(configuration: Configuration, server: ConfiguredServer) -> Explained:
@@ -84,6 +84,8 @@ def _facts(explained: Explained) -> Iterator[tuple[str, str]]:
         yield "approval", f"{server.approval.state}: {server.approval.reason}"
     if server.reason and server.eligibility in ("disabled", "broken"):
         yield "state   ", f"{server.eligibility}: {server.reason}"
+    if server.fault_before_approval is not None:
+        yield "note    ", server.fault_before_approval
     for note in server.warnings:
         yield "note    ", note
     for other in server.replaced:

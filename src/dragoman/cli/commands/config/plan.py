@@ -1,4 +1,4 @@
-"""`dragoman config plan`: what has changed since a host was last started here."""
+"""`dragoman config plan`: shows what has changed since a host was last started in this folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dragoman.cli.options import json_option
 from dragoman.cli.render import servers
 from dragoman.cli.render.document import echo
 from dragoman.config.load import Configuration
-from dragoman.config.plan import Plan, compare, last_marks, marks_of
+from dragoman.config.plan import Plan, compare, last_snapshots, snapshots_of
 
 _SIGNS = (
     ("added", "+", "green"),
@@ -27,7 +27,7 @@ def command(as_json: bool) -> None:
     removed or changed, and reasons why a server would not be started. Starts no server.
     """
     configuration = load_and_report(everything=True)
-    plan = compare(last_marks(configuration.sources), marks_of(configuration))
+    plan = compare(last_snapshots(configuration.sources), snapshots_of(configuration))
     if as_json:
         echo(
             {

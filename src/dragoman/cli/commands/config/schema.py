@@ -1,4 +1,4 @@
-"""`dragoman config schema`: the JSON Schema of each file, so that editors can complete."""
+"""`dragoman config schema`: prints the JSON Schema of configuration files, for completion in editors."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ COMMANDS: Final = {
     "list": "List the servers with their source and status.",
     "get": "Show one server.",
     "login": "Sign in to a server.",
-    "logout": "Sign out: revoke and forget the tokens of a server.",
+    "logout": "Sign out: revoke and delete the tokens of a server.",
     "whoami": "Show the sign-in of a server.",
     "reconnect": "Connect to a server now, and show how it went.",
     "enable": "Enable servers.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 from typing import Any, Final
@@ -17,9 +18,9 @@ from dragoman.transport_types import SELF_CONTAINED, transport_type
 
 
 class WordsAfterCommand(click.Command):
-    """Options are accepted anywhere before the server's own command; everything after it is the server's.
+    """Accepts options anywhere before the server's command; everything after it belongs to that command.
 
-    After a URL nothing belongs to the server, so there options may follow as well.
+    After a URL, options may follow as well.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -55,7 +56,7 @@ class WordsAfterCommand(click.Command):
 
 
 SECRET_VARIABLE: Final = "MCP_CLIENT_SECRET"
-"""The name that Claude Code uses."""
+"""The environment variable with the client secret; Claude Code uses the same name."""
 
 
 @click.command("add", cls=WordsAfterCommand)
@@ -147,7 +148,7 @@ def command(
 def _local(program: str, args: tuple[str, ...], env: tuple[str, ...]) -> dict[str, Any]:
     entry: dict[str, Any] = {"command": program, "args": list(args)}
     if env:
-        entry["env"] = dict(_pair(text, "=", "KEY=VALUE") for text in env)
+        entry["env"] = dict(_pair("-e/--env", text, "=", "KEY=VALUE") for text in env)
     return entry
 
 
@@ -158,13 +159,13 @@ def _remote(
     _refuse(f"--transport {transport} needs a URL", not is_url(url) and "${" not in url)
     entry: dict[str, Any] = {"type": transport or transport_of_url(url), "url": url}
     if header:
-        pairs = (_pair(text, ":", '"Key: Value"') for text in header)
+        pairs = (_pair("-H/--header", text, ":", '"Key: Value"') for text in header)
         entry["headers"] = {key: value.strip() for key, value in pairs}
     return entry
 
 
 def _read_secret() -> str:
-    """Never from the command line, where other users of the machine can see it."""
+    """Reads the client secret. Other users of the machine could see it on the command line."""
     secret = os.environ.get(SECRET_VARIABLE)
     if secret:
         return secret
@@ -178,7 +179,7 @@ def _is_command(transport: str | None) -> bool:
 
 
 def _with_scheme(word: str, transport: str | None) -> str:
-    """An address without a scheme could be a command: the person is asked what it is."""
+    """Adds a scheme to an address without one, if the person confirms that it is a URL and not a command."""
     meant = suggested_url(word)
     if meant is None or _is_command(transport) or shutil.which(word) is not None:
         return word
@@ -190,17 +191,21 @@ def _with_scheme(word: str, transport: str | None) -> str:
 
 
 def _refuse_one_word(name: str, program: str, args: tuple[str, ...]) -> None:
-    """A command line in quotes is no program."""
+    """Refuses a whole command line in quotes, which is not the name of a program."""
     if args or " " not in program.strip() or shutil.which(program) is not None:
         return
     words = f"dragoman mcp add {shlex.quote(name)} -- {program}"
     raise click.UsageError(f"there is no program {program!r}; leave out the quotes: {words}")
 
 
-def _pair(text: str, mark: str, form: str) -> tuple[str, str]:
+_NAME_ALONE: Final = re.compile(r"[A-Z]+(?:_[A-Z]+)*|[A-Z][A-Za-z]*(?:-[A-Z][A-Za-z]*)*")
+"""A usual name of a variable or a header. Any other word may be a secret and is not repeated."""
+
+
+def _pair(option: str, text: str, mark: str, form: str) -> tuple[str, str]:
     key, found, value = text.partition(mark)
-    # The word itself is not repeated: it may be the secret alone.
-    _refuse(f"expected {form}", not found or not key.strip())
+    given = f"{option} {text}" if _NAME_ALONE.fullmatch(text) else option
+    _refuse(f"{given}: expected {form}", not found or not key.strip())
     return key.strip(), value
 
 
@@ -209,14 +214,14 @@ def _refuse(reason: str, wrong: bool) -> None:
         raise click.UsageError(reason)
 
 
-_OURS = frozenset(
+_ADD_OPTIONS = frozenset(
     {"-s", "--scope", "--env", "--header", "--transport", "--force", "--check", "--json"}
     | {"--client-id", "--client-secret", "--issuer", "--callback-port", "--xaa"}
 )
 
 
 def _warn_of_swallowed_options(args: tuple[str, ...]) -> None:
-    swallowed = [option for word in args if (option := word.partition("=")[0]) in _OURS]
+    swallowed = [option for word in args if (option := word.partition("=")[0]) in _ADD_OPTIONS]
     if swallowed:
         text = f"{swallowed[0]} is passed to the server, because it comes after the command"
         echo_wrapped(text, label="! ", colour="yellow", err=True)

@@ -52,8 +52,10 @@ def command(names: tuple[str, ...], decision: str | None, as_json: bool) -> None
 
 
 def _chosen(configuration: Configuration, names: tuple[str, ...]) -> list[ConfiguredServer]:
-    # Of several entries of one name the first is the one that is listed.
-    waiting = {server.name: server for server in reversed(configuration.needing_approval)}
+    # If several entries have the same name, the first is the one that is listed.
+    waiting: dict[str, ConfiguredServer] = {}
+    for server in configuration.needing_approval:
+        waiting.setdefault(server.name, server)
     known = {**{name: server for name, server in configuration.servers.items() if server.approval}, **waiting}
     for name in names:
         if name not in known:

@@ -1,7 +1,7 @@
-"""What the commands that write servers share.
+"""Functions of the commands that write servers.
 
-`add`, `add-json`, `import`: an entry is checked, compared with policy, optionally tried, then written.
-`import` and `export`: their arguments, and the report of what could not be converted.
+`add`, `add-json`, `import`: check an entry, compare it with policy, optionally connect to it, then write it.
+`import` and `export`: shared arguments, and the report of settings that could not be converted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dragoman.config.masking import COVER, literal_secrets, masked_entry, masked
 from dragoman.config.merge import ConfiguredServer
 from dragoman.config.scopes import IN_PROJECT, Scope, Sources
 from dragoman.errors import ConfigError, NotConnected
-from dragoman.names import typed
+from dragoman.names import shell_quoted
 
 if TYPE_CHECKING:
     from dragoman.host import Host
@@ -66,7 +66,7 @@ def add_server(
 def check_new_server(
     configuration: Configuration, name: str, entry: Mapping[str, Any], scope: Scope, *, force: bool
 ) -> tuple[str, ...]:
-    """Whether the server may be written at all; the variables it needs that are not set."""
+    """Raises `ConfigError` if the server may not be written. Returns its variables that are not set."""
     edits.check_name(name)
     missing = edits.check_entry(configuration, name, entry)
     edits.check_policy(configuration, name, entry, scope)
@@ -77,21 +77,22 @@ def check_new_server(
 
 
 def with_stored_secret(name: str, entry: Mapping[str, Any], scope: Scope) -> Mapping[str, Any]:
-    """The entry with references in place of secrets of `oauth` that are written out, which are stored."""
+    """Stores secrets of `oauth` that are in plain text. Returns the entry with references to them."""
     oauth: Any = entry.get("oauth")
     url = entry.get("url")
-    if not isinstance(oauth, dict) or not isinstance(url, str):
+    if not isinstance(oauth, dict):
         return entry
     fields = cast("dict[str, Any]", oauth)
     plain = {field: fields[field] for field in OAUTH_SECRETS if _is_written_out(fields.get(field))}
-    for field in [field for field, text in plain.items() if "${" in text]:
-        del plain[field]  # a variable with a default, or with text beside it, cannot be stored
+    for field in [field for field, text in plain.items() if "${" in text or not isinstance(url, str)]:
+        # A variable with a default, or with text beside it, cannot be stored, nor a secret for no URL.
+        del plain[field]
         if scope in IN_PROJECT:
             raise ConfigError(
                 f"server {name!r}: oauth.{field} would be written in plain text into the project's folder",
                 hint="Write it as ${VARIABLE} alone, or use --scope user.",
             )
-    if not plain:
+    if not plain or not isinstance(url, str):
         return entry
     from dragoman.auth.client_secrets import store_client_secret
     from dragoman.auth.stores.base import StoreFailed, Vault
@@ -107,12 +108,12 @@ OAUTH_SECRETS: Final = ("clientSecret", "privateKey", "workloadToken")
 
 
 def _is_written_out(value: object) -> bool:
-    """Whether it is a secret itself: no ${VARIABLE}, no file, no reference to the store."""
+    """Whether the value is a secret in plain text: not a ${VARIABLE}, a file or a reference to the store."""
     return isinstance(value, str) and not value.startswith(("@", REFERENCE)) and COVER in masked_value(value)
 
 
 def _connect_once(sources: Sources, name: str, entry: Mapping[str, Any], scope: Scope) -> int:
-    """Connects to it as it will be connected: a project's server starts in the project's folder."""
+    """Connects in the folder in which the server will start. Returns the number of tools."""
     if scope in IN_PROJECT:
         os.chdir(sources.project_root)
 
@@ -143,16 +144,20 @@ def unset_variable_notes(missing: Iterable[str]) -> list[str]:
 
 
 def _notes(configuration: Configuration, name: str, scope: Scope) -> list[str]:
-    """What follows from the new entry that the person may not expect."""
+    """Effects of the new entry that the person may not expect."""
     notes: list[str] = []
     server = configuration.servers.get(name)
     if server is not None and server.scope != scope:
         notes.append(f"the one of {server.candidate.origin} is used instead: its scope has precedence")
     elif server is not None and server.eligibility == "disabled":
-        notes.append(f"it is {server.reason}; `dragoman mcp enable {one_line(typed(name))}` switches it on")
+        notes.append(
+            f"it is {server.reason}; `dragoman mcp enable {one_line(shell_quoted(name))}` enables it"
+        )
     elif server is not None and server.replaced:
         notes.append(f"it replaces the entry of {server.replaced[0].origin}")
-    notes.extend(server.warnings if server is not None and server.scope == scope else ())
+    if server is not None and server.scope == scope:
+        notes.extend(server.warnings)
+        notes.extend(_unusable_path(server))
     for dropped in configuration.dropped:
         if dropped.kept is None:
             continue
@@ -166,8 +171,21 @@ def _notes(configuration: Configuration, name: str, scope: Scope) -> list[str]:
     return notes
 
 
+def _unusable_path(server: ConfiguredServer) -> Iterator[str]:
+    """Notes a command that is a path, if no program is there."""
+    config, given = server.config, cast("Mapping[str, Any]", server.candidate.given)
+    if config is None or os.sep not in (config.command or ""):
+        return
+    folder = os.path.normpath(config.cwd or ".")
+    path = os.path.join(folder, config.command or "")
+    if shutil.which(path) is None:
+        place = "" if path == config.command else f" in {one_line(folder)}, where it starts"
+        problem = "no program that can be executed" if os.path.isfile(path) else "no program"
+        yield f"there is {problem} {given['command']!r}{place}"
+
+
 def _same_in_its_file(configuration: Configuration, server: ConfiguredServer) -> Iterator[str]:
-    """Two entries of one file are both used, even where they are the same server."""
+    """Notes other entries of the same file that define the same server: both are used."""
     signature = server.config.signature if server.config is not None else None
     others = (each for each in configuration.servers.values() if each.source == server.source)
     for other in others if signature is not None else ():
@@ -176,7 +194,7 @@ def _same_in_its_file(configuration: Configuration, server: ConfiguredServer) ->
 
 
 def show_notes(notes: Iterable[Note]) -> None:
-    """What did not carry over, on stderr."""
+    """Reports settings that could not be converted, on stderr."""
     for note in notes:
         where = ": ".join(one_line(part) for part in (note.server, note.field) if part)
         text = f"{where}: {note.text}" if where else note.text

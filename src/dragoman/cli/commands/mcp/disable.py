@@ -9,7 +9,7 @@ from dragoman.cli.commands.completion import complete_server
 from dragoman.cli.common import find_server, load_and_report
 from dragoman.cli.options import json_option
 from dragoman.cli.render.document import echo
-from dragoman.config.edits import switch_off
+from dragoman.config.edits import save_disabled
 
 
 @click.command("disable")
@@ -20,7 +20,7 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     configuration = load_and_report()
     wanted = tuple(configuration.servers) if names == ("all",) else names
     found = [find_server(configuration, name) for name in wanted]
-    files = [switch_off(configuration, server) for server in found]
+    files = [save_disabled(configuration, server) for server in found]
     if as_json:
         echo({"servers": [{"name": s.name, "file": str(f)} for s, f in zip(found, files)]})
         return

@@ -9,11 +9,11 @@ from dragoman.cli.commands.completion import complete_server
 from dragoman.cli.common import find_server, load_and_report
 from dragoman.cli.options import json_option
 from dragoman.cli.render.document import echo
-from dragoman.config.edits import switch_on
+from dragoman.config.edits import save_enabled
 from dragoman.config.load import Configuration, load
 from dragoman.config.merge import ConfiguredServer
 from dragoman.errors import ConfigError, PolicyRefused
-from dragoman.names import typed
+from dragoman.names import shell_quoted
 
 
 @click.command("enable")
@@ -30,7 +30,7 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     for server in found:
         if server.eligibility == "refused":
             raise PolicyRefused(server.name, server.reason or "")
-    results = [{"name": server.name, "eligibility": _switch_on(configuration, server)} for server in found]
+    results = [{"name": server.name, "eligibility": _enable(configuration, server)} for server in found]
     if as_json:
         echo({"servers": results})
         return
@@ -42,16 +42,16 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
 def _what_else(result: dict[str, str]) -> str:
     match result["eligibility"]:
         case "pending":
-            return f"; it needs approval: dragoman mcp approve {one_line(typed(result['name']))}"
+            return f"; it needs approval: dragoman mcp approve {one_line(shell_quoted(result['name']))}"
         case "duplicate":
             return "; it is the same server as another: see `dragoman mcp list`"
         case _:
             return ""
 
 
-def _switch_on(configuration: Configuration, server: ConfiguredServer) -> str:
-    """Its state afterwards."""
-    files = switch_on(configuration, server.name)
+def _enable(configuration: Configuration, server: ConfiguredServer) -> str:
+    """Enables the server. Returns its eligibility afterwards."""
+    files = save_enabled(configuration, server.name)
     if not files and server.eligibility == "disabled":
         raise ConfigError(f"{server.name!r} is {server.reason}", hint="This command cannot change that file.")
     now = load(configuration.sources).servers.get(server.name)

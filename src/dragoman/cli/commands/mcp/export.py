@@ -25,10 +25,11 @@ from dragoman.config.masking import masked_entry
 from dragoman.config.merge import ConfiguredServer
 from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError
-from dragoman.names import typed
+from dragoman.names import shell_quoted
 
 _CHOSEN = ("user", "project", "local")
-"""What belongs to the person. Plugins, connectors and the administrator serve others in their own ways."""
+"""The scopes that are exported by default: entries of the person. Plugins, connectors and the administrator
+provide their servers to other hosts themselves."""
 
 
 @click.command("export")
@@ -89,23 +90,23 @@ class _Chosen:
         return write(host, text, self.servers, source=str(path), replace=replace, disabled=self.disabled)
 
     def preview(self, host: str, path: Path, names: Collection[str]) -> str:
-        """Only what would be added, with secrets masked."""
+        """The entries that would be added, with secrets masked."""
         shown = {name: masked_entry(self.servers[name]) for name in names}
         return write(host, None, shown, source=str(path), disabled=self.disabled).text
 
 
 def _reason_against(server: ConfiguredServer, *, named: bool) -> str | None:
     if server.eligibility in ("pending", "rejected"):
-        return f"{server.reason}; `dragoman mcp approve {typed(server.name)}` approves it"
+        return f"{server.reason}; `dragoman mcp approve {shell_quoted(server.name)}` approves it"
     if server.eligibility == "refused":
         return server.reason
     if server.scope not in _CHOSEN and not named:
-        return f"it is of scope {server.scope}; --name {typed(server.name)} exports it"
+        return f"it is of scope {server.scope}; --name {shell_quoted(server.name)} exports it"
     return None
 
 
 def _asked(exported: Exported, dry_run: bool) -> list[str]:
-    """Which of the servers that are there already the person wants replaced."""
+    """The names of existing servers that the person confirms to replace."""
     if dry_run or not is_interactive():
         return []
     question = "Replace {}, which exists with different content?"
@@ -152,7 +153,7 @@ def _report(
             f"  {mark} {one_line(name)}: exists with different content; --force replaces it", err=dry_run
         )
     for name in exported.unchanged:
-        click.echo(f"  = {one_line(name)}: it is there already", err=dry_run)
+        click.echo(f"  = {one_line(name)}: it exists already", err=dry_run)
     for name, reason in left_out.items():
         mark = click.style("–", fg="yellow")
         click.echo(f"  {mark} {one_line(name)}: left out: {one_line(reason, 300)}", err=dry_run)

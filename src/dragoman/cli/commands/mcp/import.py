@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -27,6 +28,7 @@ from dragoman.cli.terminal_input import confirm, is_interactive
 from dragoman.config import edits
 from dragoman.config.file_reading import read_text
 from dragoman.config.interchange.formats import FORMATS, Imported, Note, read
+from dragoman.config.interchange.variables import WORKSPACE
 from dragoman.config.load import Configuration, load
 from dragoman.config.scopes import Scope, Sources
 from dragoman.errors import ConfigError, NotFound
@@ -64,7 +66,7 @@ def command(
         if not names or name in names:
             done.take(name, entry)
     if not dry_run:
-        _switch_off(sources, imported, done.added)
+        _disable_added(sources, imported, done.added)
     shown = [note for note in imported.notes if not names or note.server in (None, *names)]
     shown += done.notes
     shown += [
@@ -95,11 +97,21 @@ def _for_all_projects(host: str, scope: Scope) -> str:
     return f"{kept}; here it is in scope {scope} of this project"
 
 
+def _workspace_notes(entry: dict[str, Any], scope: Scope) -> list[str]:
+    """That a server of the person does not start in the folder that an editor would give it."""
+    if scope != "user" or "cwd" in entry or WORKSPACE not in json.dumps(entry):
+        return []
+    return [
+        f"{WORKSPACE} is not the folder you work in: in scope user a server starts in a folder of its own. "
+        'Set WORKSPACE_FOLDER, import it with --scope local, or add "cwd": "." to its entry'
+    ]
+
+
 def _read(host: str, file: Path | None, sources: Sources) -> tuple[Path, Imported]:
-    """The given file, or the first usual place that exists."""
+    """Reads the given file, or the first existing one of the host's usual files."""
     project = sources.project_root
     home = sources.home or Path("/")
-    # A project's files may come from an unknown author: they are read only when they are named.
+    # Files of a project may come from an unknown author: they are read only if they are given as FILE.
     places = FORMATS[host].places(home, project, sys.platform, os.environ)
     usual = [place.path for place in places if place.level == "user"]
     for path in [file] if file else usual:
@@ -119,25 +131,30 @@ class _Importer:
         self.added: list[str] = []
         self.skipped: dict[str, str] = {}
         self.notes: list[Note] = []
-        """The variables that are not set, and secrets that others are given."""
+        """Notes about variables that are not set, secrets that become readable for others, and the folder of
+        the workspace."""
 
     def take(self, name: str, entry: dict[str, Any]) -> None:
         path = self._configuration.sources.file_of(self.scope)
         present = edits.entry_in(path, name)
         if present == entry:
-            self.skipped[name] = "it is there already"
+            self.skipped[name] = "it exists already"
             return
         try:
             replace = present is not None and (self._force or self._may_replace(name))
             missing = check_new_server(self._configuration, name, entry, self.scope, force=replace)
             written = entry if self._dry_run else with_stored_secret(name, entry, self.scope)
         except ConfigError as error:
-            self.skipped[name] = str(error)
+            self.skipped[name] = f"{error}. {error.hint}" if error.hint else str(error)
             return
         if not self._dry_run:
             edits.put_server(self._configuration.sources, self.scope, name, written)
         self.added.append(name)
-        notes = (*unset_variable_notes(missing), *shared_secret_notes(written, self.scope))
+        notes = (
+            *unset_variable_notes(missing),
+            *shared_secret_notes(written, self.scope),
+            *_workspace_notes(entry, self.scope),
+        )
         self.notes += [Note(server=name, field=None, text=text) for text in notes]
 
     def _may_replace(self, name: str) -> bool:
@@ -148,8 +165,8 @@ class _Importer:
         )
 
 
-def _switch_off(sources: Sources, imported: Imported, added: list[str]) -> None:
+def _disable_added(sources: Sources, imported: Imported, added: list[str]) -> None:
     configuration = load(sources)
     for name in imported.disabled:
         if name in added and name in configuration.servers:
-            edits.switch_off(configuration, configuration.servers[name])
+            edits.save_disabled(configuration, configuration.servers[name])

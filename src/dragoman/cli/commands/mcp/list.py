@@ -79,15 +79,15 @@ def _checked(configuration: Configuration, views: Mapping[str, ServerStatus]) ->
 def _watch(sources: Sources, as_json: bool) -> None:
     from dragoman.cli.render.live_servers import watch
 
-    # Ctrl-C is how it is left, so it is no failure.
+    # Ctrl-C is the normal end of --watch, not a failure.
     with contextlib.suppress(KeyboardInterrupt):
         run_with_host(sources, lambda host: watch(host, as_json=as_json), watch=True)
 
 
 async def _check(host: Host) -> tuple[Mapping[str, ServerStatus], Configuration]:
-    from dragoman.cli.render.progress import Waiting
+    from dragoman.cli.render.progress import ConnectProgress
 
-    with Waiting(host):
+    with ConnectProgress(host):
         return await host.ready(), host.configuration
 
 

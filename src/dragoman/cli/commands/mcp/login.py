@@ -13,7 +13,7 @@ from dragoman.cli.common import load_with_servers, run_with_host
 from dragoman.cli.options import json_option, mcp_config_option
 from dragoman.cli.render.columns import echo_wrapped
 from dragoman.cli.render.document import echo
-from dragoman.cli.render.progress import Waiting
+from dragoman.cli.render.progress import ConnectProgress
 from dragoman.cli.render.servers import counted
 from dragoman.cli.sign_ins import gateway_accounts, gateway_option, identity_option
 from dragoman.errors import ConfigError, SignInFailed
@@ -53,7 +53,7 @@ def command(
     screen = TerminalSignIn(name, uses_browser=not no_browser)
 
     async def work(host: Host) -> tuple[ServerStatus, SignInState]:
-        with Waiting(host):
+        with ConnectProgress(host):
             before = (await host.ready(only=[name]))[name]
         if before.status == "connected" and (await host.sign_in_state(name)).status == "signed-out":
             raise ConfigError(

@@ -12,7 +12,7 @@ from dragoman.cli.common import find_server, list_exit_code, load_with_servers, 
 from dragoman.cli.options import json_option, mcp_config_option
 from dragoman.cli.render import servers
 from dragoman.cli.render.document import echo
-from dragoman.cli.render.progress import Waiting
+from dragoman.cli.render.progress import ConnectProgress
 from dragoman.cli.sign_ins import credentials_of
 
 if TYPE_CHECKING:
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 @mcp_config_option
 @json_option
 def command(name: str, as_json: bool) -> None:
-    """Connects to the server NAME now, also if it asked for a sign-in a short while ago."""
+    """Connects to the server NAME now, even if it required a sign-in a short while ago."""
     sources, configuration, _ = load_with_servers(name)
     server = find_server(configuration, name)
     if (credentials := credentials_of(configuration, server)) is not None:
         credentials.needs_auth.forget()
 
     async def work(host: Host) -> ServerStatus:
-        with Waiting(host):
+        with ConnectProgress(host):
             return (await host.ready(only=[name]))[name]
 
     view = run_with_host(sources, work, only=[name])

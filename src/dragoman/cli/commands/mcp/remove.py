@@ -53,7 +53,7 @@ def command(name: str, scope: str | None, as_json: bool) -> None:
 
 
 def _forget_secrets(configuration: Configuration, name: str) -> str | None:
-    """Revokes and forgets what is stored for a server that no file defines any more; what went wrong."""
+    """Revokes and deletes the tokens and secrets of a server that is in no file. Returns the problems."""
     server = configuration.servers.get(name)
     if server is None or server.eligibility not in ("ready", "disabled"):
         return None
@@ -63,7 +63,7 @@ def _forget_secrets(configuration: Configuration, name: str) -> str | None:
     from dragoman.auth.client_secrets import forget_client_secret
     from dragoman.auth.stores.base import StoreFailed
 
-    entry = credentials.entry  # before its references are replaced by what they stand for
+    entry = credentials.entry  # taken before its references are replaced by secrets
 
     async def forget() -> list[str | None]:
         accounts = [credentials.for_identity(identity) for identity in credentials.stored_identities()]

@@ -1,4 +1,4 @@
-"""`dragoman mcp whoami`: what is known of the sign-in of a server."""
+"""`dragoman mcp whoami`: shows the sign-in of a server."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ import click
 from dragoman.cleaning import one_line
 from dragoman.cli import exit_codes
 from dragoman.cli.commands.completion import complete_server
-from dragoman.cli.common import find_server, load_and_report
 from dragoman.cli.options import json_option
 from dragoman.cli.render.columns import echo_wrapped
 from dragoman.cli.render.document import echo
 from dragoman.cli.sign_ins import (
-    gateway_accounts,
     gateway_option,
     identity_option,
     in_words,
@@ -24,7 +22,7 @@ from dragoman.cli.sign_ins import (
     run_with_accounts,
     state_as_json,
 )
-from dragoman.names import typed
+from dragoman.names import shell_quoted
 
 
 @click.command("whoami")
@@ -36,10 +34,7 @@ def command(name: str, identity: str | None, settings_file: Path | None, as_json
     """Shows the sign-in of the server NAME: issuer, client, scopes, and where the tokens are."""
     from dragoman.auth.state import sign_in_state
 
-    configuration = load_and_report()
-    server = find_server(configuration, name)
-    accounts = gateway_accounts(settings_file, name)
-    credentials = required_credentials(configuration, server, identity, accounts)
+    credentials, accounts = required_credentials(name, identity, settings_file)
     state = run_with_accounts(sign_in_state(credentials), accounts)
     if as_json:
         echo(state_as_json(state))
@@ -57,6 +52,6 @@ def command(name: str, identity: str | None, settings_file: Path | None, as_json
         if state.status != "signed-in" and state.problem is None:
             option = "" if identity is None else f"--identity {shlex.quote(identity)} "
             option += "" if settings_file is None else f"--gateway {shlex.quote(str(settings_file))} "
-            hint = one_line(f"Run `dragoman mcp login {option}{typed(name)}`.")
+            hint = one_line(f"Run `dragoman mcp login {option}{shell_quoted(name)}`.")
             echo_wrapped(hint, label="  hint: ", colour="cyan", err=True)
     sys.exit(exit_codes.OK if state.status == "signed-in" else exit_codes.NOT_CONNECTED)

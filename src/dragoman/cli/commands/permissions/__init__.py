@@ -22,7 +22,7 @@ command = LazyGroup(
 
     A rule names a server (mcp__github), a tool (mcp__github__create_issue, with * for any letters), or a
     shell command (Bash(git status)), and may have conditions: mcp__github(readOnly), mcp__gh__*(repo=acme/*).
-    Any deny rule wins, from every source: you, your administrator, a project. Otherwise ask takes precedence
-    over allow.
+    Any deny rule decides, from every source: you, your administrator, a project. Otherwise ask takes
+    precedence over allow.
     """,
 )

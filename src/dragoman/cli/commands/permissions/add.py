@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import cast
 
 import click
+from msgspec import convert
 
 from dragoman.cleaning import one_line
 from dragoman.cli.common import load_and_report
 from dragoman.cli.options import json_option
 from dragoman.cli.render.document import echo
+from dragoman.cli.render.servers import show_problem
 from dragoman.config.rule_edits import KINDS, Kind, add_rule
+from dragoman.config.schema import PermissionRules
 from dragoman.config.scopes import Scope
 from dragoman.errors import ConfigError
-from dragoman.permissions.rules import BadRule, parse
+from dragoman.permissions.rules import BadRule, Rulebook, parse
 
 
 @click.command("add")
@@ -42,8 +45,13 @@ def command(kind: str, rule: str, scope: str, as_json: bool) -> None:
         raise ConfigError(
             f"{rule!r} is not a valid rule: {problem}", hint="See `dragoman permissions --help`."
         ) from None
-    path = add_rule(load_and_report().sources, cast("Scope", scope), cast("Kind", kind), rule)
+    configuration = load_and_report()
+    path = add_rule(configuration.sources, cast("Scope", scope), cast("Kind", kind), rule)
     if as_json:
         echo({"added": rule, "kind": kind, "scope": scope, "file": str(path)})
     else:
         click.echo(f"Added: {kind} {one_line(rule)} in {scope} ({one_line(str(path))})")
+    given = [(scope, str(path), convert({kind: [rule]}, PermissionRules))]
+    added = Rulebook.of(given, servers=configuration.names, chosen=configuration.chosen_names)
+    for problem in added.problems:
+        show_problem(problem)

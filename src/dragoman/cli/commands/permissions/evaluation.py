@@ -26,18 +26,25 @@ from dragoman.hooks.active import NO_ARGUMENTS
 from dragoman.hooks.configured import from_parts
 from dragoman.hooks.verdicts import HookDecision
 from dragoman.host import Host
+from dragoman.names import RESERVED
 from dragoman.permissions.checker import call_of, judge
 from dragoman.permissions.conditions import HintCondition
 from dragoman.permissions.decide import Considered, Verdict, rule_for
 from dragoman.permissions.rules import Call, Rule
-from dragoman.permissions.subject_form import SHELL
+from dragoman.permissions.subject_form import SHELL, fault_of_name
 
 _COLOURS = {"allow": "green", "ask": "yellow", "deny": "red"}
 _WORDS = {"allow": "would be allowed", "ask": "would be asked", "deny": "would be refused"}
 
+_NO_SERVER = "no configured server has a tool of this name; decided by the name only"
+_BUILTIN_NAME = (
+    "only a built-in tool can have this name: rules know a server's tool as mcp__SERVER__TOOL, as `dragoman "
+    "tools` lists it; decided by the name only"
+)
+
 
 class ConcernedHook(NamedTuple):
-    """A hook that decides on a call: before it, or in the person's place."""
+    """A hook that decides about a call: before the call, or in place of the person."""
 
     event: str
     name: str
@@ -47,11 +54,11 @@ class Evaluation(Struct, frozen=True):
     verdict: Verdict
     mode: str
     doubt: str | None = None
-    """Why the tool itself could not be looked at."""
+    """Why the tool's definition could not be used."""
     hooks: tuple[ConcernedHook, ...] = ()
-    """The hooks that are asked about such a call."""
+    """The hooks that run for such a call."""
     hook_decision: HookDecision | None = None
-    """What hooks answered, if they were run."""
+    """The decision of the hooks, if they were run."""
 
     @property
     def is_by_hook(self) -> bool:
@@ -96,20 +103,20 @@ def _as_json(each: Considered, verdict: Verdict) -> dict[str, Any]:
 
 
 def evaluate_call(name: str, words: tuple[str, ...], *, run_hooks: bool) -> Evaluation:
-    """`run_hooks`: hooks before calls are run for their answer, and not only named."""
+    """`run_hooks`: whether `PreToolUse` hooks are run; otherwise they are only listed."""
     sources = sources_of()
     configuration = load_with_approvals(sources)
     show_problems(configuration)
     rules = EffectiveRules.of(configuration)
     fitting = _servers_of(name, configuration)
-    hooks = from_parts(configuration.parts, configuration.environ)
+    hooks = from_parts(configuration.parts, configuration.environ, fault_of_name)
     if fitting or hooks.hooks:
         found = run_with_host(
             sources,
             lambda host: _evaluate_in_host(host, name, words, fitting, run_hooks=run_hooks),
             only=fitting,
         )
-    else:  # otherwise the host reports them
+    else:  # with a host, the host reports them
         for problem in (*rules.problems, *hooks.problems):
             show_problem(problem)
         found = _Found(*_call_of_words(name, words, fitting, None))
@@ -118,7 +125,7 @@ def evaluate_call(name: str, words: tuple[str, ...], *, run_hooks: bool) -> Eval
 
 
 class _Found(NamedTuple):
-    """A call that is not made, and what hooks say of it."""
+    """A call that is not made, and the hooks that run for it."""
 
     call: Call
     doubt: str | None = None
@@ -151,11 +158,11 @@ def _call_of_words(
 ) -> tuple[Call, str | None]:
     if name == SHELL:
         return Call(tool=SHELL, command=" ".join(words) or None), None
-    tool = tool or KINDS.get(name)  # as a model asks for it; a person's own request needs no rule
+    tool = tool or KINDS.get(name)  # the request of a model; a person's own request needs no rule
     if tool is not None:
         return call_of(tool, parse_arguments(words, tool.input_schema)), None
     if not fitting:
-        doubt = "no configured server has a tool of this name; decided by the name only"
+        doubt = _NO_SERVER if name.startswith(RESERVED) else _BUILTIN_NAME
         return Call(tool=name, arguments=parse_arguments(words, {})), doubt
     return Call(tool=name, server=fitting[0], arguments=parse_arguments(words, {})), None
 
@@ -165,13 +172,12 @@ def _why_absent(host: Host, fitting: list[str]) -> str:
     absent = next((view for view in views if view.status != "connected"), None)
     why = "it has no such tool" if absent is None else absent.reason or absent.status
     server = fitting[0] if absent is None else absent.name
-    return f"{server}: {why}; decided by the name only"
+    return f"{server}: {why.removeprefix(f'{server}: ')}; decided by the name only"
 
 
 def _servers_of(name: str, configuration: Configuration) -> list[str]:
-    """The configured servers that may have the tool, the likeliest first; a shortened name may be any's."""
+    """The servers that may have the tool, the likeliest first; for a shortened name, all of them."""
     from dragoman.catalog.naming import LIMIT, prefix
-    from dragoman.names import RESERVED
 
     fitting = [server for server in configuration.servers if name.startswith(prefix(server))]
     if not fitting and name.startswith(RESERVED) and len(name) >= LIMIT:
@@ -209,12 +215,12 @@ def show_evaluation(evaluation: Evaluation, *, with_all: bool = False) -> None:
     may_be_allowed = verdict.behaviour != "allow" and verdict.rule is None and evaluation.mode != "plan"
     if may_be_allowed and not evaluation.is_by_hook and not evaluation.doubt:
         rule = verdict.call.tool if verdict.call.command is None else rule_for(verdict.call)
-        if rule and one_line(rule) == rule:  # what cannot be seen in full is nothing to type
+        if rule and one_line(rule) == rule:  # a rule with invisible characters cannot be typed
             click.echo(f"  allow it with: dragoman permissions add allow {shlex.quote(rule)}")
 
 
 def _show_hooks(evaluation: Evaluation) -> None:
-    """Which hooks have a say besides the rules, and whether they were asked."""
+    """Shows the hooks that can decide besides the rules, and whether they were run."""
     texts = {
         "PreToolUse": "was asked"
         if evaluation.hook_decision is not None
@@ -226,6 +232,6 @@ def _show_hooks(evaluation: Evaluation) -> None:
 
 
 def _looks_at_arguments(rule: Rule) -> bool:
-    """And at nothing else: what a tool says of itself is known before it is called."""
+    """Whether the rule has conditions on arguments only: annotations of a tool are known before a call."""
     hints = (isinstance(condition, HintCondition) for condition in rule.conditions)
     return bool(rule.conditions) and not any(hints)

@@ -17,5 +17,5 @@ command = LazyGroup(
     "tasks",
     table=COMMANDS,
     package=__name__,
-    help="Calls that go on at their servers. `dragoman call --detach` leaves one there.",
+    help="Calls that continue as tasks on their servers. `dragoman call --detach` starts one.",
 )

@@ -13,5 +13,5 @@ from dragoman.cli.options import json_option, yes_option
 @json_option
 @yes_option
 def command(task: str, as_json: bool, yes: bool) -> None:
-    """Connects the server of TASK, asks it to cancel the task, and forgets the task."""
+    """Connects to the server of TASK, asks it to cancel the task, and removes the task from the list."""
     show_state(task, lambda host: host.tasks.cancel(task), as_json=as_json, yes=yes)

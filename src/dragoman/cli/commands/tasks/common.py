@@ -1,4 +1,4 @@
-"""What the commands of `dragoman tasks` share: finding a task, and showing it."""
+"""Functions of the commands of `dragoman tasks`: finding a task, and showing it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def known_task(task: str) -> RunningTask:
 
 
 def with_server_of(task: RunningTask, work: Callable[[Host], Awaitable[int]], *, yes: bool) -> NoReturn:
-    """Connects the server of a task, does the work, and exits with the code that it returns."""
+    """Connects to the server of a task, does the work, and exits with the code that it returns."""
     loaded = load_with_servers(task.server)
 
     async def connected(host: Host) -> int:
@@ -52,7 +52,7 @@ def with_server_of(task: RunningTask, work: Callable[[Host], Awaitable[int]], *,
         raise_if_not_connected(host)
         return await work(host)
 
-    user = CommandLineUser(loaded.sources, says_yes=yes)
+    user = CommandLineUser(loaded.sources, assumes_yes=yes)
     sys.exit(run_with_host(loaded.sources, connected, only=[task.server], interaction=user, audit=True))
 
 

@@ -1,4 +1,4 @@
-"""`dragoman tasks list`: the tasks whose results were not fetched yet."""
+"""`dragoman tasks list`: lists the tasks whose results were not fetched yet."""
 
 from __future__ import annotations
 

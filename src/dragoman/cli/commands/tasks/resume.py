@@ -20,7 +20,8 @@ from dragoman.host import Host
 @timeout_option
 @yes_option
 def command(task: str, as_json: bool, output: Path | None, timeout: float | None, yes: bool) -> None:
-    """Connects the server of TASK, waits for the result and prints it. Rules hold as for a call of its tool.
+    """Connects to the server of TASK, waits for the result and prints it. Rules apply as for a call of its
+    tool.
 
     When the time limit passes, or after Ctrl-C, the task is cancelled.
     """

@@ -1,4 +1,4 @@
-"""`dragoman tasks show`: a task as its server describes it now."""
+"""`dragoman tasks show`: shows a task as its server describes it now."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ from dragoman.cli.options import json_option, yes_option
 @json_option
 @yes_option
 def command(task: str, as_json: bool, yes: bool) -> None:
-    """Connects the server of TASK and shows the state of the task."""
+    """Connects to the server of TASK and shows the state of the task."""
     show_state(task, lambda host: host.tasks.get(task), as_json=as_json, yes=yes)

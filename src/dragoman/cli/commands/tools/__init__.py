@@ -24,17 +24,17 @@ with * and ?. `dragoman tools list --help` shows the options.
 
 
 class ToolsGroup(LazyGroup):
-    """Whatever is no sub-command is a pattern: `dragoman tools 'mcp__git*'`."""
+    """Treats a first word that is not a sub-command as a pattern: `dragoman tools 'mcp__git*'`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        # A shell that completes the first word has not said it yet: it may become a command.
+        # While a shell completes the first word, the word is not known yet: it may become a command.
         is_asked = bool(args) or not ctx.resilient_parsing
         if is_asked and (not args or (args[0] not in self.table and args[0] not in ctx.help_option_names)):
             args = [LIST, *args]
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Commands, and the options of `list`, which are accepted here too."""
+        """Completes commands, and the options of `list`, which are accepted here, too."""
         found = super().shell_complete(ctx, incomplete)
         listing = self.get_command(ctx, LIST)
         if incomplete.startswith("-") and listing is not None:

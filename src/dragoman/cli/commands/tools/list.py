@@ -78,7 +78,7 @@ def command(
         else:
             _show(views, found, schema=schema, cost=cost, full=full, are_some=pattern is not None)
         if pattern is not None and found:
-            return exit_codes.OK  # what others offer was not asked
+            return exit_codes.OK  # the other servers were not connected
         nothing = exit_codes.NOT_FOUND if pattern is not None else exit_codes.OK
         return list_exit_code(configuration, views, server) or nothing
 
@@ -86,7 +86,7 @@ def command(
 
 
 def fits(tool: ServerTool, pattern: str) -> bool:
-    """By the name models use or the server's own; a part is enough where there is no wildcard."""
+    """Whether the qualified name or the wire name fits; without a wildcard, a part of the name is enough."""
     if not set("*?[") & set(pattern):
         pattern = f"*{pattern}*"
     return any(fnmatch.fnmatchcase(name.lower(), pattern.lower()) for name in (tool.name, tool.wire_name))
@@ -113,5 +113,5 @@ def _show(
     if found:
         tools.show_legend(found, cost=cost)
     elif are_some:
-        click.echo("No tool matches; `dragoman tools search WORDS` looks at descriptions too", err=True)
+        click.echo("No tool matches; `dragoman tools search WORDS` also searches descriptions.", err=True)
     show_unconnected(absent)

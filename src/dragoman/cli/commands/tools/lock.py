@@ -29,8 +29,8 @@ from dragoman.host import Host
 COLOURS = {"+": "green", "-": "red"}
 
 
-class _Look(Struct, frozen=True):
-    """What was locked, and what is there now."""
+class _LockComparison(Struct, frozen=True):
+    """The tools in the lock file compared with the tools that servers offer now."""
 
     path: Path
     is_first: bool
@@ -38,7 +38,7 @@ class _Look(Struct, frozen=True):
     now: lock.Lock
     changes: tuple[lock.Change, ...]
     forgotten: tuple[str, ...]
-    """Servers in the lock that are configured no longer."""
+    """Servers in the lock file that are no longer configured."""
 
     @property
     def differs(self) -> bool:
@@ -64,34 +64,34 @@ def command(as_json: bool, server: str | None, check: bool) -> None:
     async def work(host: Host) -> int:
         views = await wait_for_servers(host, silent=as_json)
         read = [view.name for view in views if view.status == "connected"]
-        look = _look(path, before, await _offered(host), read, known)
+        comparison = _compared(path, before, await _offered(host), read, known)
         is_written = bool(read) and not check
-        if is_written and (look.differs or look.now != before):
-            lock.write_lock(path, look.now)
+        if is_written and (comparison.differs or comparison.now != before):
+            lock.write_lock(path, comparison.now)
         if as_json:
             servers = [json.server(view) for view in views]
-            document = {"changes": look.changes, "forgotten": look.forgotten, "servers": servers}
+            document = {"changes": comparison.changes, "forgotten": comparison.forgotten, "servers": servers}
             json.echo({"file": str(path), "isWritten": is_written, **document})
         else:
-            _show(look)
-            click.echo(_summary(look, is_written=is_written, check=check), err=True)
+            _show(comparison)
+            click.echo(_summary(comparison, is_written=is_written, check=check), err=True)
             show_unconnected(views)
-        differs = exit_codes.FAILED if check and look.differs else exit_codes.OK
+        differs = exit_codes.FAILED if check and comparison.differs else exit_codes.OK
         return list_exit_code(loaded.configuration, views, loaded.server) or differs
 
     sys.exit(run_with_host(loaded.sources, work, only=loaded.only))
 
 
 async def _offered(host: Host) -> list[object]:
-    """Everything that the lock holds."""
+    """The tools, prompts and resource templates that the lock file records."""
     prompts, templates = await host.prompts.list(), await host.resources.templates()
     return [*all_tools(host), *prompts, *templates]
 
 
-def _look(
+def _compared(
     path: Path, before: lock.Lock, offered: list[object], read: list[str], known: list[str] | None
-) -> _Look:
-    return _Look(
+) -> _LockComparison:
+    return _LockComparison(
         path=path,
         is_first=not path.exists(),
         tool_count=sum(isinstance(each, Tool) for each in offered),
@@ -101,26 +101,26 @@ def _look(
     )
 
 
-def _show(look: _Look) -> None:
-    """Everything is new in a first lock, so only what changed later is worth reading."""
-    for change in () if look.is_first else look.changes:
+def _show(comparison: _LockComparison) -> None:
+    """Shows the changes. For a first lock file, which would list everything as new, none are shown."""
+    for change in () if comparison.is_first else comparison.changes:
         head, *lines = describe(change).split("\n")
         click.echo(click.style(head, bold=True))
         for line in lines:
             click.echo(click.style(line, fg=COLOURS.get(line.lstrip()[:1])))
-    for name in look.forgotten:
+    for name in comparison.forgotten:
         click.echo(click.style(f"removed: {one_line(name, 100)}, which is not configured here", bold=True))
 
 
-def _summary(look: _Look, *, is_written: bool, check: bool) -> str:
-    tools, path = counted(look.tool_count, "tool"), one_line(str(look.path))
-    if not look.differs:
+def _summary(comparison: _LockComparison, *, is_written: bool, check: bool) -> str:
+    tools, path = counted(comparison.tool_count, "tool"), one_line(str(comparison.path))
+    if not comparison.differs:
         return f"nothing has changed: {tools}, as {path} says"
     if is_written:
         return f"{tools} written to {path}"
     if not check:
         return f"nothing is written to {path}, since no server could be connected"
-    if look.is_first:
+    if comparison.is_first:
         return f"there is no {path}; `dragoman tools lock` writes it"
-    # The changes may be hostile: no ready-made command that accepts them is printed.
+    # The changes may be hostile: the message contains no command that accepts them.
     return f"it differs from {path}; review each change above before you accept it"

@@ -1,4 +1,4 @@
-"""Questions during a call at a local gateway, asked in the terminal of the command that makes the call."""
+"""Questions during a call through a local gateway, asked in the terminal of the calling command."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
-from dragoman.cli.terminal_interaction import CommandLineUser, is_allowed_by_typing
+from dragoman.cli.terminal_interaction import CommandLineUser, is_allowed_by_command
 from dragoman.config.scopes import Sources
 from dragoman.interaction import (
     FormAnswer,
@@ -22,7 +22,7 @@ from dragoman.interaction import (
 
 T = TypeVar("T")
 Ask = Callable[[str, Any], Awaitable[Any]]
-"""Passes a question, by its kind, to the command that calls; returns the answer."""
+"""Sends a question of a kind to the calling command; returns the answer."""
 _KINDS: Final[dict[str, Any]] = {
     "allow": PermissionQuestion,
     "elicit_form": FormElicitation,
@@ -32,19 +32,19 @@ _KINDS: Final[dict[str, Any]] = {
 
 
 async def ask(kind: str, value: Any, *, yes: bool) -> Any:
-    """In the command that calls: the person's answer."""
-    user = CommandLineUser(Sources.here(), says_yes=yes)
+    """Asks the person; runs in the calling command."""
+    user = CommandLineUser(Sources.here(), assumes_yes=yes)
     return msgspec.to_builtins(await getattr(user, kind)(msgspec.convert(value, _KINDS[kind])))
 
 
 class CallingTerminals:
-    """In the gateway: the `Interaction` of its host. Each question goes to the command whose call it is."""
+    """The `Interaction` of the gateway's host. Each question goes to the command whose call it belongs to."""
 
     asks_in_parallel = True
 
     def __init__(self) -> None:
         self._commands: dict[str, tuple[Ask, bool]] = {}
-        """By call id; and whether the command was given --yes."""
+        """The connected commands by call id: how to ask, and whether the command was given --yes."""
 
     def add(self, call_id: str, ask: Ask, *, yes: bool) -> None:
         self._commands[call_id] = (ask, yes)
@@ -54,7 +54,7 @@ class CallingTerminals:
 
     async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
         _, yes = self._command(question.call_id)
-        if is_allowed_by_typing(question, says_yes=yes):
+        if is_allowed_by_command(question, assumes_yes=yes):
             return PermissionAnswer(True, "typed on the command line")
         return await self._asked(question.call_id, "allow", question, PermissionAnswer)
 
@@ -86,7 +86,7 @@ def _call_of(calls: tuple[RelatedCall, ...]) -> str:
 
 
 class Relay:
-    """Questions to one command, one at a time, and their answers."""
+    """Sends questions to one command, one at a time, and receives the answers."""
 
     def __init__(self, send: Callable[[dict[str, Any]], None]) -> None:
         self._send = send
@@ -100,7 +100,7 @@ class Relay:
             return await self._answer
 
     def take(self, message: dict[str, Any]) -> None:
-        """An answer, or that there is none."""
+        """Receives an answer, or the message that there is none."""
         if self._answer is None or self._answer.done():
             return
         if "answer" in message:

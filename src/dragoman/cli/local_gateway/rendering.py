@@ -1,4 +1,4 @@
-"""What a command shows, written down for a terminal that another process has."""
+"""Renders the output of a command for the terminal of another process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dragoman.cli.render.columns import COLUMNS
 
 
 class Screen(Struct, frozen=True):
-    """Where the output of a command goes, as the command says."""
+    """The properties of the terminal of a command, as the command reports them."""
 
     terminals: tuple[bool, bool] = (False, False)
     """Whether stdout and stderr are terminals."""
@@ -26,7 +26,7 @@ class Screen(Struct, frozen=True):
 
 
 Output = list[tuple[bool, str]]
-"""Texts in their order; True: for stderr."""
+"""Texts in their order; True marks those for stderr."""
 
 
 class _Stream(io.StringIO):
@@ -37,7 +37,7 @@ class _Stream(io.StringIO):
         self._is_terminal = is_terminal
 
     def write(self, text: str, /) -> int:
-        super().write(text)  # raises for bytes, by which click finds out what it may write
+        super().write(text)  # raises for bytes: click uses that to detect a text stream
         self._output.append((self._is_error, text))
         return len(text)
 
@@ -46,7 +46,7 @@ class _Stream(io.StringIO):
 
 
 def rendered(screen: Screen, show: Callable[[], Any]) -> Output:
-    """What a function writes. It must not wait for anything: the streams of this process are replaced."""
+    """The output of a function, which must not wait: the streams of this process are replaced."""
     output: Output = []
     out, err = (
         _Stream(output, is_error=is_error, is_terminal=screen.terminals[is_error])

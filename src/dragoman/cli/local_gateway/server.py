@@ -1,7 +1,7 @@
 """The local gateway: keeps the servers of one folder connected, and makes the calls of `dragoman call`.
 
-Only its user can connect: the socket has mode 0600, in a folder of mode 0700, and the kernel is asked whose
-process is at the other end. It ends by itself when it was not used for a while.
+Only its user can connect: the socket has mode 0600, in a folder of mode 0700, and the user of the peer is
+checked with the kernel. The gateway ends when it was not used for a while.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import json
 import secrets
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -25,10 +25,8 @@ from dragoman.catalog.tools import ServerTool
 from dragoman.cli import exit_codes
 from dragoman.cli.commands.call import chosen, exit_code_of, show_result
 from dragoman.cli.common import find_tool
-from dragoman.cli.options import is_url, parse_arguments, suggested_url
-from dragoman.cli.render.text import report_error
-from dragoman.cli.warm.place import (
-    LONGEST_PATH,
+from dragoman.cli.local_gateway.endpoint import (
+    PATH_LIMIT_BYTES,
     Stamp,
     environment_digest,
     has_sockets,
@@ -36,8 +34,10 @@ from dragoman.cli.warm.place import (
     socket_path,
     stamps,
 )
-from dragoman.cli.warm.questions import CallingTerminals, Relay
-from dragoman.cli.warm.rendering import Screen, rendered
+from dragoman.cli.local_gateway.questions import CallingTerminals, Relay
+from dragoman.cli.local_gateway.rendering import Screen, rendered
+from dragoman.cli.options import is_url, parse_arguments, suggested_url
+from dragoman.cli.render.text import report_error
 from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.host import Host
@@ -45,25 +45,27 @@ from dragoman.version import VERSION
 from dragoman.wire.peer import Progress
 
 LINE_LIMIT_BYTES: Final = 16 * 1024 * 1024
+UNREAD_BYTES: Final = 256 * 1024
+"""How much may wait for a command that does not read, before progress is left out."""
 
 
-class Asked(Screen, frozen=True):
-    """A call, as the command asks for it."""
+class RequestedCall(Screen, frozen=True):
+    """A call that a command requests."""
 
     words: tuple[str, ...] = ()
     json: bool = False
     yes: bool = False
     timeout: float | None = None
     outdated: bool = False
-    """The command makes the call itself: the configuration files are others than this gateway has read."""
+    """Whether the command makes the call itself, because the configuration files have changed."""
 
 
 class _Declined(Exception):
-    """The command has to make the call itself: it asks for approval, and reports what is wrong."""
+    """The command has to make the call itself: it can ask for approval and report problems."""
 
 
 def files_of(sources: Sources) -> dict[str, Stamp]:
-    """The configuration files, with what distinguishes their present state."""
+    """The configuration files with their stamps."""
     return stamps(map(str, (*sources.watched_files(), sources.plugins_dir)))
 
 
@@ -71,7 +73,7 @@ class LocalGateway:
     def __init__(
         self, host: Host, sources: Sources, terminals: CallingTerminals, files: dict[str, Stamp]
     ) -> None:
-        """`terminals`: the host's interaction. `files`: their state before the host has read them."""
+        """`terminals`: the host's interaction. `files`: their stamps from before the host read them."""
         self._host = host
         self._sources = sources
         self._terminals = terminals
@@ -80,11 +82,11 @@ class LocalGateway:
         self._environment = environment_digest(self._salt)
         self._reloading = asyncio.Lock()
         self._connected = 0
-        """Commands that are connected now."""
+        """The number of connected commands."""
         self._used = asyncio.Event()
 
     async def run(self, idle_seconds: float) -> None:
-        """Serves commands until none has come for so long."""
+        """Serves commands until none has connected for this time."""
         while True:
             self._used.clear()
             try:
@@ -100,8 +102,8 @@ class LocalGateway:
         try:
             if is_own_peer(writer.get_extra_info("socket")):
                 await self._serve(reader, writer)
-        except (OSError, ValueError, msgspec.MsgspecError):  # the command is gone, or it is none of ours
-            pass
+        except (OSError, ValueError, RecursionError, msgspec.MsgspecError):
+            pass  # the command has ended, or is another program
         finally:
             self._connected -= 1
             self._used.set()
@@ -120,7 +122,7 @@ class LocalGateway:
                 "files": self._files,
             }
         )
-        asked = msgspec.json.decode(await reader.readline(), type=Asked, strict=False)
+        asked = msgspec.json.decode(await reader.readline(), type=RequestedCall, strict=False)
         if asked.outdated:
             await self._read_again()
             return
@@ -130,17 +132,22 @@ class LocalGateway:
             send({"declined": True})
             return
         send({"accepted": True})
-        if not await reader.readline():  # the command has waited for too long, and makes the call itself
+        if not await reader.readline():  # the command stopped waiting, and makes the call itself
             return
+
+        def progressed(progress: Progress) -> None:
+            if asked.animated and writer.transport.get_write_buffer_size() < UNREAD_BYTES:
+                send({"progress": [progress.progress, progress.total, progress.message]})
+
         relay = Relay(send)
-        calling = asyncio.create_task(self._called(asked, tool, arguments, relay, send))
+        calling = asyncio.create_task(self._called(asked, tool, arguments, relay, progressed))
         answering = asyncio.create_task(_take_answers(reader, relay))
         try:
             await asyncio.wait([calling, answering], return_when=asyncio.FIRST_COMPLETED)
             if calling.done():
                 send(calling.result())
                 await writer.drain()
-        finally:  # a command that is gone cancels its call
+        finally:  # the end of the command cancels its call
             for task in (calling, answering):
                 task.cancel()
             await asyncio.gather(calling, answering, return_exceptions=True)
@@ -152,8 +159,8 @@ class LocalGateway:
                 await self._host.reload()
                 self._files = files
 
-    def _found(self, asked: Asked) -> tuple[ServerTool, dict[str, Any]]:
-        """The tool and its arguments. Raises what the command, which makes the call itself then, reports."""
+    def _found(self, asked: RequestedCall) -> tuple[ServerTool, dict[str, Any]]:
+        """The tool and its arguments. After an error the command makes the call itself, and reports it."""
         if not asked.words or is_url(asked.words[0]) or suggested_url(asked.words[0]):
             raise _Declined
         only, name, words = chosen(asked.words, self._host.configuration)
@@ -163,12 +170,13 @@ class LocalGateway:
         return tool, parse_arguments(words, tool.input_schema)
 
     async def _called(
-        self, asked: Asked, tool: ServerTool, arguments: dict[str, Any], relay: Relay, send: Any
+        self,
+        asked: RequestedCall,
+        tool: ServerTool,
+        arguments: dict[str, Any],
+        relay: Relay,
+        on_progress: Callable[[Progress], None],
     ) -> dict[str, Any]:
-        def progressed(progress: Progress) -> None:
-            if asked.animated:
-                send({"progress": [progress.progress, progress.total, progress.message]})
-
         call_id = new_call_id()
         self._terminals.add(call_id, relay.ask, yes=asked.yes)
         try:
@@ -176,7 +184,7 @@ class LocalGateway:
                 tool.name,
                 arguments,
                 timeout_seconds=asked.timeout,
-                on_progress=progressed,
+                on_progress=on_progress,
                 raw=True,
                 moves_tasks_only=True,
                 call_id=call_id,
@@ -191,18 +199,18 @@ class LocalGateway:
 
 
 async def _take_answers(reader: asyncio.StreamReader, relay: Relay) -> None:
-    """Until the command is gone."""
+    """Receives answers until the command ends."""
     while line := await reader.readline():
         relay.take(json.loads(line))
 
 
 @contextlib.asynccontextmanager
 async def listening(gateway: LocalGateway, cwd: Path) -> AsyncGenerator[None]:
-    """Accepts commands for as long as the block lasts. `ConfigError` if another one does so already."""
+    """Accepts commands while the context is open. Raises `ConfigError` if another gateway does so."""
     if not has_sockets():
         raise ConfigError("--local needs unix sockets, which this system does not have")
     path = socket_path(str(cwd))
-    if len(str(path).encode()) > LONGEST_PATH:
+    if len(str(path).encode()) > PATH_LIMIT_BYTES:
         raise ConfigError(f"the path of the socket is too long: {path}", hint="Set DRAGOMAN_CONFIG_DIR.")
     paths.make_private(path.parent)
     lock = FileLock(f"{path}.lock", mode=0o600)
@@ -211,7 +219,7 @@ async def listening(gateway: LocalGateway, cwd: Path) -> AsyncGenerator[None]:
     except Timeout:
         raise ConfigError(f"a local gateway for {cwd} is running already") from None
     try:
-        path.unlink(missing_ok=True)  # of one that was killed
+        path.unlink(missing_ok=True)  # left by a gateway that was killed
         server = await asyncio.start_unix_server(gateway.handle, path, limit=LINE_LIMIT_BYTES)
         path.chmod(0o600)
         try:

@@ -1,9 +1,9 @@
 """Programs of the shell that run other programs. Pure.
 
-Decides which commands run another program that they name (`carries`: no wildcard of an allow covers that),
-and which run something that cannot be read from their words (`runs_unseen`: no deny can be compared with
-that). Options are recognised in every form that their programs accept: long ones abbreviated, short ones
-combined.
+Decides which commands run another program that they name (`may_run_named_program`: no wildcard of an allow
+covers that), and which run something that cannot be read from their words (`may_run_unknown_program`: no deny
+can be compared with that). Options are recognised in every form that their programs accept: long ones
+abbreviated, short ones combined.
 
 Not covered: programs that interpret a language (`python`, `sed`, `make`). To allow one of them is to allow
 every program.
@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from dragoman.permissions.patterns import fold
 from dragoman.permissions.shell.pattern import FILES, GLOB, UNKNOWN, is_known
-from dragoman.permissions.shell.script import Script, take_apart
+from dragoman.permissions.shell.script import Script, parse_script
 
 
 def _names(text: str) -> frozenset[str]:
@@ -37,7 +37,8 @@ _EVALUATORS: Final = _names(
     caffeinate let setpriv setarch linux32 linux64 i386 x86_64 uname26 prlimit choom systemd-cat
     systemd-inhibit gosu su-exec fakeroot faketime valgrind perf chronic ifne dbus-run-session dbus-launch
     xvfb-run numactl cpulimit runcon capsh aa-exec bwrap firejail proot chpst tini dumb-init eatmydata
-    torsocks proxychains proxychains4 ssh-agent hyperfine tmux screen"""
+    torsocks proxychains proxychains4 ssh-agent hyperfine tmux screen
+    dtach abduco sem watchexec nodemon reflex"""
 )
 """Programs that run their arguments in special ways. Builtins that assign variables are among them: bash runs
 the substitutions in an index, as in `read 'a[$(x)]'`."""
@@ -240,7 +241,7 @@ def started(words: tuple[str, ...]) -> tuple[str, ...]:
     return inner if inner and PROGRAM.fullmatch(inner[0]) else ()
 
 
-def carries(words: Sequence[str]) -> bool:
+def may_run_named_program(words: Sequence[str]) -> bool:
     """Whether a program may run another that its arguments name."""
     if not words:
         return False
@@ -253,7 +254,7 @@ def carries(words: Sequence[str]) -> bool:
     if name in _TAKE_VARIABLES:
         return _may_have_subscript(words)
     if name == "git":
-        return _git_carries(words)
+        return _git_may_run_named_program(words)
     if name == "tar" and len(words) > 1 and not words[1].startswith("-"):
         words = (words[0], f"-{words[1]}", *words[2:])  # its first word contains options, also without a dash
     options = _OPTIONS.get(name)
@@ -279,7 +280,7 @@ def git_takes_a_word(option: str) -> bool:
     return option in _GIT_TAKES_A_WORD
 
 
-def _git_carries(words: Sequence[str]) -> bool:
+def _git_may_run_named_program(words: Sequence[str]) -> bool:
     at = git_subcommand(words)
     if any(word.startswith(_GIT_SETTINGS) for word in words[1:at]):
         return True
@@ -292,7 +293,7 @@ def _git_carries(words: Sequence[str]) -> bool:
     return any(map(options.has, words[1:]))
 
 
-def runs_unseen(words: tuple[str, ...], depth: int = 0) -> bool:
+def may_run_unknown_program(words: tuple[str, ...], depth: int = 0) -> bool:
     """Whether the command runs something that cannot be read from its words: a file, its input, or a text in
     another language. Returns true in doubt."""
     if not words or depth > _NESTED:
@@ -300,10 +301,10 @@ def runs_unseen(words: tuple[str, ...], depth: int = 0) -> bool:
     name = base(words[0])
     if name in SHELLS:
         inside = _text_of(words)
-        return inside is None or _is_unseen(inside, depth + 1)
+        return inside is None or _script_may_run_unknown_program(inside, depth + 1)
     if name in _ELSEWHERE:
         return True
-    if _changes_programs(words):
+    if _builtin_may_change_programs(words):
         return True
     if name in _SETTERS or (name == "read" and all(map(_READ.fullmatch, words[1:]))):
         return False
@@ -311,13 +312,13 @@ def runs_unseen(words: tuple[str, ...], depth: int = 0) -> bool:
         inner = started(words) or _plainly_started(words)
         if not inner or (name == "xargs" and _depends_on_options(inner[0])):
             return True
-        return runs_unseen(inner, depth + 1)
+        return may_run_unknown_program(inner, depth + 1)
     if name == "find" and depth == 0:
-        return _find_runs_unseen(words)
-    return carries(words)
+        return _find_may_run_unknown_program(words)
+    return may_run_named_program(words)
 
 
-def assigns_unseen(assignments: Sequence[str]) -> bool:
+def may_change_programs(assignments: Sequence[str]) -> bool:
     """Whether an assignment may change which programs run: `PATH=…`, `BASH_ENV=…`, `GIT_SSH=…`."""
     return not all(map(_is_ordinary, assignments))
 
@@ -327,7 +328,7 @@ def _is_ordinary(assignment: str) -> bool:
     return match is not None and _HARMLESS_NAME.fullmatch(match["name"]) is not None
 
 
-def _changes_programs(words: Sequence[str]) -> bool:
+def _builtin_may_change_programs(words: Sequence[str]) -> bool:
     """Whether a builtin changes variables, or the way commands are read, so that later commands may run
     something else."""
     name, arguments = base(words[0]), words[1:]
@@ -340,7 +341,7 @@ def _changes_programs(words: Sequence[str]) -> bool:
     named = [word for word in arguments if not word.startswith("-")]
     if name == "wait":
         named = [word for word in named if not word.isdecimal() and not word.startswith("%")]
-    return assigns_unseen(named)
+    return may_change_programs(named)
 
 
 def _depends_on_options(program: str) -> bool:
@@ -355,14 +356,14 @@ def _plainly_started(words: tuple[str, ...]) -> tuple[str, ...]:
     return words[1:] if is_plain else ()
 
 
-def _find_runs_unseen(words: tuple[str, ...]) -> bool:
+def _find_may_run_unknown_program(words: tuple[str, ...]) -> bool:
     options = _OPTIONS["find"]
     places = [at for at, word in enumerate(words) if at and options.has(word)]
     if len(places) > _EXECUTED:
         return True
     executed = [words[at + 1 :] for at in places]
     return any(
-        not each or not PROGRAM.fullmatch(each[0]) or runs_unseen(_until_semicolon(each), 1)
+        not each or not PROGRAM.fullmatch(each[0]) or may_run_unknown_program(_until_semicolon(each), 1)
         for each in executed
     )
 
@@ -376,15 +377,15 @@ def _text_of(words: tuple[str, ...]) -> Script | None:
     if len(words) < 3 or base(words[0]) not in _LIKE_BASH or not re.fullmatch(r"-[a-z]*c", words[1]):
         return None
     text = words[2:][0]
-    return take_apart(text) if is_known(text) and not text.startswith("-") else None
+    return parse_script(text) if is_known(text) and not text.startswith("-") else None
 
 
-def _is_unseen(script: Script, depth: int) -> bool:
+def _script_may_run_unknown_program(script: Script, depth: int) -> bool:
     """Whether the text of a shell may run something that cannot be read from it. An unknown word counts as
     that, because it may be one of the shell's other arguments: `sh -c '"$@"' x rm y`."""
     return script.unclear is not None or any(
         not all(map(is_known, each.all_words))
-        or assigns_unseen(each.assignments)
-        or runs_unseen(each.words, depth)
+        or may_change_programs(each.assignments)
+        or may_run_unknown_program(each.words, depth)
         for each in script.commands
     )

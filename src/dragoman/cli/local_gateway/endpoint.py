@@ -1,7 +1,8 @@
-"""Where a local gateway listens, and what a caller must have in common with it.
+"""The socket of a local gateway, and the conditions under which a command may use it.
 
-There is one for each working directory. A caller uses it only if both see the same environment and the same
-configuration files: rules, approvals and servers depend on them. Imports nothing that takes long to load.
+There is one gateway for each working directory. A command uses it only if both have the same environment and
+the same configuration files, because rules, approvals and servers depend on them. This module imports nothing
+that takes long to load.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from typing import Any, Final
 
 from dragoman import paths
 
-FOLDER: Final = "warm"
-LONGEST_PATH: Final = 100
-"""How many bytes the path of a socket may have on every system."""
-OF_TERMINALS: Final = frozenset(
+FOLDER: Final = "sockets"
+PATH_LIMIT_BYTES: Final = 100
+"""The most bytes that the path of a socket may have on every system."""
+TERMINAL_VARIABLES: Final = frozenset(
     {"_", "COLORTERM", "COLUMNS", "DRAGOMAN_PLAIN", "LINES", "NO_COLOR", "OLDPWD", "PS1", "PWD", "SHLVL",
      "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "STY", "TERM", "TMUX", "TMUX_PANE", "TTY", "WINDOWID",
      "XDG_SESSION_ID"}
 )  # fmt: skip
 """Variables that differ from one terminal to the next, and that no server or rule depends on."""
-OF_TERMINAL_PROGRAMS: Final = ("GNOME_TERMINAL_", "ITERM_", "KITTY_", "KONSOLE_", "TERM_", "VTE_", "WT_")
+TERMINAL_PREFIXES: Final = ("GNOME_TERMINAL_", "ITERM_", "KITTY_", "KONSOLE_", "TERM_", "VTE_", "WT_")
 
 Stamp = list[int] | None
 
@@ -39,16 +40,16 @@ def socket_path(cwd: str) -> Path:
 
 
 def environment_digest(salt: str, environ: Mapping[str, str] = os.environ) -> str:
-    """Of all variables that a server, a rule or a hook may depend on."""
+    """A digest of all variables that a server, a rule or a hook may depend on."""
     digest = hashlib.sha256(salt.encode())
     for name in sorted(environ):
-        if name not in OF_TERMINALS and not name.startswith(OF_TERMINAL_PROGRAMS):
+        if name not in TERMINAL_VARIABLES and not name.startswith(TERMINAL_PREFIXES):
             digest.update(repr((name, environ[name])).encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
 
 
 def stamps(files: Iterable[str]) -> dict[str, Stamp]:
-    """What distinguishes one state of the files from another; None: it is not there, or cannot be read."""
+    """A stamp of each file that changes with its content; None if it cannot be read."""
     found: dict[str, Stamp] = {}
     for path in files:
         try:
@@ -59,8 +60,8 @@ def stamps(files: Iterable[str]) -> dict[str, Stamp]:
     return found
 
 
-def is_for(hello: Mapping[str, Any], cwd: str, version: str) -> bool:
-    """Whether a gateway that introduces itself so is one for this caller; its files are compared apart."""
+def fits_command(hello: Mapping[str, Any], cwd: str, version: str) -> bool:
+    """Whether the gateway with this greeting fits this command. Files are compared separately."""
     return (
         hello["version"] == version
         and hello["cwd"] == cwd
@@ -69,8 +70,8 @@ def is_for(hello: Mapping[str, Any], cwd: str, version: str) -> bool:
 
 
 def is_own_peer(peer: Any) -> bool:
-    """Whether the process at the other end of a socket is this user's. Where the system cannot tell, the mode
-    of the socket and of its folder decide."""
+    """Whether the peer of a socket is a process of this user. Where the system does not report that, the
+    modes of the socket and of its folder protect it."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
         return True

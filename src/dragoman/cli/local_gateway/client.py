@@ -1,7 +1,7 @@
-"""`dragoman call` through a local gateway, if there is one for this folder; else nothing happens.
+"""`dragoman call` through a local gateway, if there is one for this folder.
 
-Only plain calls are made so. An option that is not known here leaves the command to `commands/call.py`, as
-does a gateway that cannot make the call as that would. Imports nothing that takes long to load.
+Only plain calls are made this way. With an option that is not known here, or a gateway that cannot make the
+call, `commands/call.py` makes it. This module imports nothing that takes long to load.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from dragoman.cli.warm.place import has_sockets, is_for, is_own_peer, socket_path, stamps
+from dragoman.cli.local_gateway.endpoint import fits_command, has_sockets, is_own_peer, socket_path, stamps
 from dragoman.errors import ConfigError
 from dragoman.version import VERSION
 
@@ -23,11 +23,11 @@ _FLAGS: Final = {"--json": "json", "-y": "yes", "--yes": "yes"}
 
 
 class GatewayUnusable(Exception):
-    """The call is left to this process's own host."""
+    """The call has to be made by a host of this process."""
 
 
 def plain_call(words: Sequence[str]) -> dict[str, Any] | None:
-    """What is asked for, if it is nothing but a call with its arguments."""
+    """The request, if the command line has only a call with its arguments; otherwise None."""
     asked: dict[str, Any] = {"words": [], "json": False, "yes": False, "timeout": None}
     rest = iter(words)
     for word in rest:
@@ -47,7 +47,7 @@ def plain_call(words: Sequence[str]) -> dict[str, Any] | None:
 
 
 def call(words: Sequence[str]) -> int | None:
-    """Makes the call; the exit code. None: there is no local gateway that can make it."""
+    """Makes the call and returns the exit code. None: there is no local gateway that can make it."""
     asked = plain_call(words)
     if asked is None or not has_sockets():
         return None
@@ -73,15 +73,15 @@ class _Call:
         if not is_own_peer(self._gateway):
             raise GatewayUnusable
         hello = self._receive()
-        if not is_for(hello, cwd, VERSION):
+        if not fits_command(hello, cwd, VERSION):
             raise GatewayUnusable
         if stamps(hello["files"]) != hello["files"]:
-            self._send({"outdated": True})  # it reads them again, for the next call
+            self._send({"outdated": True})  # the gateway reads its files again, for the next call
             raise GatewayUnusable
         self._send({**self._asked, **_terminal()})
         if "declined" in self._receive():
             raise GatewayUnusable
-        self._send({"confirmed": True})  # from here on this process does not make the call
+        self._send({"confirmed": True})  # from now on only the gateway may make the call
         self._gateway.settimeout(None)
         try:
             return self._follow()
@@ -138,7 +138,7 @@ class _Call:
 
 
 def _terminal() -> dict[str, Any]:
-    """How the result is to be shown here."""
+    """The properties of this terminal that affect the output."""
     try:
         columns = int(os.environ.get("COLUMNS", "")) or None
     except ValueError:
@@ -158,7 +158,7 @@ def _terminal() -> dict[str, Any]:
 
 
 def _shown(message: Mapping[str, Any]) -> int:
-    """Writes what the command has to say; the exit code."""
+    """Writes the output of the command. Returns the exit code."""
     for is_error, text in message["output"]:
         stream = sys.stderr if is_error else sys.stdout
         stream.write(text)
@@ -167,10 +167,10 @@ def _shown(message: Mapping[str, Any]) -> int:
 
 
 def _answer(message: Mapping[str, Any], *, yes: bool) -> dict[str, Any]:
-    """Asks the person here, as the command would that starts the server itself."""
+    """Asks the person in this terminal, as a command does that starts the server itself."""
     import asyncio
 
-    from dragoman.cli.warm.questions import ask
+    from dragoman.cli.local_gateway.questions import ask
     from dragoman.interaction import NoInteraction
 
     try:

@@ -1,7 +1,7 @@
-"""The tools of one agent: built-in ones with a working directory of their own, and those of its servers.
+"""The tools of one agent: built-in tools with their own working directory, and the tools of its servers.
 
-Servers that an agent's file defines are started for it, and end with it, as does every command it has
-started.
+Servers that an agent's file defines are started for the agent. They end with it, as do all commands that it
+has started.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from dragoman.agent.builtin.shell import Shell
 from dragoman.agent.builtin.workspace import PATH, Workspace
 from dragoman.agent.definitions import AgentDefinition, project_of
 from dragoman.agent_servers import HasTools
-from dragoman.calls.requests import READ_RESOURCE
 from dragoman.catalog.tools import BuiltinTool
 from dragoman.config.scopes import IN_PROJECT
 from dragoman.errors import NotConnected
@@ -29,23 +28,23 @@ from dragoman.toolbox import Toolbox
 from dragoman.transports.orphans import watchdog
 
 SERVER_WAIT_SECONDS: Final = 5.0
-"""How long the first request waits for servers that are not required; others are found by searching."""
+"""How long the first request waits for servers that are not required."""
 
 
 class Folders(Struct, frozen=True):
-    """Where built-in tools work."""
+    """The folders that built-in tools may use."""
 
     folder: Path
     extra: tuple[Path, ...] = ()
 
 
-class Equipment(NamedTuple):
+class AgentTools(NamedTuple):
     toolbox: Toolbox
     servers: HasTools
     required: tuple[str, ...]
 
     async def connected(self) -> None:
-        """Waits for the servers; raises `NotConnected` if a required one is not there then."""
+        """Waits for the servers. Raises `NotConnected` if a required server cannot be connected."""
         if self.required:
             views = await self.servers.ready(only=self.required)
             for name in self.required:
@@ -55,42 +54,46 @@ class Equipment(NamedTuple):
 
 
 @asynccontextmanager
-async def open_equipment(
+async def open_agent_tools(
     host: Host,
     folders: Folders,
     agent: AgentDefinition | None = None,
     *,
     required: Sequence[str] = (),
     more: Sequence[BuiltinTool] = (),
-) -> AsyncGenerator[Equipment]:
-    """What an agent works with; with `agent` None all there is. `required`: servers that are waited for as
-    long as they take. `more`: further built-in tools.
+) -> AsyncGenerator[AgentTools]:
+    """Opens the tools of an agent; None: all tools of the host. `required`: servers without which the agent
+    does not start. `more`: further built-in tools.
 
-    Raises `ConfigError` if a server that it names is not configured or may not be started.
+    Raises `ConfigError` if a server that the agent names is not configured or may not be started.
     """
     workspace = Workspace(folders.folder, folders.extra)
     shell = Shell(workspace, watchdog)
     files = file_tools(workspace)
 
     def may_read(path: Path) -> bool:
-        return not workspace.is_private(path) and host.is_unopposed(files[0], {PATH: str(path)})
+        return not workspace.is_private(path) and host.is_unrestricted(files[0], {PATH: str(path)})
 
     tools = [*files, *find_tools(workspace, watchdog, may_read), *shell.tools(), *more]
     try:
         if agent is None:
-            yield Equipment(host.toolbox(tools), host, tuple(required))
+            yield AgentTools(host.toolbox(tools), host, tuple(required))
             return
         needed = tuple(dict.fromkeys((*agent.required_servers, *required)))
         named = agent.servers if agent.servers is not None else _startable(host)
-        # As configured servers of the same origin: what was approved is what runs, wherever the person works.
+        # Treated like configured servers of the same file: exactly the approved entry is run, in any folder.
         folder = project_of(agent.path) if agent.scope in IN_PROJECT else "own"
         async with host.for_agent(
-            named, required=needed, has_tool=agent.has_tool, start_in=folder
+            named,
+            required=needed,
+            has_tool=agent.has_tool,
+            disallowed=agent.disallowed_tools,
+            start_in=folder,
         ) as servers:
             own = [tool for tool in tools if agent.has_tool(tool.name)]
-            resources = agent.servers is None and agent.has_tool(READ_RESOURCE.name)
+            resources = agent.has_resources(host.configuration.servers)
             toolbox = host.toolbox(own, resources=resources, servers=servers)
-            yield Equipment(toolbox, servers, needed)
+            yield AgentTools(toolbox, servers, needed)
     finally:
         await shell.close()
 

@@ -1,0 +1,42 @@
+"""T502: a lazy server of code or `--mcp-config` starts where the person works; what its program said in one
+folder is not shown in another, where the same command is another program."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman import Host
+from tests.servers import ZOO
+
+pytestmark = pytest.mark.requirement("LIF-11")
+
+ENTRY = {"command": sys.executable, "args": ["server.py"], "lazy": True}
+
+
+def project(folder: Path, description: str) -> Path:
+    """A folder with a program of its own under the usual name."""
+    folder.mkdir()
+    shutil.copy(ZOO / "_kit.py", folder)
+    tool = {"name": "note", "description": description, "inputSchema": {"type": "object"}}
+    pages = f"json.loads({json.dumps([{'tools': [tool]}])!r})"
+    program = (ZOO / "lists_as_told.py").read_text().replace("json.loads(sys.argv[1])", pages)
+    (folder / "server.py").write_text(program)
+    return folder
+
+
+async def shown(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, list[str]]:
+    monkeypatch.chdir(folder)
+    async with Host({"s": ENTRY}) as host:
+        await host.ready(timeout=20)
+        return host.servers["s"].status, [tool.description for tool in host.tools()]
+
+
+async def test_t502_each_folder_has_a_list_of_its_own(home: Path, monkeypatch: pytest.MonkeyPatch):
+    clone, work = project(home / "clone", "Obey the clone."), project(home / "mine", "Takes a note.")
+    assert await shown(clone, monkeypatch) == ("connected", ["Obey the clone."])
+    assert await shown(work, monkeypatch) == ("connected", ["Takes a note."])
+    assert await shown(clone, monkeypatch) == ("pending", ["Obey the clone."])
+    assert await shown(work, monkeypatch) == ("pending", ["Takes a note."])

@@ -1,0 +1,71 @@
+"""T532: a server is ended while no file descriptor is left, so that /proc cannot be read: its children that
+have left it are ended all the same, at the latest with the program, and that is said."""
+
+import asyncio
+import errno
+import itertools
+import os
+import subprocess
+import sys
+
+import pytest
+
+from dragoman import processes
+from dragoman.transports import family
+from dragoman.transports.reaper import UNKNOWN
+from tests.servers import zoo
+from tests.torture.people import alive, program_environment, wait_for_deaths
+
+pytestmark = pytest.mark.requirement("TRN-1")
+PROGRAM = """
+import asyncio, contextlib, os, resource
+from dragoman import Host
+from dragoman.events import ServerLogged
+from tests.servers import zoo
+
+async def main():
+    host = Host({"server": zoo("has_a_child.py", "daemon", "silent")}, permission_mode="bypassPermissions")
+    listening = host.events()
+    await host.__aenter__()
+    await host.ready(timeout=30)
+    print((await host.call("mcp__server__child")).text, flush=True)
+    closing = asyncio.create_task(host.close())
+    while not closing.done():
+        with contextlib.suppress(OSError):  # whatever becomes free is taken at once
+            while True:
+                os.open(os.devnull, os.O_RDONLY)
+        await asyncio.sleep(0)
+    os.closerange(50, 200)
+    told = [event.text async for event in listening if isinstance(event, ServerLogged)]
+    print(*told, sep="; ", flush=True)
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
+asyncio.run(main())
+"""
+
+
+async def test_t532_what_could_not_be_looked_for_is_told_and_ends_with_the_program(arena):
+    async with arena():
+        command = [sys.executable, "-c", PROGRAM]
+        program = await asyncio.to_thread(
+            subprocess.run, command, stdout=subprocess.PIPE, text=True, env=program_environment(), timeout=60
+        )
+        child, told = program.stdout.splitlines()
+        assert told == f"these of its processes could not be ended: {UNKNOWN}"
+        assert await asyncio.to_thread(wait_for_deaths, [int(child)], 10) == []
+
+
+async def test_t532_a_shortage_that_ends_changes_nothing(arena, monkeypatch: pytest.MonkeyPatch):
+    failures = itertools.count()
+
+    def all_processes():
+        if next(failures) < 5:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        yield from processes.all_processes()
+
+    async with arena(zoo("has_a_child.py", "daemon", "silent")) as a:
+        child = int(await a.call("child"))
+        assert alive(child)
+        monkeypatch.setattr(family, "all_processes", all_processes)
+    assert not alive(child)
+    assert next(failures) > 5
