@@ -261,12 +261,16 @@ async def test_a_lazy_server_is_not_stopped_while_its_task_runs(era: str, home: 
     settings = {"DRAGOMAN_IDLE_STOP_MS": 100}
     async with Host({"s": entry_}, permission_mode="bypassPermissions", settings=settings) as host:
         await host.ready()
-        pid = host.servers["s"].pid
-        arguments = {"steps": 3, "poll": 300}
-        outcome = await host.call("mcp__s__work", arguments, timeout_seconds=LIMIT)
+        pids: list[int | None] = []
+        outcome = await host.call(
+            "mcp__s__work",
+            {"steps": 4, "poll": 300},
+            timeout_seconds=LIMIT,
+            on_progress=lambda _: pids.append(host.servers["s"].pid),
+        )
         assert outcome.text == "done"
-        assert pid is not None
-        assert host.servers["s"].pid == pid
+        # Three states, 300 ms apart, of one process.
+        assert (len(pids), len(set(pids)), None in pids) == (3, 1, False)
 
 
 async def test_a_call_that_is_no_task_is_not_moved(home: Path):
