@@ -24,7 +24,9 @@ def desk(home: Path) -> Desk:
 def test_what_a_program_prints_on_stdout_before_it_ends_is_shown(desk: Desk):
     desk.user({"it": PRINTS})
     for words in (("mcp", "list"), ("mcp", "get", "it")):
-        assert "    usage: tool FILE\n" in run(*words).stdout
+        shown = run(*words).stdout
+        at = shown.index("  it: handshake failed: it exited with code 2\n    usage: tool FILE\n")
+        assert shown.index("    Run its command by hand") > at, "what the server said stands before the hint"
     called = run("call", "it", "x")
     assert "  last output:\n    usage: tool FILE\n" in called.stderr
     assert "stderr" not in called.stderr

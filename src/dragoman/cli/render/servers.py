@@ -92,9 +92,7 @@ def show_reasons(servers: Iterable[ConfiguredServer], views: Mapping[str, Server
             _show_reason(server.name, _reason_of(server), _next_step(server))
         elif view is not None and view.status != "connected":
             reason = (view.reason or "").removeprefix(f"{server.name}: ")
-            _show_reason(server.name, reason, view.error.hint if view.error else None)
-            for line in last_lines(_last_output(view)):
-                click.echo(click.style(f"    {one_line(line, OUTPUT_CHARACTERS)}", dim=True))
+            _show_reason(server.name, reason, view.error.hint if view.error else None, _last_output(view))
 
 
 def _reason_of(server: ConfiguredServer) -> str | None:
@@ -108,8 +106,11 @@ def _last_output(view: ServerStatus) -> str:
     return (error.stderr_tail if isinstance(error, ConnectError) else "") or view.stderr_tail
 
 
-def _show_reason(name: str, reason: str | None, hint: str | None) -> None:
+def _show_reason(name: str, reason: str | None, hint: str | None, output: str = "") -> None:
+    """The server's own message stands before the hint: it often says more."""
     echo_wrapped(one_line(reason or "", 700), label=f"  {one_line(name, 60)}: ")
+    for line in last_lines(output):
+        click.echo(click.style(f"    {one_line(line, OUTPUT_CHARACTERS)}", dim=True))
     if hint:
         echo_wrapped(one_line(hint, 300), label="    ", fg="cyan")
 
