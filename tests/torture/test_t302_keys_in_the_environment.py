@@ -26,7 +26,7 @@ def told(run: Any, tool: str, arguments: dict[str, str], *options: str) -> str:
     """What a model that works in the root folder is told of its call."""
     with FakeProvider([(tool, arguments)], ["Done."]) as provider:
         said = ["--model", "openai-chat:gpt-5.5", "--base-url", f"{provider.url}/v1", "-p", "go", *options]
-        # A long first value: the beginning of the file looks like a text. The key is second: a long line is cut.
+        # The first value makes the beginning look like a text; the key follows, as a long line is cut.
         others = {name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"}
         env = {"FIRST": "x" * 100, "OPENAI_API_KEY": CANARY, **others}
         done = run(*said, cwd="/", env=env)
