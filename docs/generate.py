@@ -17,7 +17,7 @@ import python_reference
 from dragoman import errors, events
 from dragoman.calls.recovery import TABLE as RECOVERY
 from dragoman.cli import exit_codes
-from dragoman.cli.main import LazyGroup, cli
+from dragoman.cli.main import CommandGroup, cli
 from dragoman.config.schema import FILES, json_schema
 from dragoman.connections.state import ServerState, Signal, next_state
 from dragoman.settings import TABLE, VARIABLES
@@ -47,7 +47,7 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def commands(group: LazyGroup = cli, path: str = "dragoman") -> Iterator[str]:
+def commands(group: CommandGroup = cli, path: str = "dragoman") -> Iterator[str]:
     for name in sorted(group.table):
         command = group.get_command(click.Context(group), name)
         assert command is not None
@@ -55,7 +55,7 @@ def commands(group: LazyGroup = cli, path: str = "dragoman") -> Iterator[str]:
             command, info_name=f"{path} {name}", terminal_width=100, max_content_width=100
         )
         yield f"```text\n{command.get_help(context)}\n```\n"
-        if isinstance(command, LazyGroup):
+        if isinstance(command, CommandGroup):
             yield from commands(command, f"{path} {name}")
 
 

@@ -49,28 +49,13 @@ NO_THREAD_MESSAGE: Final = "can't start new thread"
 OUT_OF_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
-class LazyGroup(click.Group):
-    """Loads a command's module only when that command runs.
+class CommandGroup(click.Group):
+    """Lists its commands in the order of their definition, and suggests one for an unknown word."""
 
-    The command `x-y` is `command` in the module `x_y` of the group's package; a group is `command` in a
-    package of its own name.
-    """
-
-    def __init__(self, *args: Any, table: Mapping[str, str], package: str, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.table = table
+    @property
+    def table(self) -> Mapping[str, str]:
         """Each command with one line of help."""
-        self._package = package
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(self.table)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.table:
-            return None
-        command = importlib.import_module(f"{self._package}.{cmd_name.replace('-', '_')}").command
-        command.short_help = self.table[cmd_name]
-        return command
+        return {name: command.short_help or "" for name, command in self.commands.items()}
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -87,6 +72,30 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(self.table.items()))
+
+
+class LazyGroup(CommandGroup):
+    """Loads a command's module only when that command runs: the command `x-y` is `command` in the module
+    `x_y` of the group's package."""
+
+    def __init__(self, *args: Any, table: Mapping[str, str], package: str, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._table = table
+        self._package = package
+
+    @property
+    def table(self) -> Mapping[str, str]:
+        return self._table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(self.table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.table:
+            return None
+        command = importlib.import_module(f"{self._package}.{cmd_name.replace('-', '_')}").command
+        command.short_help = self.table[cmd_name]
+        return command
 
 
 @click.group(
