@@ -28,12 +28,10 @@ from dragoman.permissions.modes import MEANINGS, PermissionMode
 from dragoman.tui import commands
 from dragoman.tui.blocks import NoteBlock
 from dragoman.tui.completion import Completer
-from dragoman.tui.completion_list import CompletionList
 from dragoman.tui.conversation import ConversationView
 from dragoman.tui.interaction import AppInteraction
-from dragoman.tui.prompt import Prompt
-from dragoman.tui.question_area import QuestionArea
-from dragoman.tui.question_view import QuestionView
+from dragoman.tui.prompt import CompletionList, Prompt
+from dragoman.tui.question_view import QuestionArea, QuestionView
 from dragoman.tui.server_notes import ServerNotes
 from dragoman.tui.session_control import SessionControl
 from dragoman.tui.status_line import Status, StatusLine

@@ -15,9 +15,8 @@ import click
 
 from dragoman import paths, tracing
 from dragoman.cleaning import one_line
-from dragoman.cli.client_entries import CLIENTS, client_entry, without_print_config
 from dragoman.cli.common import find_server, load_with_servers, run_with_host
-from dragoman.cli.gateway_token import generated_token
+from dragoman.cli.gateway_clients import CLIENTS, client_entry, generated_token, without_print_config
 from dragoman.cli.options import added_servers_option
 from dragoman.cli.render.servers import counted, show_problem
 from dragoman.errors import ConfigError, DragomanError, SignInFailed, StoreUnavailable
