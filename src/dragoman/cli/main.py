@@ -11,6 +11,7 @@ import importlib
 import os
 import sys
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import click
@@ -75,13 +76,22 @@ class CommandGroup(click.Group):
 
 
 class LazyGroup(CommandGroup):
-    """Loads a command's module only when that command runs: the command `x-y` is `command` in the module
-    `x_y` of the group's package."""
+    """Loads a command's module only when that command runs."""
 
-    def __init__(self, *args: Any, table: Mapping[str, str], package: str, **options: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        table: Mapping[str, str],
+        package: str,
+        shared: Mapping[str, str] = MappingProxyType({}),
+        **options: Any,
+    ) -> None:
+        """The command `x` is `command` in the module `x` of the package. `shared`: the module of each command
+        that is in the module of another one; there `x-y` is `x_y`."""
         super().__init__(*args, **options)
         self._table = table
         self._package = package
+        self._shared = shared
 
     @property
     def table(self) -> Mapping[str, str]:
@@ -93,7 +103,9 @@ class LazyGroup(CommandGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.table:
             return None
-        command = importlib.import_module(f"{self._package}.{cmd_name.replace('-', '_')}").command
+        module = importlib.import_module(f"{self._package}.{self._shared.get(cmd_name, cmd_name)}")
+        attribute = cmd_name.replace("-", "_") if cmd_name in self._shared else "command"
+        command = getattr(module, attribute)
         command.short_help = self.table[cmd_name]
         return command
 
