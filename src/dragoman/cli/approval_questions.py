@@ -146,14 +146,14 @@ def plain_json(value: Any) -> str:
 def _warnings(configuration: Configuration, server: ConfiguredServer) -> Iterator[str]:
     if (fault := server.fault_before_approval) is not None:
         yield fault
-    yield from entry_cautions(server.name, server.candidate.given)
+    yield from warnings_about_entry(server.name, server.candidate.given)
     present = configuration.servers.get(server.name)
     if present is not None and present.candidate != server.candidate:
         yield f"it would replace the server of the same name in {one_line(present.source)}"
-    yield from rule_warnings(configuration, server.name)
+    yield from warnings_about_rules(configuration, server.name)
 
 
-def entry_cautions(name: str, given: object) -> Iterator[str]:
+def warnings_about_entry(name: str, given: object) -> Iterator[str]:
     """Warnings about fields of an entry that a person may overlook."""
     entry: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
     env: Any = entry.get("env")
@@ -168,7 +168,7 @@ def entry_cautions(name: str, given: object) -> Iterator[str]:
         yield f"these words mix alphabets: {', '.join(mixed)}"
 
 
-def rule_warnings(configuration: Configuration, name: str) -> Iterator[str]:
+def warnings_about_rules(configuration: Configuration, name: str) -> Iterator[str]:
     """Warnings about allow rules that would apply to a server of this name."""
     parts = [(part.scope, part.source, part.rules) for part in configuration.permissions]
     allows = [rule for rule in Rulebook.of(parts).rules if rule.behaviour == "allow"]

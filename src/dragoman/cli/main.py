@@ -114,6 +114,7 @@ class LazyGroup(CommandGroup):
     cls=LazyGroup,
     table=COMMANDS,
     package="dragoman.cli.commands",
+    shared={"prompts": "prompt", "resources": "read"},
     context_settings={"help_option_names": ["-h", "--help"]},
     invoke_without_command=True,
 )

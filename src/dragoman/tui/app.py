@@ -197,7 +197,7 @@ class ConversationApp(App[int]):
             self.prompt.write(queued.pop().written)
         self.tick()
 
-    def on_prompt_left(self) -> None:
+    def on_prompt_quit(self) -> None:
         self.exit(0)
 
     def on_text_area_changed(self, event: Prompt.Changed) -> None:
@@ -239,7 +239,7 @@ class ConversationApp(App[int]):
             self.prompt.focus()
 
     def action_answer_question(self) -> None:
-        self._questions.answer_now()
+        self._questions.focus_question()
 
     def action_interrupt(self) -> None:
         """Ctrl-C copies a selection, or stops the running turn; a second Ctrl-C quits."""

@@ -72,7 +72,7 @@ class Prompt(TextArea):
     class Withdrawn(Message):
         """The person takes back the last queued message: Up in an empty field."""
 
-    class Left(Message):
+    class Quit(Message):
         """Ctrl-D in an empty field."""
 
     def __init__(self) -> None:
@@ -125,7 +125,7 @@ class Prompt(TextArea):
         elif key == "down" and self.cursor_location[0] == self.document.line_count - 1:
             return self._recall(self.sent.later())
         elif key == "ctrl+d" and not self.text:
-            self.post_message(self.Left())
+            self.post_message(self.Quit())
         else:
             return False
         return True

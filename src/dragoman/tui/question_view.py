@@ -117,7 +117,7 @@ class QuestionArea(Vertical):
         self._prompt = prompt
         self._asked: QuestionView[Any] | None = None
         self._keys: Static | None = None
-        self._has_keyboard = False
+        self._is_focused = False
         self._answered_at = float("-inf")
         """The time of the last answer: a key that is held down must not answer the next question."""
         self._hidden_at = float("-inf")
@@ -147,10 +147,10 @@ class QuestionArea(Vertical):
         if view.answered is None or view.answered.done():
             return
         keys = Static("…", markup=False, classes="keys")
-        self._asked, self._keys, self._has_keyboard = view, keys, False
+        self._asked, self._keys, self._is_focused = view, keys, False
         await self.mount(view, keys)
         self.add_class("-shown")
-        self._take_keyboard()
+        self._focus_when_quiet()
         self.call_after_refresh(self._fit)
         self.post_message(self.Changed())
 
@@ -161,13 +161,13 @@ class QuestionArea(Vertical):
             answered.set_result(message.answer)
 
     def on_question_view_keys_changed(self) -> None:
-        if self._asked is not None and self._keys is not None and self._has_keyboard:
+        if self._asked is not None and self._keys is not None and self._is_focused:
             self._keys.update(self._asked.keys())
 
-    def _take_keyboard(self) -> None:
+    def _focus_when_quiet(self) -> None:
         """Moves the focus to the question as soon as it is visible, no message is being written and no key
         was pressed for a moment: a letter for the message must not become a permission."""
-        if self._asked is None or self._keys is None or self._has_keyboard:
+        if self._asked is None or self._keys is None or self._is_focused:
             return
         is_hidden = not self.screen.is_active
         if is_hidden:
@@ -175,17 +175,17 @@ class QuestionArea(Vertical):
         quiet = time.monotonic() - max(self._prompt.typed_at, self._answered_at, self._hidden_at)
         if is_hidden or self._prompt.text.strip():
             self._keys.update(WRITING_HINT if self._prompt.text.strip() else "…")
-            self.set_timer(LOOK_SECONDS, self._take_keyboard)
+            self.set_timer(LOOK_SECONDS, self._focus_when_quiet)
         elif quiet < QUIET_SECONDS:
-            self.set_timer(QUIET_SECONDS - quiet, self._take_keyboard)
+            self.set_timer(QUIET_SECONDS - quiet, self._focus_when_quiet)
         else:
-            self.answer_now()
+            self.focus_question()
 
-    def answer_now(self) -> None:
+    def focus_question(self) -> None:
         """Moves the focus to the question."""
         is_seen = self.screen.is_active
         if is_seen and self._asked is not None and self._keys is not None:
-            self._has_keyboard = True
+            self._is_focused = True
             self._asked.begin()
             self._keys.update(self._asked.keys())
 

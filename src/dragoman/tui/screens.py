@@ -31,7 +31,7 @@ from dragoman.names import counted, shell_quoted
 from dragoman.permissions.modes import MEANINGS
 from dragoman.permissions.rules import BEHAVIOURS, Behaviour, Rule
 from dragoman.tui.commands import COMMANDS
-from dragoman.tui.status_line import short
+from dragoman.tui.status_line import short_count
 
 if TYPE_CHECKING:
     from dragoman.agent.session import AgentSession
@@ -100,11 +100,11 @@ def context_text(parts: Sequence[ContextPart], limit: int) -> Content:
         percent = f"{part.tokens / limit:6.1%}" if limit else ""
         lines.append(
             Content.assemble(
-                f"{part.name:<{width}}  {short(part.tokens):>7}  {percent}  ", (bar, "$text-accent"),
+                f"{part.name:<{width}}  {short_count(part.tokens):>7}  {percent}  ", (bar, "$text-accent"),
                 (f" {part.detail}" if part.detail else "", "dim"),
             )
         )  # fmt: skip
-    lines += [Content(""), Content(f"about {short(used)} of {short(limit)} tokens")]
+    lines += [Content(""), Content(f"about {short_count(used)} of {short_count(limit)} tokens")]
     return Content("\n").join(lines)
 
 

@@ -61,8 +61,8 @@ async def _conversation(host: Host, options: AgentOptions) -> AgentOptions | Non
     async with open_session(host, options) as session:
         tools = len(session.toolbox.tools())
         click.echo(f"{options.model.spec}, {counted(tools, 'tool')}. /help lists the commands.")
-        if said := len(session.conversation.history):
-            click.echo(f"The conversation is continued after {said} messages.")
+        if count := len(session.conversation.history):
+            click.echo(f"The conversation is continued after {count} messages.")
         show_failed_servers(host, "/mcp shows the servers.")
         session.subagents.on_event = EventPrinter().event
         session.conversation.expand = partial(_expanded, host, options)

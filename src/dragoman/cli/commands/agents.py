@@ -12,7 +12,7 @@ import click
 
 from dragoman.agent.definitions import AgentDefinition, approve_agent, find_agents
 from dragoman.cleaning import one_line, visible
-from dragoman.cli.approval_questions import entry_cautions, entry_lines, rule_warnings
+from dragoman.cli.approval_questions import entry_lines, warnings_about_entry, warnings_about_rules
 from dragoman.cli.common import load_and_report
 from dragoman.cli.main import CommandGroup
 from dragoman.cli.options import json_option
@@ -106,7 +106,7 @@ def _servers_in(agent: AgentDefinition) -> list[tuple[str, object]]:
 def _server_lines(configuration: Configuration, name: str, entry: object) -> Iterator[str]:
     yield f"It starts the server {one_line(name, 80)}:"
     yield from entry_lines(entry)
-    for warning in (*entry_cautions(name, entry), *rule_warnings(configuration, name)):
+    for warning in (*warnings_about_entry(name, entry), *warnings_about_rules(configuration, name)):
         yield f"! {warning}"
 
 

@@ -15,7 +15,7 @@ from dragoman.cli.render.document import echo
 from dragoman.cli.sign_ins import (
     company_credentials,
     credentials_of,
-    in_words,
+    described_state,
     sign_out_and_report,
     state_as_json,
 )
@@ -49,7 +49,7 @@ def status(as_json: bool) -> None:
     width = max((len(one_line(state.server)) for state in states), default=0)
     for state in states:
         mark, colour = ("✓ ", "green") if state.status == "signed-in" else ("! ", "yellow")
-        text = f"{one_line(state.server):<{width}}  {in_words(state)}"
+        text = f"{one_line(state.server):<{width}}  {described_state(state)}"
         echo_wrapped(text, label=mark, colour=colour)
     for store in dict.fromkeys(state.store for state in states if state.store):
         echo_wrapped(f"Tokens are {store}.")

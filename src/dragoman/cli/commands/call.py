@@ -203,12 +203,12 @@ def show_result(outcome: CallOutcome, *, as_json: bool, output: Path | None) -> 
     if outcome.task is not None and not as_json:
         echo_wrapped(outcome.text)
         return
-    kept = frozenset[int]()
+    written = frozenset[int]()
     if output is not None and outcome.error is None:
-        kept = text.keep_files(outcome, output)
+        written = text.write_files(outcome, output)
     if as_json:
         json.echo(json.outcome(outcome))
     elif outcome.error is not None:
         text.show_error(outcome.error)
     else:
-        text.show_outcome(outcome, kept)
+        text.show_outcome(outcome, written)

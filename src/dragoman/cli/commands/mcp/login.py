@@ -19,10 +19,10 @@ from dragoman.cli.render.document import echo
 from dragoman.cli.render.progress import ConnectProgress
 from dragoman.cli.render.servers import counted
 from dragoman.cli.sign_ins import (
+    described_state,
     gateway_accounts,
     gateway_option,
     identity_option,
-    in_words,
     required_credentials,
     run_with_accounts,
     sign_out_and_report,
@@ -119,7 +119,7 @@ def whoami(name: str, identity: str | None, settings_file: Path | None, as_json:
     if as_json:
         echo(state_as_json(state))
     else:
-        echo_wrapped(f"{one_line(name)}: {in_words(state)}")
+        echo_wrapped(f"{one_line(name)}: {described_state(state)}")
         rows = {
             "resource": state.resource,
             "client id": state.client_id,
