@@ -166,10 +166,6 @@ class Conversation:
         """Adds the usage of a subagent."""
         self.usage += usage
 
-    def queue(self, prompt: str) -> None:
-        """Queues a message that is sent with the next tool results."""
-        self.queued.append(Message(prompt))
-
     async def run(self, prompt: str | Message, on_event: OnEvent = lambda event: None) -> Reply:
         """Answers a prompt. Raises `ModelUnavailable`. After a cancellation the conversation is complete, and
         the next prompt continues it."""

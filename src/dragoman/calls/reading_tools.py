@@ -107,11 +107,9 @@ _OWNER: Final = {
 _URI: Final = {"type": "string", "description": "The resource's URI, exactly as it is listed."}
 
 
-def resource_tools(
-    resources: Resources, reader: ResourceReader, media: Media | None = None
-) -> tuple[BuiltinTool, BuiltinTool]:
+def resource_tools(resources: Resources, reader: ResourceReader) -> tuple[BuiltinTool, BuiltinTool]:
     """`list_mcp_resources` and `read_mcp_resource`. `reader` judges nothing, `resources` does."""
-    shows = media or Media()
+    media = Media()
 
     async def list_them(arguments: Mapping[str, Any]) -> BuiltinResult:
         server = arguments.get("server")
@@ -122,7 +120,7 @@ def resource_tools(
     async def read_one(arguments: Mapping[str, Any]) -> BuiltinResult:
         found = await reader.read(arguments["server"], arguments["uri"])
         notes = tuple(TextBlock(f"[{problem}]") for problem in found.problems[:PROBLEM_LIMIT])
-        return (*await shows.shown(found.contents, owner=found.server), *notes)
+        return (*await media.shown(found.contents, owner=found.server), *notes)
 
     async def with_server(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         if arguments.get("server"):

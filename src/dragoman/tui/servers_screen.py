@@ -56,7 +56,7 @@ def server_row(view: ServerStatus) -> Content:
 def server_text(view: ServerStatus, tools: Sequence[Tool]) -> Content:
     rows = [
         ("state", f"{view.status}{f' ({view.phase})' if view.phase else ''}"),
-        ("reason", one_line((view.reason or "").removeprefix(f"{view.name}: "), 500)),
+        ("reason", one_line(view.own_reason, 500)),
         ("next step", one_line(getattr(view.error, "hint", None) or _NEXT_STEPS.get(view.status, ""), 300)),
         ("from", f"{view.scope} ({one_line(view.source, 200)}), {view.transport}"),
         ("speaks", one_line(" ".join(filter(None, _identity(view))), 200)),

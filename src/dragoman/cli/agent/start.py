@@ -152,7 +152,7 @@ def show_failed_servers(host: Host, otherwise: str, *, err: bool = False) -> Non
     """Prints a line with the next step (or `otherwise`) for each server that is not connected."""
     for name, view in host.servers.items():
         if view.status in ("failed", "needs-auth"):
-            reason = one_line((view.reason or view.status).removeprefix(f"{name}: "), 300)
+            reason = one_line(view.own_reason or view.status, 300)
             hint = getattr(view.error, "hint", None) or otherwise
             text = f"! server {one_line(name, 60)}: {reason.rstrip('.')}. {one_line(hint, 200)}"
             click.echo(text, err=err)

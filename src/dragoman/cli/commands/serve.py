@@ -555,7 +555,7 @@ def _unconnected(host: Host) -> list[str]:
 
 
 def _failure(view: ServerStatus) -> str:
-    reason = one_line((view.reason or "").removeprefix(f"{view.name}: "), 300)
+    reason = one_line(view.own_reason, 300)
     status = "" if view.status == "failed" and reason else view.status
     return f"  {one_line(view.name, 80)}: {', '.join(filter(None, (status, reason)))}"
 

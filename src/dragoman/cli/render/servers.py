@@ -91,8 +91,7 @@ def show_reasons(servers: Iterable[ConfiguredServer], views: Mapping[str, Server
         if server.eligibility != "ready":
             _show_reason(server.name, _reason_of(server), _next_step(server))
         elif view is not None and view.status != "connected":
-            reason = (view.reason or "").removeprefix(f"{server.name}: ")
-            _show_reason(server.name, reason, view.error.hint if view.error else None)
+            _show_reason(server.name, view.own_reason, view.error.hint if view.error else None)
             for line in last_lines(_last_output(view)):
                 click.echo(click.style(f"    {one_line(line, OUTPUT_CHARACTERS)}", dim=True))
 
