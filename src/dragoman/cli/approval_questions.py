@@ -35,17 +35,17 @@ SHOWN_RULES: Final = 5
 ServersToStart = Callable[[Configuration], Collection[str] | None]
 
 
-def load_with_approvals(sources: Sources, started: ServersToStart | None = None) -> Configuration:
+def load_with_approvals(sources: Sources, servers_to_start: ServersToStart | None = None) -> Configuration:
     """Loads the configuration. At a terminal, asks about servers that need approval first.
 
-    `started` names the servers that the command starts (None for all): only those are asked about.
+    `servers_to_start` names the servers that the command starts (None for all): only those are asked about.
     """
     configuration = load(sources)
     if configuration.policy.broken is not None or not is_interactive():
         return configuration
     if not (configuration.needing_approval or configuration.unconfirmed_variables):
         return configuration
-    names = started(configuration) if started else None
+    names = servers_to_start(configuration) if servers_to_start else None
     for server in configuration.needing_approval:
         if names is None or server.name in names:
             ask_approval(configuration, server)

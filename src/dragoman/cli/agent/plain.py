@@ -46,14 +46,14 @@ from dragoman.tui.commands import CommandLine, parse, prompt_message
 T = TypeVar("T")
 
 
-def converse(wanted: StartOptions, options: AgentOptions) -> int:
+def converse(start_options: StartOptions, options: AgentOptions) -> int:
     async def work(host: Host) -> int:
         following: AgentOptions | None = options
         while following is not None:
             following = await _conversation(host, following)
         return exit_codes.OK
 
-    return run(wanted, options, work, TerminalInteraction(options.folder))
+    return run(start_options, options, work, TerminalInteraction(options.folder))
 
 
 async def _conversation(host: Host, options: AgentOptions) -> AgentOptions | None:

@@ -25,7 +25,7 @@ from dragoman import paths
 from dragoman.calls.tool_call import new_call_id
 from dragoman.catalog.tools import ServerTool
 from dragoman.cli import exit_codes
-from dragoman.cli.commands.call import chosen, exit_code_of, show_result
+from dragoman.cli.commands.call import call_parts, exit_code_of, show_result
 from dragoman.cli.common import find_tool
 from dragoman.cli.local_gateway.endpoint import (
     PATH_LIMIT_BYTES,
@@ -218,7 +218,7 @@ class LocalGateway:
         """The tool and its arguments. After an error the command makes the call itself, and reports it."""
         if not asked.words or is_url(asked.words[0]) or suggested_url(asked.words[0]):
             raise _Declined
-        only, name, words = chosen(asked.words, self._host.configuration)
+        only, name, words = call_parts(asked.words, self._host.configuration)
         tool = find_tool(self._host, name, only)
         if tool is None or self._host.servers[tool.server].status != "connected" or words == ("-",):
             raise _Declined
