@@ -17,12 +17,27 @@ import python_reference
 from dragoman import errors, events
 from dragoman.calls.recovery import TABLE as RECOVERY
 from dragoman.cli import exit_codes
-from dragoman.cli.main import LazyGroup, cli
+from dragoman.cli.main import CommandGroup, cli
 from dragoman.config.schema import FILES, json_schema
 from dragoman.connections.state import ServerState, Signal, next_state
-from dragoman.settings import TABLE, VARIABLES
+from dragoman.settings import TABLE
 
 HERE = Path(__file__).parent
+
+VARIABLES = {
+    "DRAGOMAN_CONFIG_DIR": "The person's folder, in place of `~/.dragoman`. An absolute path.",
+    "DRAGOMAN_MANAGED_DIR": "The folder of the administrator's `managed-mcp.json`, in place of the system's.",
+    "DRAGOMAN_SECRET_STORE": "Where tokens and client secrets are: `auto`, `keyring`, `file` or `memory`.",
+    "DRAGOMAN_SECRETS_PASSPHRASE": "Encrypts stored secrets that are in files.",
+    "DRAGOMAN_CA_FILE": "Certificate authorities that servers are checked against, as PEM.",
+    "DRAGOMAN_CLIENT_CERT": "The client certificate for servers, as PEM; with `DRAGOMAN_CLIENT_KEY`.",
+    "DRAGOMAN_IDE_PORT": "The port of the editor to use, where several run.",
+    "MCP_CLIENT_SECRET": "The client secret for `mcp add --client-secret`, in place of a question.",
+    "DRAGOMAN_MODEL": "The model of conversations, as `provider:name`.",
+    "DRAGOMAN_PLAIN": "Questions as plain prompts, without screens that move the cursor.",
+    "NO_COLOR": "No colours, whatever its value.",
+}
+"""Environment variables that are not settings, with their meaning."""
 
 
 def page() -> str:
@@ -47,7 +62,7 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def commands(group: LazyGroup = cli, path: str = "dragoman") -> Iterator[str]:
+def commands(group: CommandGroup = cli, path: str = "dragoman") -> Iterator[str]:
     for name in sorted(group.table):
         command = group.get_command(click.Context(group), name)
         assert command is not None
@@ -55,7 +70,7 @@ def commands(group: LazyGroup = cli, path: str = "dragoman") -> Iterator[str]:
             command, info_name=f"{path} {name}", terminal_width=100, max_content_width=100
         )
         yield f"```text\n{command.get_help(context)}\n```\n"
-        if isinstance(command, LazyGroup):
+        if isinstance(command, CommandGroup):
             yield from commands(command, f"{path} {name}")
 
 

@@ -47,7 +47,7 @@ from dragoman.tui.interaction import AppInteraction
 from dragoman.tui.permission_question import PermissionView
 from dragoman.tui.questions import QuestionApp
 from dragoman.tui.sampling_review import SamplingView
-from dragoman.tui.url_question import UrlView
+from dragoman.tui.web_page_questions import UrlView
 from tests.interop.oauth.parts import AuthorizationServer, Protected
 from tests.tiers import read_parts
 

@@ -457,8 +457,7 @@ class Host:
         toolbox includes `read_result`, for results that are too large to be shown. `resources`: also includes
         tools to list and read resources.
         """
-        from dragoman.calls.resource_tools import resource_tools
-        from dragoman.calls.result_tools import result_tool
+        from dragoman.calls.reading_tools import resource_tools, result_tool
         from dragoman.catalog.deferral import Budget
         from dragoman.content.store import ResultStore
         from dragoman.toolbox import Toolbox

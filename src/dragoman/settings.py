@@ -110,21 +110,6 @@ TABLE: tuple[Setting, ...] = (
     ),
 )
 
-VARIABLES: Mapping[str, str] = {
-    "DRAGOMAN_CONFIG_DIR": "The person's folder, in place of `~/.dragoman`. An absolute path.",
-    "DRAGOMAN_MANAGED_DIR": "The folder of the administrator's `managed-mcp.json`, in place of the system's.",
-    "DRAGOMAN_SECRET_STORE": "Where tokens and client secrets are: `auto`, `keyring`, `file` or `memory`.",
-    "DRAGOMAN_SECRETS_PASSPHRASE": "Encrypts stored secrets that are in files.",
-    "DRAGOMAN_CA_FILE": "Certificate authorities that servers are checked against, as PEM.",
-    "DRAGOMAN_CLIENT_CERT": "The client certificate for servers, as PEM; with `DRAGOMAN_CLIENT_KEY`.",
-    "DRAGOMAN_IDE_PORT": "The port of the editor to use, where several run.",
-    "MCP_CLIENT_SECRET": "The client secret for `mcp add --client-secret`, in place of a question.",
-    "DRAGOMAN_MODEL": "The model of conversations, as `provider:name`.",
-    "DRAGOMAN_PLAIN": "Questions as plain prompts, without screens that move the cursor.",
-    "NO_COLOR": "No colours, whatever its value.",
-}
-"""Environment variables that are not settings, with their meaning: for the reference page."""
-
 _ROWS = {row.name: row for row in TABLE}
 
 

@@ -568,7 +568,7 @@ async def test_hooks_are_told_of_sessions_and_servers():
     told: list[tuple[str, str]] = []
 
     def note(given: dict[str, Any]) -> None:
-        told.append((given["hook_event_name"], given[EVENTS[given["hook_event_name"]].matched]))
+        told.append((given["hook_event_name"], given[EVENTS[given["hook_event_name"]]]))
 
     # Of the two servers, only one is meant.
     connections = [hook(note, event, matcher="shop") for event in ("ServerConnected", "ToolsChanged")]

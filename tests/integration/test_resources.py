@@ -8,7 +8,7 @@ import pytest
 
 from dragoman import CallOutcome, Host, ImageBlock
 from dragoman.agent.mentions import expanded
-from dragoman.calls.resource_tools import resource_tools
+from dragoman.calls.reading_tools import resource_tools
 from dragoman.content.saving import mark_of
 from dragoman.errors import HostClosed, HostNotOpen, InputUnavailable, InvalidArguments, RemoteError
 from dragoman.events import ResourcesChanged

@@ -9,7 +9,7 @@ import pytest
 from dragoman import Host
 from dragoman.adapters.answering import parts_of, text_of
 from dragoman.calls.outcome import CallOutcome
-from dragoman.calls.result_tools import result_tool
+from dragoman.calls.reading_tools import result_tool
 from dragoman.content.store import ResultStore
 from tests.servers import zoo
 

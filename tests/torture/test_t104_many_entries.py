@@ -10,7 +10,7 @@ import pytest
 
 from dragoman import Host
 from dragoman.catalog.naming import assign, prefix
-from dragoman.cli.commands.config.explain import line_of
+from dragoman.cli.commands.config import line_of
 from dragoman.config import connectors
 from dragoman.config.files import ENTRY_LIMIT, RULE_LIMIT
 from dragoman.config.model import PROBLEM_LIMIT

@@ -4,7 +4,7 @@ import base64
 from pathlib import Path
 
 from dragoman.calls.outcome import CallOutcome
-from dragoman.cli.render.text import keep_files
+from dragoman.cli.render.text import write_files
 from dragoman.content.blocks import ImageBlock
 from tests.e2e.forked import run
 
@@ -33,7 +33,7 @@ def test_t122_further_parts_replace_nothing(home: Path):
 
     parts = [base64.b64encode(data).decode() for data in (b"one", b"two")]
     blocks = tuple(ImageBlock(data=data, mime_type="image/png") for data in parts)
-    keep_files(CallOutcome(server="s", tool="t", content=blocks), home / "p.png")
+    write_files(CallOutcome(server="s", tool="t", content=blocks), home / "p.png")
 
     assert (home / "p.png").read_bytes() == b"one"
     assert (home / "p-2.png").read_bytes() == b"mine"

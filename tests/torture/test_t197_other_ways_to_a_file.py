@@ -8,7 +8,7 @@ import pytest
 
 from dragoman import Host
 from dragoman.agent.agent_tools import Folders, open_agent_tools
-from dragoman.agent.builtin.find import found_in, readable
+from dragoman.agent.builtin.find import matches_in, readable
 
 pytestmark = pytest.mark.requirement("AGT-3")
 KEY = "KEY=canary"
@@ -66,5 +66,5 @@ def test_t197_a_name_with_a_line_break_is_judged_as_a_whole():
         seen.append(name)
         return name == "b"
 
-    assert readable(found_in(text), may_read) == (["b:1:two", "b-2-three"], 1)
+    assert readable(matches_in(text), may_read) == (["b:1:two", "b-2-three"], 1)
     assert seen == ["a\nb", "b"]

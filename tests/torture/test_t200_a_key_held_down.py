@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from dragoman.interaction import PermissionAnswer
-from dragoman.tui import question_area
+from dragoman.tui import question_view
 from dragoman.tui.permission_question import PermissionView
 from tests.unit.tui.desk import Desk, desk
 from tests.unit.tui.test_app_questions import QUESTION, asked
@@ -19,7 +19,7 @@ async def test_t200_the_key_that_answered_a_question_does_not_answer_the_next_on
 ):
     async with desk.opened() as seat:
         first = await asked(seat, "allow", QUESTION)
-        monkeypatch.setattr(question_area, "QUIET_SECONDS", 30.0)
+        monkeypatch.setattr(question_view, "QUIET_SECONDS", 30.0)
         await seat.pilot.press("y")
         assert await first == PermissionAnswer(True)
         second = asyncio.create_task(seat.app._interaction.allow(QUESTION))

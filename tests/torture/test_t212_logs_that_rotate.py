@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman import log_files
-from dragoman.cli.render import server_log_lines
+from dragoman.cli.commands import logs
 
 pytestmark = pytest.mark.requirement("ASK-6")
 KEPT = 3
@@ -50,7 +50,7 @@ def test_t212_room_that_is_made_while_a_log_is_opened_hides_no_entry(
 
 def test_t212_a_followed_log_shows_the_lines_before_and_after_room_was_made(log: Path):
     append(log, 0)
-    tail = server_log_lines._Tail(log)
+    tail = logs._Tail(log)
     for number in range(1, 5):
         append(log, number)
     assert numbers(tail.new_lines()) == [1, 2, 3, 4]
@@ -60,7 +60,7 @@ def test_t212_a_followed_log_shows_the_lines_before_and_after_room_was_made(log:
 
 def test_t212_a_followed_log_that_was_emptied_goes_on(log: Path):
     append(log, 0)
-    tail = server_log_lines._Tail(log)
+    tail = logs._Tail(log)
     log.write_bytes(b"")
     assert numbers(tail.new_lines()) == []
     append(log, 1)
@@ -68,7 +68,7 @@ def test_t212_a_followed_log_that_was_emptied_goes_on(log: Path):
 
 
 def test_t212_a_followed_log_may_be_absent_for_a_while(log: Path):
-    tail = server_log_lines._Tail(log)
+    tail = logs._Tail(log)
     assert numbers(tail.new_lines()) == []
     append(log, 0)
     assert numbers(tail.new_lines()) == [0]

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from dragoman import paths
-from dragoman.cli import exit_codes, gateway_token
-from dragoman.cli.gateway_token import generated_token
+from dragoman.cli import exit_codes, gateway_clients
+from dragoman.cli.gateway_clients import generated_token
 from dragoman.errors import ConfigError
 from dragoman.gateway.store import sqlite
 from dragoman.gateway.store.sqlite import SqliteStore
@@ -124,13 +124,13 @@ async def test_t232_a_clock_that_is_set_neither_ends_sessions_nor_keeps_them(
 def test_t232_a_token_is_made_once_and_is_the_owners_alone(home: Path):
     first = generated_token()
     assert generated_token() == first
-    path = paths.state_dir() / gateway_token.TOKEN_FILE
+    path = paths.state_dir() / gateway_clients.TOKEN_FILE
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("content", [b"", b"short", b"\xff\xfe" * 20, b"two words that are long", b"\0" * 40])
 def test_t232_a_token_that_is_none_is_replaced(home: Path, content: bytes):
-    path = paths.state_dir() / gateway_token.TOKEN_FILE
+    path = paths.state_dir() / gateway_clients.TOKEN_FILE
     paths.make_private(path.parent)
     path.touch(0o600)
     path.write_bytes(content)
@@ -141,7 +141,7 @@ def test_t232_a_token_that_is_none_is_replaced(home: Path, content: bytes):
 
 @pytest.mark.parametrize("how", ["readable", "fifo", "of another user"])
 def test_t232_a_token_that_others_may_know_is_refused(home: Path, how: str, monkeypatch: pytest.MonkeyPatch):
-    path = paths.state_dir() / gateway_token.TOKEN_FILE
+    path = paths.state_dir() / gateway_clients.TOKEN_FILE
     paths.make_private(path.parent)
     if how == "fifo":
         os.mkfifo(path, 0o600)
@@ -162,10 +162,10 @@ def test_t232_a_token_that_cannot_be_kept_is_no_token(
     def fail(*_: object, **__: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(gateway_token, "write_file", fail)
+    monkeypatch.setattr(gateway_clients, "write_file", fail)
     with pytest.raises(ConfigError) as raised:
         generated_token()
-    path = paths.state_dir() / gateway_token.TOKEN_FILE
+    path = paths.state_dir() / gateway_clients.TOKEN_FILE
     assert str(raised.value) == (
         f"the token of the gateway cannot be stored in {path}: {os.strerror(number)}"
     )

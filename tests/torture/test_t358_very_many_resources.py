@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.calls.resource_tools import LISTED_LIMIT, describe
+from dragoman.calls.reading_tools import LISTED_LIMIT, describe
 from dragoman.calls.sending import Listed
 from dragoman.catalog.resources import Resource, ResourceTemplate
 from dragoman.names import ServerName

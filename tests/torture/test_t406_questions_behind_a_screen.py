@@ -6,9 +6,9 @@ import asyncio
 import pytest
 
 from dragoman.interaction import PermissionAnswer
-from dragoman.tui import question_area
+from dragoman.tui import question_view
 from dragoman.tui.permission_question import PermissionView
-from dragoman.tui.text_screens import TextScreen, help_screen
+from dragoman.tui.screens import TextScreen, help_screen
 from tests.unit.tui.desk import Desk, desk
 from tests.unit.tui.test_app_questions import QUESTION
 
@@ -17,14 +17,14 @@ pytestmark = pytest.mark.requirement("PRM-5")
 
 
 async def test_t406_keys_count_only_once_the_question_was_seen(desk: Desk, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(question_area, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(question_view, "QUIET_SECONDS", 0.0)
     async with desk.opened() as seat:
         await seat.app.push_screen(help_screen())
         task = asyncio.create_task(seat.app._interaction.allow(QUESTION))
         await seat.until(lambda: seat.app._questions.query(PermissionView))
         await seat.pilot.press("ctrl+g")
         await seat.pilot.pause()
-        monkeypatch.setattr(question_area, "QUIET_SECONDS", 30.0)
+        monkeypatch.setattr(question_view, "QUIET_SECONDS", 30.0)
         await seat.pilot.press("escape", "y", "s")
         assert not isinstance(seat.app.screen, TextScreen)
         assert not task.done()

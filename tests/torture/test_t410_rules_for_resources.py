@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli.approval_questions import rule_warnings
+from dragoman.cli.approval_questions import warnings_about_rules
 from tests.torture import projects
 
 pytestmark = pytest.mark.requirement("CFG-8")
@@ -24,4 +24,4 @@ OTHERS = ("read_mcp_resource(server=other)", "read_mcp_resource(server!=docs)", 
 )
 def test_t410_rules_that_would_hold_are_named(home: Path, rules: Sequence[str], told: list[str]):
     projects.user(home, {"permissions": {"allow": list(rules)}})
-    assert list(rule_warnings(projects.seen(home), "docs")) == told
+    assert list(warnings_about_rules(projects.seen(home), "docs")) == told

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.cli.approval_questions import entry_cautions
+from dragoman.cli.approval_questions import warnings_about_entry
 from tests.e2e.forked import run
 from tests.torture import projects
 from tests.torture.projects import servers, write
@@ -29,8 +29,8 @@ def test_t602_a_rule_for_a_url_does_not_admit_it(home: Path, scope: str):
 
 
 def test_t602_the_question_about_an_entry_warns_of_it():
-    assert list(entry_cautions("box", WITHOUT)) == [f"oauth.sendResource: {TEXT}"]
-    assert list(entry_cautions("box", WITH)) == []
+    assert list(warnings_about_entry("box", WITHOUT)) == [f"oauth.sendResource: {TEXT}"]
+    assert list(warnings_about_entry("box", WITH)) == []
 
 
 def test_t602_an_import_points_it_out(home: Path):

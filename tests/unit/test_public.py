@@ -185,7 +185,7 @@ MODULES = [
     "dragoman.cli.main",
     "dragoman.config.model",
     "dragoman.connections.connection",
-    "dragoman.connections.eras",
+    "dragoman.connections.target",
     "dragoman.connections.factory",
     "dragoman.errors",
     "dragoman.host",

@@ -22,7 +22,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from dragoman.agent.conversion import request_of, said_in
+from dragoman.agent.conversion import person_texts_in, request_of
 from dragoman.agent.events import Usage
 
 CHARACTERS_PER_TOKEN: Final = 3.5
@@ -130,7 +130,7 @@ class Compaction:
         texts = [f"{SUMMARY_HEADING}\n\n{summary.strip()}", *context]
         if last is not None:
             texts.append(f"{LAST_MESSAGE_HEADING}\n\n{last[:KEPT_LIMIT]}")
-        return [request_of(texts, [text for message in self._history for text in said_in(message)])]
+        return [request_of(texts, [text for message in self._history for text in person_texts_in(message)])]
 
 
 def _shortened(message: ModelMessage) -> ModelMessage:
@@ -150,7 +150,7 @@ def _short_part(part: ModelRequestPart) -> ModelRequestPart:
 def _last_prompt(history: Sequence[ModelMessage]) -> str | None:
     """The text of the person's last message, with the files and resources it mentions."""
     for message in reversed(history):
-        if said_in(message):
+        if person_texts_in(message):
             texts = [str(part.content) for part in message.parts if isinstance(part, UserPromptPart)]
             return texts[-1].removeprefix(f"{LAST_MESSAGE_HEADING}\n\n") if texts else None
     return None

@@ -100,18 +100,18 @@ def _content(part: str | ImageBlock) -> str | BinaryContent:
     return part if isinstance(part, str) else BinaryContent(part.decode(), media_type=part.mime_type)
 
 
-def request_of(texts: Sequence[str], said: Sequence[str]) -> ModelRequest:
-    """A message for the model. `said`: the parts that the person wrote, stored as metadata and not sent; the
-    rest is text of servers, files and hooks."""
-    return ModelRequest([UserPromptPart(text) for text in texts], metadata={PERSON_TEXT_KEY: [*said]})
+def request_of(texts: Sequence[str], person_texts: Sequence[str]) -> ModelRequest:
+    """A message for the model. `person_texts`: the parts that the person wrote, stored as metadata and not
+    sent; the rest is text of servers, files and hooks."""
+    return ModelRequest([UserPromptPart(text) for text in texts], metadata={PERSON_TEXT_KEY: [*person_texts]})
 
 
-def said_in(message: ModelMessage) -> list[str]:
+def person_texts_in(message: ModelMessage) -> list[str]:
     """The parts of a message that the person wrote."""
-    return recorded_in(message) or []
+    return recorded_texts_in(message) or []
 
 
-def recorded_in(message: ModelMessage) -> list[str] | None:
+def recorded_texts_in(message: ModelMessage) -> list[str] | None:
     """The parts of a message that the person wrote; None if the message has no such metadata."""
     recorded: Any = (message.metadata or {}).get(PERSON_TEXT_KEY)
     if not isinstance(recorded, list):
@@ -124,7 +124,7 @@ def turns_of(history: Sequence[ModelMessage]) -> list[ConversationTurn]:
     and hooks are left out: they may contain instructions of others."""
     turns: list[ConversationTurn] = []
     for message in history:
-        turns += [ConversationTurn("user", text) for text in said_in(message)]
+        turns += [ConversationTurn("user", text) for text in person_texts_in(message)]
         wrote = map(_said, message.parts) if isinstance(message, ModelResponse) else ()
         if text := "\n".join(filter(None, wrote)):
             turns.append(ConversationTurn("assistant", text))

@@ -166,10 +166,6 @@ class Conversation:
         """Adds the usage of a subagent."""
         self.usage += usage
 
-    def queue(self, prompt: str) -> None:
-        """Queues a message that is sent with the next tool results."""
-        self.queued.append(Message(prompt))
-
     async def run(self, prompt: str | Message, on_event: OnEvent = lambda event: None) -> Reply:
         """Answers a prompt. Raises `ModelUnavailable`. After a cancellation the conversation is complete, and
         the next prompt continues it."""
@@ -177,7 +173,7 @@ class Conversation:
         submitted = await self._submitted(message)
         if submitted.refusal is not None:
             return Reply(text="", turns=0, usage=Usage(), stopped_by="hook", reason=submitted.refusal)
-        self._add_texts(*self._changed_instructions(), *submitted.context, said=[message.written])
+        self._add_texts(*self._changed_instructions(), *submitted.context, person_texts=[message.written])
         before = self.usage
         text, turns, stopped_by = await self._work(on_event)
         return Reply(text=text, turns=turns, usage=self.usage - before, stopped_by=stopped_by)
@@ -403,17 +399,17 @@ class Conversation:
         """Adds queued messages of the person, and instructions of servers that were connected meanwhile."""
         submitted = [(message, await self._submitted(message)) for message in [*self.queued]]
         texts, sent = self._changed_instructions(), list[str]()
-        for message, said in submitted:
+        for message, answer in submitted:
             if message not in self.queued:  # removed meanwhile
                 continue
             self.queued.remove(message)
-            if said.refusal is None:
+            if answer.refusal is None:
                 sent.append(message.written)
-                texts += said.context
+                texts += answer.context
             else:
-                on_event(PromptRefused(prompt=message.written, reason=said.refusal))
+                on_event(PromptRefused(prompt=message.written, reason=answer.refusal))
         if texts:
-            self._add_texts(*texts, said=sent)
+            self._add_texts(*texts, person_texts=sent)
         if sent:
             on_event(QueuedSent(tuple(sent)))
 
@@ -424,8 +420,8 @@ class Conversation:
             self._are_instructions_changed = True
         return [changes] if changes else []
 
-    def _add_texts(self, *texts: str, said: Sequence[str] = ()) -> None:
-        self._add(request_of(texts, [joined(text) for text in said]))
+    def _add_texts(self, *texts: str, person_texts: Sequence[str] = ()) -> None:
+        self._add(request_of(texts, [joined(text) for text in person_texts]))
 
     def _add(self, message: ModelMessage) -> None:
         join_surrogates(message)

@@ -82,13 +82,11 @@ class ModelChoice(Struct, frozen=True):
         return self.spec.partition(":")[2]
 
 
-def choose_model(
-    named: str | None, base_url: str | None = None, environ: Mapping[str, str] = os.environ
-) -> ModelChoice:
+def choose_model(named: str | None, base_url: str | None = None) -> ModelChoice:
     """The named model, or the default model of the first provider whose key is set."""
-    spec = named or environ.get(VARIABLE)
+    spec = named or os.environ.get(VARIABLE)
     if spec is None:
-        spec = next((model for variable, model in DEFAULTS.items() if environ.get(variable)), None)
+        spec = next((model for variable, model in DEFAULTS.items() if os.environ.get(variable)), None)
     if spec is None:
         keys = ", ".join(DEFAULTS)
         raise ModelNotConfigured(

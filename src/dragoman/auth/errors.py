@@ -27,9 +27,9 @@ class Unavailable(AuthProblem):
 class Rejected(AuthProblem):
     """The authorization server answered with an OAuth error. `error`: its code, such as `invalid_grant`."""
 
-    def __init__(self, error: str, description: str, hint: str | None = None) -> None:
+    def __init__(self, error: str, description: str) -> None:
         self.error = error
-        super().__init__(f"{error}: {description}" if description else error, hint)
+        super().__init__(f"{error}: {description}" if description else error)
 
 
 class Declined(AuthProblem):

@@ -35,17 +35,17 @@ SHOWN_RULES: Final = 5
 ServersToStart = Callable[[Configuration], Collection[str] | None]
 
 
-def load_with_approvals(sources: Sources, started: ServersToStart | None = None) -> Configuration:
+def load_with_approvals(sources: Sources, servers_to_start: ServersToStart | None = None) -> Configuration:
     """Loads the configuration. At a terminal, asks about servers that need approval first.
 
-    `started` names the servers that the command starts (None for all): only those are asked about.
+    `servers_to_start` names the servers that the command starts (None for all): only those are asked about.
     """
     configuration = load(sources)
     if configuration.policy.broken is not None or not is_interactive():
         return configuration
     if not (configuration.needing_approval or configuration.unconfirmed_variables):
         return configuration
-    names = started(configuration) if started else None
+    names = servers_to_start(configuration) if servers_to_start else None
     for server in configuration.needing_approval:
         if names is None or server.name in names:
             ask_approval(configuration, server)
@@ -146,14 +146,14 @@ def plain_json(value: Any) -> str:
 def _warnings(configuration: Configuration, server: ConfiguredServer) -> Iterator[str]:
     if (fault := server.fault_before_approval) is not None:
         yield fault
-    yield from entry_cautions(server.name, server.candidate.given)
+    yield from warnings_about_entry(server.name, server.candidate.given)
     present = configuration.servers.get(server.name)
     if present is not None and present.candidate != server.candidate:
         yield f"it would replace the server of the same name in {one_line(present.source)}"
-    yield from rule_warnings(configuration, server.name)
+    yield from warnings_about_rules(configuration, server.name)
 
 
-def entry_cautions(name: str, given: object) -> Iterator[str]:
+def warnings_about_entry(name: str, given: object) -> Iterator[str]:
     """Warnings about fields of an entry that a person may overlook."""
     entry: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
     env: Any = entry.get("env")
@@ -168,7 +168,7 @@ def entry_cautions(name: str, given: object) -> Iterator[str]:
         yield f"these words mix alphabets: {', '.join(mixed)}"
 
 
-def rule_warnings(configuration: Configuration, name: str) -> Iterator[str]:
+def warnings_about_rules(configuration: Configuration, name: str) -> Iterator[str]:
     """Warnings about allow rules that would apply to a server of this name."""
     parts = [(part.scope, part.source, part.rules) for part in configuration.permissions]
     allows = [rule for rule in Rulebook.of(parts).rules if rule.behaviour == "allow"]

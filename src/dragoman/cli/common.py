@@ -62,16 +62,16 @@ class Loaded(NamedTuple):
         return None if self.server is None else [self.server]
 
 
-def load_with_servers(server: str | None = None, started: ServersToStart | None = None) -> Loaded:
+def load_with_servers(server: str | None = None, servers_to_start: ServersToStart | None = None) -> Loaded:
     """Loads the configuration, asks about servers that need approval, and reports problems in files.
 
-    `server`: a server that must exist. `started`: see `load_with_approvals`. A server given as a URL or with
-    --stdio is the only one.
+    `server`: a server that must exist. `servers_to_start`: see `load_with_approvals`. A server given as a URL
+    or with --stdio is the only one.
     """
     from dragoman.cli.approval_questions import load_with_approvals
 
     sources = sources_of()
-    configuration = load_with_approvals(sources, started or (lambda _: [server] if server else None))
+    configuration = load_with_approvals(sources, servers_to_start or (lambda _: [server] if server else None))
     show_problems(configuration)
     check_readable(configuration)
     loaded = Loaded(sources, configuration, chosen_server(server))

@@ -11,6 +11,7 @@ import importlib
 import os
 import sys
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import click
@@ -49,28 +50,13 @@ NO_THREAD_MESSAGE: Final = "can't start new thread"
 OUT_OF_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
-class LazyGroup(click.Group):
-    """Loads a command's module only when that command runs.
+class CommandGroup(click.Group):
+    """Lists its commands in the order of their definition, and suggests one for an unknown word."""
 
-    The command `x-y` is `command` in the module `x_y` of the group's package; a group is `command` in a
-    package of its own name.
-    """
-
-    def __init__(self, *args: Any, table: Mapping[str, str], package: str, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.table = table
+    @property
+    def table(self) -> Mapping[str, str]:
         """Each command with one line of help."""
-        self._package = package
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(self.table)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.table:
-            return None
-        command = importlib.import_module(f"{self._package}.{cmd_name.replace('-', '_')}").command
-        command.short_help = self.table[cmd_name]
-        return command
+        return {name: command.short_help or "" for name, command in self.commands.items()}
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -89,10 +75,46 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(self.table.items()))
 
 
+class LazyGroup(CommandGroup):
+    """Loads a command's module only when that command runs."""
+
+    def __init__(
+        self,
+        *args: Any,
+        table: Mapping[str, str],
+        package: str,
+        shared: Mapping[str, str] = MappingProxyType({}),
+        **options: Any,
+    ) -> None:
+        """The command `x` is `command` in the module `x` of the package. `shared`: the module of each command
+        that is in the module of another one; there `x-y` is `x_y`."""
+        super().__init__(*args, **options)
+        self._table = table
+        self._package = package
+        self._shared = shared
+
+    @property
+    def table(self) -> Mapping[str, str]:
+        return self._table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(self.table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.table:
+            return None
+        module = importlib.import_module(f"{self._package}.{self._shared.get(cmd_name, cmd_name)}")
+        attribute = cmd_name.replace("-", "_") if cmd_name in self._shared else "command"
+        command = getattr(module, attribute)
+        command.short_help = self.table[cmd_name]
+        return command
+
+
 @click.group(
     cls=LazyGroup,
     table=COMMANDS,
     package="dragoman.cli.commands",
+    shared={"prompts": "prompt", "resources": "read"},
     context_settings={"help_option_names": ["-h", "--help"]},
     invoke_without_command=True,
 )

@@ -16,6 +16,14 @@ import click
 import msgspec
 
 from dragoman.cleaning import one_line
+from dragoman.cli.agent.options import (
+    ADD_DIR_KEY,
+    MCP_CONFIG,
+    MCP_CONFIG_KEY,
+    MCP_CONFIG_OPTIONS,
+    STRICT_KEY,
+    remember,
+)
 from dragoman.cli.commands.completion import complete_server
 from dragoman.cli.main import JSON_KEY
 from dragoman.config import jsonc
@@ -37,28 +45,14 @@ _ADDRESS: Final = re.compile(
     r"|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+/\S*"
 )
 DEMO = "demo"
-MCP_CONFIG = "--mcp-config"
 IGNORE_BROKEN_SETTINGS = "--ignore-broken-settings"
 IGNORE_BROKEN_KEY = "dragoman.ignore_broken_settings"
-MCP_CONFIG_KEY = "dragoman.mcp_config"
-STRICT_KEY = "dragoman.strict_mcp_config"
-ADD_DIR_KEY = "dragoman.add_dir"
-"""These keys of the context hold the values of options."""
-
-
-def _remember(key: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """A callback that stores the option's value in the context."""
-
-    def remember(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
-        context.meta[key] = value
-        return value
-
-    return remember
+"""The key of the context that holds the value of the option."""
 
 
 full_option = click.option("--full", is_flag=True, help="Do not cut lines.")
 json_option = click.option(
-    "--json", "as_json", is_flag=True, callback=_remember(JSON_KEY), help="Print JSON for programs."
+    "--json", "as_json", is_flag=True, callback=remember(JSON_KEY), help="Print JSON for programs."
 )
 server_option = click.option(
     "--server", metavar="NAME", shell_complete=complete_server, help="Only this server."
@@ -75,7 +69,7 @@ _ADDED_SERVERS: Final = (
         IGNORE_BROKEN_SETTINGS,
         is_flag=True,
         expose_value=False,
-        callback=_remember(IGNORE_BROKEN_KEY),
+        callback=remember(IGNORE_BROKEN_KEY),
         help="For this run, ignore settings files that cannot be read, including their deny rules.",
     ),
     click.option(
@@ -83,24 +77,10 @@ _ADDED_SERVERS: Final = (
         multiple=True,
         type=click.Path(exists=True, file_okay=False, path_type=Path),
         expose_value=False,
-        callback=_remember(ADD_DIR_KEY),
+        callback=remember(ADD_DIR_KEY),
         help="Another folder that servers are given as a root. Repeatable.",
     ),
-    click.option(
-        "--strict-mcp-config",
-        is_flag=True,
-        expose_value=False,
-        callback=_remember(STRICT_KEY),
-        help="Only the servers of --mcp-config.",
-    ),
-    click.option(
-        MCP_CONFIG,
-        multiple=True,
-        metavar="FILE|JSON|URL",
-        expose_value=False,
-        callback=_remember(MCP_CONFIG_KEY),
-        help='More servers: a file, JSON text with "mcpServers", a URL, or the word demo. Repeatable.',
-    ),
+    *MCP_CONFIG_OPTIONS,
 )
 
 
@@ -206,7 +186,7 @@ def _as_name(text: str) -> str:
 
 
 def stdio_option(function: F) -> F:
-    def remember(context: click.Context, parameter: click.Parameter, command: str | None) -> None:
+    def take(context: click.Context, parameter: click.Parameter, command: str | None) -> None:
         if command is not None:
             context.meta[ADHOC_KEY] = server_from_command(command)
 
@@ -215,7 +195,7 @@ def stdio_option(function: F) -> F:
         metavar="COMMAND",
         expose_value=False,
         is_eager=True,
-        callback=remember,
+        callback=take,
         help="Only this server, without configuration: COMMAND is started for it.",
     )(function)
 

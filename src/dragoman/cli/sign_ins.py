@@ -157,17 +157,17 @@ def state_as_json(state: SignInState) -> dict[str, Any]:
     }
 
 
-def in_words(state: SignInState) -> str:
+def described_state(state: SignInState) -> str:
     match state.status:
         case "signed-out":
             return "not signed in" if state.problem is None else one_line(state.problem, 200)
         case "expired":
             return f"the token of {one_line(state.issuer or '', 80)} has expired"
         case _:
-            return f"signed in at {one_line(state.issuer or '', 80)}{_lasting(state)}"
+            return f"signed in at {one_line(state.issuer or '', 80)}{_validity(state)}"
 
 
-def _lasting(state: SignInState) -> str:
+def _validity(state: SignInState) -> str:
     if state.expires_in_seconds is None:
         return ""
     if state.expires_in_seconds <= 0:

@@ -79,7 +79,7 @@ class ActiveHooks:
         """Replaces the hooks; running ones are not affected."""
         self.of_event = {}
         for hook in hooks:
-            if not EVENTS[hook.event].matched:
+            if not EVENTS[hook.event]:
                 hook = structs.replace(hook, matches=EVERYTHING)
             self.of_event.setdefault(hook.event, []).append(hook)
         self._concerned.clear()
@@ -230,7 +230,7 @@ class ActiveHooks:
             task.add_done_callback(self._notices.discard)
 
     async def _answers(self, event: str, facts: Mapping[str, Any]) -> list[HookAnswer]:
-        hooks = self._hooks_for(event, str(facts.get(EVENTS[event].matched, "")))
+        hooks = self._hooks_for(event, str(facts.get(EVENTS[event], "")))
         return await self._ask(hooks, event, facts) if hooks else []
 
     async def close(self) -> None:

@@ -135,7 +135,7 @@ class _Reader:
             if not isinstance(text, str):
                 raise matchers.BadMatcher("a matcher must be text")
             matches = matchers.parse(text)
-            for name in matchers.listed_names(text) if EVENTS[event].matched == "tool_name" else ():
+            for name in matchers.listed_names(text) if EVENTS[event] == "tool_name" else ():
                 if (fault := self._fault_of_name(name)) is not None:
                     self._add_problem(
                         (*place, "matcher"), f"hooks: the matcher {one_line(text, 60)}: {fault}"

@@ -68,6 +68,11 @@ class ServerStatus(Struct, frozen=True, kw_only=True):
         return era_of(self.protocol_version) if self.protocol_version else None
 
     @property
+    def own_reason(self) -> str:
+        """The reason without the server's name, for texts that begin with it; empty if there is none."""
+        return (self.reason or "").removeprefix(f"{self.name}: ")
+
+    @property
     def unparsed_lines(self) -> int:
         """How many lines of its output were no messages."""
         return self.ignored.get("unparsed", 0)

@@ -28,12 +28,10 @@ from dragoman.permissions.modes import MEANINGS, PermissionMode
 from dragoman.tui import commands
 from dragoman.tui.blocks import NoteBlock
 from dragoman.tui.completion import Completer
-from dragoman.tui.completion_list import CompletionList
 from dragoman.tui.conversation import ConversationView
 from dragoman.tui.interaction import AppInteraction
-from dragoman.tui.prompt import Prompt
-from dragoman.tui.question_area import QuestionArea
-from dragoman.tui.question_view import QuestionView
+from dragoman.tui.prompt import CompletionList, Prompt
+from dragoman.tui.question_view import QuestionArea, QuestionView
 from dragoman.tui.server_notes import ServerNotes
 from dragoman.tui.session_control import SessionControl
 from dragoman.tui.status_line import Status, StatusLine
@@ -199,7 +197,7 @@ class ConversationApp(App[int]):
             self.prompt.write(queued.pop().written)
         self.tick()
 
-    def on_prompt_left(self) -> None:
+    def on_prompt_quit(self) -> None:
         self.exit(0)
 
     def on_text_area_changed(self, event: Prompt.Changed) -> None:
@@ -241,7 +239,7 @@ class ConversationApp(App[int]):
             self.prompt.focus()
 
     def action_answer_question(self) -> None:
-        self._questions.answer_now()
+        self._questions.focus_question()
 
     def action_interrupt(self) -> None:
         """Ctrl-C copies a selection, or stops the running turn; a second Ctrl-C quits."""

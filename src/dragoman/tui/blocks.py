@@ -79,12 +79,12 @@ def blocks_of(history: Sequence[ModelMessage]) -> list[Block]:
     from pydantic_ai.messages import TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
 
     from dragoman.agent.context import SUMMARY_HEADING
-    from dragoman.agent.conversion import read_arguments, recorded_in
+    from dragoman.agent.conversion import read_arguments, recorded_texts_in
 
     blocks: list[Block] = []
     calls: dict[str, ToolBlock] = {}
     for message in history:
-        recorded = recorded_in(message)
+        recorded = recorded_texts_in(message)
         blocks += [PromptBlock(text) for text in recorded or ()]
         for part in message.parts:
             match part:

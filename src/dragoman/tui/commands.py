@@ -53,19 +53,19 @@ async def run(app: ConversationApp, line: CommandLine) -> None:
     """Runs the command. Raises `DragomanError`."""
     match line.name:
         case "help":
-            from dragoman.tui.text_screens import help_screen
+            from dragoman.tui.screens import help_screen
 
             app.push_screen(help_screen())
         case "mcp":
             await _mcp(app, line.rest.split())
         case "permissions":
-            from dragoman.tui.permissions_screen import PermissionsScreen
+            from dragoman.tui.screens import PermissionsScreen
 
             app.push_screen(PermissionsScreen(app.host))
         case "context":
             _show_context(app)
         case "resume":
-            from dragoman.tui.resume_screen import ResumeScreen
+            from dragoman.tui.screens import ResumeScreen
 
             app.push_screen(ResumeScreen(app.control.options.folder), app.control.resume)
         case "clear":
@@ -104,7 +104,7 @@ async def _mcp(app: ConversationApp, words: list[str]) -> None:
 
 
 def _show_context(app: ConversationApp) -> None:
-    from dragoman.tui.text_screens import context_screen, parts_of
+    from dragoman.tui.screens import context_screen, parts_of
 
     session = app.control.session
     if session is None:

@@ -69,7 +69,7 @@ class AppInteraction:
         return answer
 
     async def elicit_url(self, question: UrlElicitation) -> Literal["accept", "decline", "cancel"]:
-        from dragoman.tui.url_question import UrlView
+        from dragoman.tui.web_page_questions import UrlView
 
         action = await self._ask(UrlView(question))
         if action == "accept":
@@ -80,7 +80,7 @@ class AppInteraction:
         return action
 
     async def wait_for_url(self, question: UrlElicitation) -> bool:
-        from dragoman.tui.url_question import UrlWaitView
+        from dragoman.tui.web_page_questions import UrlWaitView
 
         return await self._ask(UrlWaitView(question, is_open=question.url in self._opened))
 

@@ -89,15 +89,15 @@ def _warnings(question: PermissionQuestion) -> Iterator[str]:
 
 
 def arguments_text(question: PermissionQuestion) -> Content:
-    from dragoman.tui.tool_card import written
+    from dragoman.tui.tool_card import json_line
 
     if not question.arguments:
         return Content.styled("(no arguments)", "dim")
     lines: list[Content] = []
     for name, value in question.arguments.items():
         is_text = isinstance(value, str) and "\n" in value
-        text = f"\n    {visible(value).replace(chr(10), chr(10) + '    ')}" if is_text else written(value)
-        lines.append(Content.assemble((f"{written(str(name))[1:-1]}: ", "$text-accent"), text))
+        text = f"\n    {visible(value).replace(chr(10), chr(10) + '    ')}" if is_text else json_line(value)
+        lines.append(Content.assemble((f"{json_line(str(name))[1:-1]}: ", "$text-accent"), text))
     if len(question.folder) > FOLDER_CHARACTERS:
         lines.append(Content.assemble(("in the folder ", "dim"), one_line(question.folder)))
     return Content("\n").join(lines)

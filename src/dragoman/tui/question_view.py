@@ -1,8 +1,12 @@
-"""The widget of one question to the person: on a separate screen (`questions.py`) or in the application."""
+"""The widget of one question to the person, and the area of the application that shows it.
+
+`questions.py` shows the same widgets on a separate screen.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import Any, Final, Generic, TypeVar
 
@@ -10,9 +14,11 @@ from rich.text import Text
 from textual.binding import Binding
 from textual.containers import Vertical, VerticalScroll
 from textual.message import Message
+from textual.widgets import Static
 
 from dragoman.cleaning import one_line
 from dragoman.interaction import RelatedCall
+from dragoman.tui.prompt import Prompt
 
 T = TypeVar("T")
 
@@ -89,3 +95,103 @@ def heading(server: str, asks: str, calls: Sequence[RelatedCall]) -> Text:
         shown = ", ".join(names[:CALLS_SHOWN]) + more
         text.append(f"\nduring {shown}" if len(calls) == 1 else f"\nduring one of {shown}", style="dim")
     return text
+
+
+QUIET_SECONDS: Final = 0.5
+"""The pause in typing after which a question gets the focus, so that keys for the prompt do not answer it."""
+LOOK_SECONDS: Final = 0.1
+"""How often it is checked whether a message is being written or another screen is in front."""
+WRITING_HINT: Final = "Send or clear your message to answer, or press Ctrl+G"
+ROWS_AROUND: Final = 10
+"""The rows for the border and keys of a question, the prompt, and a part of the conversation."""
+
+
+class QuestionArea(Vertical):
+    """Shows one question at a time."""
+
+    class Changed(Message):
+        """A question was opened or closed."""
+
+    def __init__(self, prompt: Prompt) -> None:
+        super().__init__(id="question")
+        self._prompt = prompt
+        self._asked: QuestionView[Any] | None = None
+        self._keys: Static | None = None
+        self._is_focused = False
+        self._answered_at = float("-inf")
+        """The time of the last answer: a key that is held down must not answer the next question."""
+        self._hidden_at = float("-inf")
+        """The last time at which another screen was in front, whose keys must not answer a question."""
+
+    @property
+    def is_asking(self) -> bool:
+        return self._asked is not None
+
+    async def ask(self, view: QuestionView[T]) -> T:
+        """Shows the question until it is answered or this is cancelled."""
+        answered: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        view.answered = answered
+        self.call_later(self._show, view)
+        try:
+            return await answered
+        finally:
+            self._asked = None
+            self.remove_class("-shown")
+            self.remove_children()
+            self._prompt.focus()
+            self.post_message(self.Changed())
+
+    async def _show(self, view: QuestionView[Any]) -> None:
+        """Runs as a message of this widget: a task of the host has no active application, and widgets that it
+        creates could not find theirs."""
+        if view.answered is None or view.answered.done():
+            return
+        keys = Static("…", markup=False, classes="keys")
+        self._asked, self._keys, self._is_focused = view, keys, False
+        await self.mount(view, keys)
+        self.add_class("-shown")
+        self._focus_when_quiet()
+        self.call_after_refresh(self._fit)
+        self.post_message(self.Changed())
+
+    def on_question_view_answered(self, message: QuestionView.Answered) -> None:
+        answered = message.view.answered
+        if answered is not None and not answered.done():
+            self._answered_at = time.monotonic()
+            answered.set_result(message.answer)
+
+    def on_question_view_keys_changed(self) -> None:
+        if self._asked is not None and self._keys is not None and self._is_focused:
+            self._keys.update(self._asked.keys())
+
+    def _focus_when_quiet(self) -> None:
+        """Moves the focus to the question as soon as it is visible, no message is being written and no key
+        was pressed for a moment: a letter for the message must not become a permission."""
+        if self._asked is None or self._keys is None or self._is_focused:
+            return
+        is_hidden = not self.screen.is_active
+        if is_hidden:
+            self._hidden_at = time.monotonic()
+        quiet = time.monotonic() - max(self._prompt.typed_at, self._answered_at, self._hidden_at)
+        if is_hidden or self._prompt.text.strip():
+            self._keys.update(WRITING_HINT if self._prompt.text.strip() else "…")
+            self.set_timer(LOOK_SECONDS, self._focus_when_quiet)
+        elif quiet < QUIET_SECONDS:
+            self.set_timer(QUIET_SECONDS - quiet, self._focus_when_quiet)
+        else:
+            self.focus_question()
+
+    def focus_question(self) -> None:
+        """Moves the focus to the question."""
+        is_seen = self.screen.is_active
+        if is_seen and self._asked is not None and self._keys is not None:
+            self._is_focused = True
+            self._asked.begin()
+            self._keys.update(self._asked.keys())
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._fit)
+
+    def _fit(self) -> None:
+        if self._asked is not None:
+            self._asked.fit(self.screen.size.height - ROWS_AROUND)

@@ -20,8 +20,7 @@ from textual.widgets import Footer, Input, TextArea
 
 from dragoman.interaction import FormAnswer, FormElicitation, SamplingReview
 from dragoman.tui.form import FormView
-from dragoman.tui.question_area import QUIET_SECONDS
-from dragoman.tui.question_view import QuestionView
+from dragoman.tui.question_view import QUIET_SECONDS, QuestionView
 from dragoman.tui.sampling_review import SamplingView
 
 T = TypeVar("T")

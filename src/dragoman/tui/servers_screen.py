@@ -26,7 +26,7 @@ from dragoman.errors import DragomanError
 from dragoman.host import Host
 from dragoman.names import counted
 from dragoman.servers.status import STATUS_MARKS, ServerStatus
-from dragoman.tui.status_line import short
+from dragoman.tui.status_line import short_count
 
 REFRESH_SECONDS: Final = 0.5
 LOG_LINES: Final = 200
@@ -56,7 +56,7 @@ def server_row(view: ServerStatus) -> Content:
 def server_text(view: ServerStatus, tools: Sequence[Tool]) -> Content:
     rows = [
         ("state", f"{view.status}{f' ({view.phase})' if view.phase else ''}"),
-        ("reason", one_line((view.reason or "").removeprefix(f"{view.name}: "), 500)),
+        ("reason", one_line(view.own_reason, 500)),
         ("next step", one_line(getattr(view.error, "hint", None) or _NEXT_STEPS.get(view.status, ""), 300)),
         ("from", f"{view.scope} ({one_line(view.source, 200)}), {view.transport}"),
         ("speaks", one_line(" ".join(filter(None, _identity(view))), 200)),
@@ -64,14 +64,14 @@ def server_text(view: ServerStatus, tools: Sequence[Tool]) -> Content:
     ]
     lines = [Content.assemble((f"{name:<10}", "dim"), text) for name, text in rows if text]
     if tools:
-        cost = short(sum(map(cost_of, tools)))
+        cost = short_count(sum(map(cost_of, tools)))
         lines += [Content(""), Content.styled(f"{counted(len(tools), 'tool')}, about {cost} tokens", "bold")]
     width = min(40, max((len(one_line(tool.definition.name, 40)) for tool in tools), default=0))
     for tool in tools:
         risk, style = RISKS[tool.hints.risk]
         lines.append(
             Content.assemble(
-                f"  {one_line(tool.definition.name, 40):<{width}}  {short(cost_of(tool)):>6}  ",
+                f"  {one_line(tool.definition.name, 40):<{width}}  {short_count(cost_of(tool)):>6}  ",
                 (f"{risk:<15}", style),
                 ("  open world" if tool.hints.open_world else "", "dim"),
             )

@@ -18,9 +18,9 @@ from dragoman.agent.session import AgentOptions, AgentSession, open_session
 from dragoman.cleaning import one_line
 from dragoman.host import Host
 from dragoman.tui.blocks import PromptBlock, blocks_of
-from dragoman.tui.sign_in import AppSignIn
 from dragoman.tui.status_line import NEARLY_FULL
 from dragoman.tui.turn import TurnView
+from dragoman.tui.web_page_questions import AppSignIn
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model

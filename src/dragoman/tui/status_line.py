@@ -80,7 +80,7 @@ def _parts(status: Status) -> list[StatusPart]:
             0,
             percent,
         ),
-        StatusPart(f"{short(usage.input_tokens)} in {short(usage.output_tokens)} out", "", 4),
+        StatusPart(f"{short_count(usage.input_tokens)} in {short_count(usage.output_tokens)} out", "", 4),
         StatusPart(cost, "", 2),
         StatusPart(f"mode {status.mode}", "", 1, status.mode),
         *_server_parts(status.servers),
@@ -111,7 +111,7 @@ def meter(share: float) -> str:
     return "█" * filled + "░" * (METER_CELLS - filled)
 
 
-def short(count: int) -> str:
+def short_count(count: int) -> str:
     if count < 1000:
         return str(count)
     return f"{count / 1000:.1f}k" if count < 100_000 else f"{count / 1000:.0f}k"

@@ -82,7 +82,7 @@ def _argument_lines(block: ToolBlock) -> Iterator[Content]:
     limit = OPEN_ARGUMENTS if block.is_open else SHORT_ARGUMENTS
     room, line_room = OPEN_CHARACTERS, OPEN_LINES
     for name, value in items[:limit]:
-        text = written(value)
+        text = json_line(value)
         if block.is_open:
             lines = visible(value if isinstance(value, str) else text, room).split("\n")
             text = "\n    ".join(lines[:line_room])
@@ -96,7 +96,7 @@ def _argument_lines(block: ToolBlock) -> Iterator[Content]:
         yield Content.styled(f"  … {len(items) - limit} more arguments", "dim")
 
 
-def written(value: Any) -> str:
+def json_line(value: Any) -> str:
     """A value as JSON in one line."""
     return one_line(json.dumps(value, ensure_ascii=False, default=repr))
 
@@ -113,7 +113,7 @@ def _progress_lines(block: ToolBlock) -> Iterator[str]:
 
 def _result_lines(block: ToolBlock) -> Iterator[Content]:
     for image in block.images:
-        yield Content(f"  [image {one_line(image.mime_type, 60)}, {size(len(image.data) * 3 // 4)}]")
+        yield Content(f"  [image {one_line(image.mime_type, 60)}, {short_size(len(image.data) * 3 // 4)}]")
     if block.images and block.result.startswith("[image"):
         return
     style = "$text-error" if block.state in ("error", "refused") else ""
@@ -130,7 +130,7 @@ def _result_lines(block: ToolBlock) -> Iterator[Content]:
         if block.is_open and len(lines) > len(shown):
             words = f"the first {len(shown)} are shown; {words}"
         yield Content.styled(
-            f"    … {counted(len(lines), 'line')}, {size(len(block.result))}: {words}", "dim"
+            f"    … {counted(len(lines), 'line')}, {short_size(len(block.result))}: {words}", "dim"
         )
 
 
@@ -138,7 +138,7 @@ def _cut(line: str) -> str:
     return line if len(line) <= LINE_LIMIT else f"{line[:LINE_LIMIT]}…"
 
 
-def size(count: int) -> str:
+def short_size(count: int) -> str:
     """A number of bytes or characters in a short form."""
     if count < 1000:
         return f"{count} B"

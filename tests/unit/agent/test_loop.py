@@ -19,6 +19,7 @@ from dragoman.agent.context import SUMMARIZE, SUMMARY_HEADING
 from dragoman.agent.conversion import INTERRUPTED
 from dragoman.agent.events import (
     ContextCompacted,
+    Message,
     ResponseFinished,
     RetryScheduled,
     TextDelta,
@@ -177,7 +178,10 @@ async def test_an_interrupted_text_is_kept(desk: Desk):
 async def test_a_message_that_is_queued_is_given_along_with_the_next_results(desk: Desk):
     async with desk.talking(Calls("mcp__desk__write"), "ok") as (talk, model):
         await talk.run(
-            "go", lambda event: talk.queue("hurry") if isinstance(event, ToolCallStarted) else None
+            "go",
+            lambda event: (
+                talk.queued.append(Message("hurry")) if isinstance(event, ToolCallStarted) else None
+            ),
         )
     (part,) = [part for part in model.requests[1][-1].parts if isinstance(part, UserPromptPart)]
     assert part.content == "hurry"

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman import Host, hook
 from dragoman.agent.context import SUMMARIZE, SUMMARY_HEADING
-from dragoman.agent.events import PromptRefused, QueuedSent
+from dragoman.agent.events import Message, PromptRefused, QueuedSent
 from dragoman.agent.loop import STOP_REFUSED
 from dragoman.agent.models import ModelChoice
 from dragoman.agent.session import AgentOptions, AgentSession, open_session
@@ -112,8 +112,8 @@ async def test_queued_messages_are_prompts_too():
     )
     model, events = ScriptedModel([Calls("mcp__desk__look")], "Done."), list[Any]()
     async with talking(model, refuses, servers={"desk": server}) as session:
-        session.conversation.queue("bad")
-        session.conversation.queue("good")
+        session.conversation.queued.append(Message("bad"))
+        session.conversation.queued.append(Message("good"))
         await session.conversation.run("go", events.append)
     assert texts(model) == ["good"]
     assert [event for event in events if isinstance(event, PromptRefused | QueuedSent)] == [
@@ -129,7 +129,7 @@ async def test_a_message_that_is_refused_behind_the_last_answer_ends_the_turn_as
     )
     stopped: list[Any] = []
     async with talking(ScriptedModel("Done."), refuses, hook(stopped.append, "Stop")) as session:
-        session.conversation.queue("bad")
+        session.conversation.queued.append(Message("bad"))
         reply = await session.conversation.run("go")
     assert (reply.text, reply.stopped_by, session.conversation.queued) == ("Done.", "end", [])
     assert len(stopped) == 1
@@ -141,7 +141,7 @@ async def test_a_message_that_comes_while_a_stop_hook_runs_is_sent():
 
     def late(given: dict[str, Any]) -> None:
         if said:
-            session.conversation.queue(said.pop())
+            session.conversation.queued.append(Message(said.pop()))
 
     async with talking(model, hook(late, "Stop")) as session:
         reply = await session.conversation.run("go")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from dragoman.calls.resource_tools import LISTED_LIMIT, describe, resource_tools
+from dragoman.calls.reading_tools import LISTED_LIMIT, describe, resource_tools
 from dragoman.calls.resources import ResourceReader, Resources
 from dragoman.calls.sending import Listed
 from dragoman.catalog.resources import Resource, ResourceTemplate

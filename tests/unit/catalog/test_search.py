@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.catalog.naming import qualify
-from dragoman.catalog.search import QUERY_WORDS, RESULT_LIMIT, Index, select
-from dragoman.catalog.spelling import Vocabulary, distance
+from dragoman.catalog.search import QUERY_WORDS, RESULT_LIMIT, Index, Vocabulary, distance, select
 from dragoman.catalog.tools import ServerTool
 from dragoman.catalog.words import alike, stem, terms, words
 from dragoman.names import ServerName

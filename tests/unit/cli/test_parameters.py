@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dragoman.cli.render.columns import TableRow
-from dragoman.cli.render.parameters import ROW_LIMIT, parameters
+from dragoman.cli.render.tools import ROW_LIMIT, parameters
 
 
 def of(**properties: Any) -> list[TableRow]:

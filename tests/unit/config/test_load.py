@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.cli.commands.config.explain import explain
+from dragoman.cli.commands.config import explain
 from dragoman.config import approval
 from dragoman.config.connectors import _keep as keep_list  # pyright: ignore[reportPrivateUsage]
 from dragoman.config.load import Configuration, load, path_of

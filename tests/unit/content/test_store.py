@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.calls.result_tools import result_tool
+from dragoman.calls.reading_tools import result_tool
 from dragoman.content.budget import ResultLimits
 from dragoman.content.saving import NotSaved, Saver, handle_of
 from dragoman.content.store import BadQuestion, ResultStore

@@ -9,12 +9,13 @@ import pytest
 from dragoman.events import HookReported
 from dragoman.hooks.active import REMEMBERED_NAMES, ActiveHooks, HookSession
 from dragoman.hooks.declared import Hook, UnusableHook, hook
-from dragoman.hooks.events import COMMON, EVENTS
+from dragoman.hooks.events import EVENTS
 from dragoman.hooks.merging import After, Before, Submitted
 from dragoman.hooks.verdicts import HookDecision
 from dragoman.interaction import FormAnswer
 from dragoman.permissions.checker import names_of
 from tests.unit.fakes import no_hooks, tool
+from tests.unit.hooks import guide
 
 TOOL = tool(server="gh", name="list")
 
@@ -113,10 +114,11 @@ async def test_each_event_gives_exactly_the_documented_fields():
 
     desk = Desk(*(hook(see, event) for event in EVENTS))
     await ask_all(desk.hooks)
-    documented = {name: {field.name for field in (*COMMON, *spec.given)} for name, spec in EVENTS.items()}
+    common, described = guide.sections()["Every event"].given, guide.sections()
+    documented = {name: {*common, *described[name].given} for name in EVENTS}
     assert {event: set(given) for event, given in seen.items()} == documented
     for event, given in seen.items():
-        assert (EVENTS[event].matched or "session_id") in given
+        assert (EVENTS[event] or "session_id") in given
         assert (given["session_id"], given["cwd"], given["permission_mode"]) == ("s1", "/", "default")
 
 

@@ -1,47 +1,13 @@
-"""The guide's tables are the contract. `python tests/unit/hooks/test_events.py` writes them again."""
-
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+"""The guide describes every event, with what its matcher looks at and what its hooks are given."""
 
 import pytest
 
-from dragoman.hooks.events import ANSWERS, COMMON, EVENTS, EventSpec, Field
-
-GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "hooks.md"
-BEGIN, END = "<!-- events: made from hooks/events.py -->\n", "<!-- end -->"
+from dragoman.hooks.events import EVENTS
+from tests.unit.hooks import guide
 
 
-def table(heading: str, fields: Sequence[Field]) -> Iterator[str]:
-    yield f"| {heading} | | |"
-    yield "|---|---|---|"
-    for field in fields:
-        yield f"| `{field.name}` | {field.kind} | {field.meaning} |"
-    yield ""
-
-
-def section(spec: EventSpec) -> Iterator[str]:
-    yield f"### {spec.name}\n"
-    matcher = f"The matcher looks at `{spec.matched}`." if spec.matched else "A matcher has no effect."
-    yield f"Runs {spec.when}. {matcher}\n"
-    yield from table("given", spec.given)
-    if spec.answers:
-        yield from table("`hookSpecificOutput`", spec.answers)
-    if spec.blocking:
-        yield f"A refusal: {spec.blocking}. A failure of a hook that blocks on errors: {spec.failing}.\n"
-    else:
-        yield "The hook is only notified; a refusal has no effect.\n"
-
-
-def sections() -> str:
-    lines = ["### Every event\n", *table("given", COMMON), *table("answer", ANSWERS)]
-    for spec in EVENTS.values():
-        lines += section(spec)
-    return "\n".join(lines)
-
-
-def test_the_guide_has_the_tables_of_the_contract():
-    written = GUIDE.read_text().partition(BEGIN)[2].partition(END)[0]
-    assert written == sections()
+def test_the_guide_describes_every_event_in_order():
+    assert list(guide.sections()) == ["Every event", *EVENTS]
 
 
 @pytest.mark.requirement("PRM-5")
@@ -68,10 +34,26 @@ def test_every_event_that_is_asked_for_is_there():
 
 
 def test_a_matcher_looks_at_a_field_that_is_given():
-    for spec in EVENTS.values():
-        assert spec.matched in {"", *(field.name for field in spec.given)}
+    for event, section in guide.sections().items():
+        assert section.matched == EVENTS.get(event, "")
+        assert section.matched in {"", *section.given}
 
 
-if __name__ == "__main__":
-    head, _, rest = GUIDE.read_text().partition(BEGIN)
-    GUIDE.write_text(f"{head}{BEGIN}{sections()}{END}{rest.partition(END)[2]}")
+def test_the_fields_of_answers_are_in_the_guide():
+    answers = {event: section.answers for event, section in guide.sections().items() if section.answers}
+    context = ("additionalContext",)
+    output = (*context, "updatedMCPToolOutput")
+    assert answers == {
+        "Every event": (
+            *("decision", "reason", "continue", "stopReason", "suppressOutput", "systemMessage"),
+            "hookSpecificOutput",
+        ),
+        "PreToolUse": ("permissionDecision", "permissionDecisionReason", "updatedInput", *context),
+        "PostToolUse": output,
+        "PostToolUseFailure": output,
+        "PermissionRequest": ("decision.behavior", "decision.message"),
+        "Elicitation": ("action", "content"),
+        "ElicitationResult": ("action", "content"),
+        "SessionStart": context,
+        "UserPromptSubmit": context,
+    }

@@ -16,7 +16,7 @@ from dragoman.agent.session import AgentOptions
 from dragoman.config.scopes import Sources
 from dragoman.testing import InMemoryServer
 from dragoman.testing.model import ScriptedModel
-from dragoman.tui import question_area
+from dragoman.tui import question_view
 from dragoman.tui.app import ConversationApp
 from dragoman.tui.interaction import AppInteraction
 
@@ -121,5 +121,5 @@ class Seat:
 
 @pytest.fixture
 def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
-    monkeypatch.setattr(question_area, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(question_view, "QUIET_SECONDS", 0.0)
     return Desk()

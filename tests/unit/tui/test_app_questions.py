@@ -21,7 +21,7 @@ from dragoman.interaction import (
 )
 from dragoman.testing.model import Calls
 from dragoman.tui import interaction as interaction_module
-from dragoman.tui import question_area
+from dragoman.tui import question_view
 from dragoman.tui.permission_question import PermissionView, answers_to, folder_rules, question_text
 from tests.unit.tui.desk import Desk, Seat, desk
 
@@ -116,7 +116,7 @@ async def test_escape_at_a_question_interrupts_the_turn_and_refuses_nothing(desk
 async def test_keys_that_were_meant_for_the_prompt_answer_nothing(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(question_area, "QUIET_SECONDS", 30.0)
+    monkeypatch.setattr(question_view, "QUIET_SECONDS", 30.0)
     async with desk.opened() as seat:
         await seat.type("wh")
         task = asyncio.create_task(seat.app._interaction.allow(QUESTION))
@@ -132,7 +132,7 @@ async def test_a_question_waits_while_a_message_is_being_written(desk: Desk):
     async with desk.opened() as seat:
         await seat.type("mmm")
         task = await asked(seat, "allow", QUESTION)
-        assert seat.shown("#question .keys") == question_area.WRITING_HINT
+        assert seat.shown("#question .keys") == question_view.WRITING_HINT
         await seat.type("also")  # `a` would allow it for ever
         await seat.pilot.pause(0.05)
         assert (task.done(), seat.app.prompt.text) == (False, "mmmalso")
@@ -146,7 +146,7 @@ async def test_a_question_takes_the_keyboard_when_the_message_is_cleared(desk: D
         await seat.type("m")
         task = await asked(seat, "allow", QUESTION)
         await seat.pilot.press("backspace")
-        await seat.until(lambda: seat.shown("#question .keys") != question_area.WRITING_HINT)
+        await seat.until(lambda: seat.shown("#question .keys") != question_view.WRITING_HINT)
         await seat.pilot.press("y")
         assert await task == PermissionAnswer(True)
 

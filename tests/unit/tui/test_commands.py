@@ -7,9 +7,8 @@ import pytest
 from dragoman.testing import InMemoryServer
 from dragoman.testing.model import Says
 from dragoman.tui.commands import CommandLine, parse
-from dragoman.tui.permissions_screen import read_rule
+from dragoman.tui.screens import parts_of, read_rule
 from dragoman.tui.servers_screen import server_row, server_text
-from dragoman.tui.text_screens import parts_of
 from tests.unit.tui.desk import Desk, desk
 
 __all__ = ["desk"]

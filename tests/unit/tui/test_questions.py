@@ -22,7 +22,7 @@ from dragoman.tui.form import FieldView, FormView
 from dragoman.tui.question_view import QuestionView
 from dragoman.tui.questions import INTERRUPTED, QuestionApp
 from dragoman.tui.sampling_review import SamplingView
-from dragoman.tui.url_question import UrlView
+from dragoman.tui.web_page_questions import UrlView
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("ASK-1")]
 

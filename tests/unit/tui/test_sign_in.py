@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from dragoman.tui import sign_in
-from dragoman.tui.sign_in import AppSignIn
+from dragoman.tui import web_page_questions
+from dragoman.tui.web_page_questions import AppSignIn
 from tests.unit.tui.desk import Desk, desk
 
 __all__ = ["desk"]
@@ -18,7 +18,7 @@ BACK = "http://127.0.0.1:4711/callback?code=1"
 @pytest.fixture(autouse=True)
 def browser(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     opened: list[str] = []
-    monkeypatch.setattr(sign_in, "open_page", lambda url: opened.append(url) or True)
+    monkeypatch.setattr(web_page_questions, "open_page", lambda url: opened.append(url) or True)
     return opened
 
 

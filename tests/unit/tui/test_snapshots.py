@@ -28,11 +28,10 @@ from dragoman.tui.blocks import ToolBlock
 from dragoman.tui.form import FormView
 from dragoman.tui.permission_question import PermissionView
 from dragoman.tui.question_view import QuestionView
-from dragoman.tui.resume_screen import ResumeScreen
 from dragoman.tui.sampling_review import SamplingView
+from dragoman.tui.screens import ContextPart, ResumeScreen, context_screen
 from dragoman.tui.session_control import SessionControl
-from dragoman.tui.text_screens import ContextPart, context_screen
-from dragoman.tui.url_question import UrlView
+from dragoman.tui.web_page_questions import UrlView
 from tests.unit.tui.desk import Desk, Seat, desk
 
 __all__ = ["desk"]

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.agent.events import Usage
 from dragoman.servers.status import ServerStatus
-from dragoman.tui.status_line import Status, short, status_text
+from dragoman.tui.status_line import Status, short_count, status_text
 
 
 def server(status: str) -> ServerStatus:
@@ -62,4 +62,4 @@ def test_before_the_model_is_loaded_that_is_said():
     ("count", "text"), [(0, "0"), (999, "999"), (1000, "1.0k"), (99_949, "99.9k"), (200_000, "200k")]
 )
 def test_numbers_are_short(count: int, text: str):
-    assert short(count) == text
+    assert short_count(count) == text

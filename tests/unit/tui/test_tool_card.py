@@ -12,7 +12,7 @@ from PIL import Image
 
 from dragoman.content.blocks import ImageBlock
 from dragoman.tui.blocks import ToolBlock
-from dragoman.tui.tool_card import card_text, image_widgets, size, split_name
+from dragoman.tui.tool_card import card_text, image_widgets, short_size, split_name
 
 
 def shown(tool: str = "mcp__box__get", arguments: dict[str, Any] | None = None, **fields: Any) -> str:
@@ -77,7 +77,7 @@ def test_control_characters_are_visible_and_markup_is_text():
     ("count", "text"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (2_500_000, "2.5 MB")]
 )
 def test_sizes_are_short(count: int, text: str):
-    assert size(count) == text
+    assert short_size(count) == text
 
 
 def png() -> ImageBlock:

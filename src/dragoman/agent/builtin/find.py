@@ -89,7 +89,7 @@ async def _glob(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     pattern = str(arguments["pattern"])
     if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
         raise FileProblem("the pattern must be relative and must not contain ..; give the folder as path")
-    is_hidden = _hides_nothing if workspace.is_private(folder) else workspace.is_private
+    is_hidden = _is_never_hidden if workspace.is_private(folder) else workspace.is_private
     found, is_cut = await asyncio.to_thread(_found, folder, pattern, is_hidden)
     if not found:
         return f"No file in {folder} has such a name."
@@ -98,7 +98,7 @@ async def _glob(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     return "\n".join(str(path) for path in found[:FILE_LIMIT]) + more + cut
 
 
-def _hides_nothing(path: Path) -> bool:
+def _is_never_hidden(path: Path) -> bool:
     return False
 
 
@@ -179,10 +179,10 @@ async def _grep(
     if not text and ended.stderr:
         raise FileProblem(f"the search failed: {ended.stderr.decode('utf-8', 'replace')[:500]}")
     is_list = arguments.get("output") == "files"
-    records = ((name, "") for name in text.split("\0")[:-1]) if is_list else found_in(text)
+    records = ((name, "") for name in text.split("\0")[:-1]) if is_list else matches_in(text)
 
     def is_readable(name: str) -> bool:
-        return all(may_read(Path(os.path.realpath(folder / each))) for each in readings(name))
+        return all(may_read(Path(os.path.realpath(folder / each))) for each in possible_names(name))
 
     lines, left_out = readable(records, is_readable)
     note = f"({left_out} files are left out: by a rule about Read.)" if left_out else ""
@@ -190,7 +190,7 @@ async def _grep(
     return "\n".join(filter(None, (shown, note))) or "Nothing matches."
 
 
-def found_in(text: str) -> Iterator[tuple[str, str]]:
+def matches_in(text: str) -> Iterator[tuple[str, str]]:
     """Yields the name of each file, which may contain line breaks, and the line that was found. The text has
     a NUL after each name."""
     begun = ""  # the first lines of a name
@@ -201,7 +201,7 @@ def found_in(text: str) -> Iterator[tuple[str, str]]:
         begun = "" if end or line == "--" else f"{begun}{line}\n"
 
 
-def readings(name: str) -> list[str]:
+def possible_names(name: str) -> list[str]:
     """The possible names of a file: the lines before the last can be part of the name, or a message of the
     program, as ripgrep prints one for a binary file."""
     lines = name.split("\n")

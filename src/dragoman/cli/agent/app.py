@@ -15,7 +15,7 @@ from dragoman.tui.app import ConversationApp
 from dragoman.tui.interaction import AppInteraction
 
 
-def open_app(wanted: StartOptions, options: AgentOptions) -> int:
+def open_app(start_options: StartOptions, options: AgentOptions) -> int:
     """Runs the application until the person quits. SIGTERM and SIGHUP restore the terminal first."""
     interaction = AppInteraction(options.folder)
 
@@ -35,7 +35,7 @@ def open_app(wanted: StartOptions, options: AgentOptions) -> int:
             click.echo(f"Continue with: dragoman --resume {app.control.transcript_id}", err=True)
         return exit_codes.OK
 
-    return run(wanted, options, work, interaction, shows_reports=False)
+    return run(start_options, options, work, interaction, shows_reports=False)
 
 
 def _leave_out_of_collections() -> None:

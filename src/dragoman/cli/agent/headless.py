@@ -43,18 +43,18 @@ _EXIT_CODES: Final[Mapping[str, int]] = {
 INPUT_LIMIT: Final = 10 * 1024 * 1024
 
 
-def answer(wanted: StartOptions, options: AgentOptions) -> int:
+def answer(start_options: StartOptions, options: AgentOptions) -> int:
     async def work(host: Host) -> int:
         async with open_session(host, options) as session:
-            output = OutputWriter(wanted.output_format, session)
+            output = OutputWriter(start_options.output_format, session)
             output.begin(host, options.model.spec)
             code = exit_codes.OK
-            async for prompt in _prompts(wanted):
+            async for prompt in _prompts(start_options):
                 code = await _answered(session, prompt, output)
             show_failed_servers(host, "`dragoman mcp list` shows the servers.", err=True)
             return code
 
-    return run(wanted, options, work)
+    return run(start_options, options, work)
 
 
 async def _answered(session: AgentSession, prompt: str, output: OutputWriter) -> int:
@@ -68,14 +68,14 @@ async def _answered(session: AgentSession, prompt: str, output: OutputWriter) ->
     return _EXIT_CODES[reply.stopped_by]
 
 
-async def _prompts(wanted: StartOptions) -> AsyncIterator[str]:
-    if wanted.input_format == "stream-json":
+async def _prompts(start_options: StartOptions) -> AsyncIterator[str]:
+    if start_options.input_format == "stream-json":
         lines = _standard_input()
         while line := await in_own_thread(lambda: lines.readline(INPUT_LIMIT)):
             if line.strip():
                 yield _prompt_in(line)
         return
-    text = wanted.prompt or ""
+    text = start_options.prompt or ""
     if text == "-":
         piped = _standard_input()
         text = await in_own_thread(lambda: piped.read(INPUT_LIMIT + 1))

@@ -1,4 +1,7 @@
-"""The options of `dragoman` without a command."""
+"""The options of `dragoman` without a command, and those that other commands share with it.
+
+Every command loads this module, so it imports nothing that takes long to load.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 MODES: Final = ("default", "auto", "plan", "dontAsk", "bypassPermissions")
 
 
-def _kept(key: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """A callback that stores the value in the context, where `cli/options.py` finds it. (That module is not
-    imported here: it would slow down the start of every command.)"""
+MCP_CONFIG: Final = "--mcp-config"
+MCP_CONFIG_KEY: Final = "dragoman.mcp_config"
+STRICT_KEY: Final = "dragoman.strict_mcp_config"
+ADD_DIR_KEY: Final = "dragoman.add_dir"
+"""The keys of the context under which the values of these options are stored."""
+
+
+def remember(key: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """A callback that stores the option's value in the context, where `cli/options.py` finds it."""
 
     def keep(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
         context.meta[key] = value
@@ -23,6 +32,25 @@ def _kept(key: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
 
     return keep
 
+
+MCP_CONFIG_OPTIONS: Final = (
+    click.option(
+        "--strict-mcp-config",
+        is_flag=True,
+        expose_value=False,
+        callback=remember(STRICT_KEY),
+        help="Only the servers of --mcp-config.",
+    ),
+    click.option(
+        MCP_CONFIG,
+        multiple=True,
+        metavar="FILE|JSON|URL",
+        expose_value=False,
+        callback=remember(MCP_CONFIG_KEY),
+        help='More servers: a file, JSON text with "mcpServers", a URL, or the word demo. Repeatable.',
+    ),
+)
+"""The options that add servers, for this command and for others."""
 
 _OPTIONS: Final = (
     click.option(
@@ -51,7 +79,7 @@ _OPTIONS: Final = (
         "--add-dir",
         multiple=True,
         type=click.Path(exists=True, file_okay=False, path_type=Path),
-        callback=_kept("dragoman.add_dir"),
+        callback=remember(ADD_DIR_KEY),
         help="Another folder that built-in tools may read, and servers are given as a root. Repeatable.",
     ),
     click.option("--agent", metavar="NAME", help="The agent of a file; `dragoman agents list` shows them."),
@@ -61,21 +89,7 @@ _OPTIONS: Final = (
     ),
     click.option("--plain", is_flag=True, help="Line by line: for screen readers and simple terminals."),
     click.option("-r", "--resume", metavar="ID", help="Continue a conversation."),
-    click.option(
-        "--mcp-config",
-        multiple=True,
-        metavar="FILE|JSON|URL",
-        expose_value=False,
-        callback=_kept("dragoman.mcp_config"),
-        help="More servers, as for other commands.",
-    ),
-    click.option(
-        "--strict-mcp-config",
-        is_flag=True,
-        expose_value=False,
-        callback=_kept("dragoman.strict_mcp_config"),
-        help="Only the servers of --mcp-config.",
-    ),
+    *reversed(MCP_CONFIG_OPTIONS),
 )
 
 

@@ -51,24 +51,24 @@ class StartOptions(NamedTuple):
         return self.prompt is not None or self.input_format == "stream-json"
 
 
-def start(wanted: StartOptions) -> int:
-    if not wanted.is_print and not sys.stdin.isatty():
+def start(start_options: StartOptions) -> int:
+    if not start_options.is_print and not sys.stdin.isatty():
         raise click.UsageError("there is no terminal for a conversation; give a prompt with -p, or a command")
-    options = _options(wanted)
-    if wanted.is_print:
+    options = _options(start_options)
+    if start_options.is_print:
         from dragoman.cli.agent.headless import answer
 
-        return answer(wanted, options)
-    if not wanted.plain and sys.stdout.isatty() and has_screen():
+        return answer(start_options, options)
+    if not start_options.plain and sys.stdout.isatty() and has_screen():
         from dragoman.cli.agent.app import open_app
 
-        return open_app(wanted, options)
+        return open_app(start_options, options)
     from dragoman.cli.agent.plain import converse
 
-    return converse(wanted, options)
+    return converse(start_options, options)
 
 
-def _options(wanted: StartOptions) -> AgentOptions:
+def _options(start_options: StartOptions) -> AgentOptions:
     """The options of the conversation. Errors in them are found before a server is started."""
     try:
         from dragoman.agent.definitions import find_agent, find_agents, usable
@@ -81,18 +81,20 @@ def _options(wanted: StartOptions) -> AgentOptions:
     for each in found:
         if each.state != "ready":
             show_problem(_unusable(each))
-    agent = None if wanted.agent is None else find_agent(sources, wanted.agent)
-    model = choose_model(wanted.model or (agent.model if agent is not None else None), wanted.base_url)
+    agent = None if start_options.agent is None else find_agent(sources, start_options.agent)
+    model = choose_model(
+        start_options.model or (agent.model if agent is not None else None), start_options.base_url
+    )
     if model.provider == "local":
         click.echo(f"{model.spec} is for smoke tests only: its answers are not reliable.", err=True)
     return AgentOptions(
         model=model,
         folder=Path.cwd(),
-        extra_folders=tuple(wanted.add_dir),
-        max_turns=wanted.max_turns or (agent.max_turns if agent is not None else None) or 100,
+        extra_folders=tuple(start_options.add_dir),
+        max_turns=start_options.max_turns or (agent.max_turns if agent is not None else None) or 100,
         agent=agent,
         agents=usable(found),
-        resume=_conversation(wanted),
+        resume=_conversation(start_options),
     )
 
 
@@ -103,11 +105,11 @@ def _unusable(agent: AgentDefinition) -> str:
     return f"the agent {agent.name} ({path}) needs approval: `dragoman agents approve {agent.name}`"
 
 
-def _conversation(wanted: StartOptions) -> str | None:
+def _conversation(start_options: StartOptions) -> str | None:
     from dragoman.agent.transcript import transcripts
 
-    if not wanted.continue_last:
-        return wanted.resume
+    if not start_options.continue_last:
+        return start_options.resume
     known = transcripts(Path.cwd())
     if not known:
         raise NotFound("there is no conversation in this folder yet", hint="Start one without --continue.")
@@ -115,7 +117,7 @@ def _conversation(wanted: StartOptions) -> str | None:
 
 
 def run(
-    wanted: StartOptions,
+    start_options: StartOptions,
     options: AgentOptions,
     work: Callable[[Host], Awaitable[T]],
     interaction: Interaction | None = None,
@@ -139,8 +141,8 @@ def run(
         work,
         interaction=interaction,
         audit=True,
-        permission_mode=cast("PermissionMode | None", wanted.permission_mode) or own_mode,
-        rules={"allow": list(wanted.allowed_tools), "deny": list(wanted.disallowed_tools)},
+        permission_mode=cast("PermissionMode | None", start_options.permission_mode) or own_mode,
+        rules={"allow": list(start_options.allowed_tools), "deny": list(start_options.disallowed_tools)},
         sampler=ModelSampler(model),
         classifier=ModelClassifier(model),
         session_hooks=False,
@@ -152,7 +154,7 @@ def show_failed_servers(host: Host, otherwise: str, *, err: bool = False) -> Non
     """Prints a line with the next step (or `otherwise`) for each server that is not connected."""
     for name, view in host.servers.items():
         if view.status in ("failed", "needs-auth"):
-            reason = one_line((view.reason or view.status).removeprefix(f"{name}: "), 300)
+            reason = one_line(view.own_reason or view.status, 300)
             hint = getattr(view.error, "hint", None) or otherwise
             text = f"! server {one_line(name, 60)}: {reason.rstrip('.')}. {one_line(hint, 200)}"
             click.echo(text, err=err)

@@ -101,8 +101,8 @@ def command(
     if output is not None and not output.parent.is_dir():
         raise click.UsageError(f"there is no folder {str(output.parent)!r} to write to")
     sampler = None if model is None else _sampler(model, base_url)
-    sources, configuration, _ = load_with_servers(started=lambda known: chosen(words, known)[0])
-    only, tool, arguments = chosen(words, configuration)
+    sources, configuration, _ = load_with_servers(servers_to_start=lambda known: call_parts(words, known)[0])
+    only, tool, arguments = call_parts(words, configuration)
     arguments = read_arguments(arguments)
 
     async def work(host: Host) -> CallOutcome | None:
@@ -180,7 +180,7 @@ async def _sign_in(host: Host, server: str, *, as_json: bool) -> None:
         click.echo(f"Signed in to {one_line(server)}: {view.status}, {counted(view.tool_count, 'tool')}.")
 
 
-def chosen(
+def call_parts(
     words: tuple[str, ...], configuration: Configuration
 ) -> tuple[list[str] | None, str, tuple[str, ...]]:
     """The servers to start (None for all), the tool as typed, and its arguments."""
@@ -203,12 +203,12 @@ def show_result(outcome: CallOutcome, *, as_json: bool, output: Path | None) -> 
     if outcome.task is not None and not as_json:
         echo_wrapped(outcome.text)
         return
-    kept = frozenset[int]()
+    written = frozenset[int]()
     if output is not None and outcome.error is None:
-        kept = text.keep_files(outcome, output)
+        written = text.write_files(outcome, output)
     if as_json:
         json.echo(json.outcome(outcome))
     elif outcome.error is not None:
         text.show_error(outcome.error)
     else:
-        text.show_outcome(outcome, kept)
+        text.show_outcome(outcome, written)

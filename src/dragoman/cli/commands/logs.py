@@ -1,23 +1,33 @@
-"""`dragoman logs`: shows the log of one server, or the audit log."""
+"""`dragoman logs`: shows and follows the log of one server, or shows the audit log.
+
+Text is cleaned again, because other programs can write the files.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, BinaryIO, Final, cast
 
 import click
 
 from dragoman import paths
 from dragoman.calls import audit
 from dragoman.cleaning import one_line
+from dragoman.cli.common import find_server, load_and_report
 from dragoman.cli.options import complete_server, json_option
-from dragoman.cli.render import server_log_lines
+from dragoman.cli.render.columns import width, wrapped_styled
+from dragoman.cli.render.document import ascii_json
+from dragoman.connections import server_log
 from dragoman.errors import ConfigError
 from dragoman.interaction import LOCAL_CALLER
+from dragoman.log_files import entries_in, opened
 from dragoman.names import RESERVED
 from dragoman.protocol import LOG_LEVELS, LogLevel
 
@@ -64,7 +74,7 @@ def command(
     if server is not None and not is_audit and settings_file is None:
         if tool is not None or denied:
             raise click.UsageError("--tool and --denied are about calls: give --audit with them")
-        server_log_lines.show(server, last=last, level=level, follow=follow, as_json=as_json)
+        _show_server_log(server, last=last, level=level, follow=follow, as_json=as_json)
         return
     if level is not None or (follow and settings_file is None):
         raise click.UsageError(
@@ -87,10 +97,7 @@ def _show_last(found: Iterable[dict[str, Any]], last: int, as_json: bool, where:
 
 def _show(entries: Iterable[dict[str, Any]], as_json: bool) -> None:
     for entry in entries:
-        if as_json:
-            server_log_lines.echo_json(entry)
-        else:
-            server_log_lines.echo_parts(list(_line(entry)))
+        _echo(entry, as_json, _call_parts)
 
 
 async def _show_shared(
@@ -131,7 +138,7 @@ def _fits(entry: dict[str, Any], *, server: str | None, tool: str | None, denied
     return tool is None or tool in str(entry.get("tool", ""))
 
 
-def _line(entry: dict[str, Any]) -> Iterator[str]:
+def _call_parts(entry: dict[str, Any]) -> Iterator[str]:
     decision, outcome = str(entry.get("decision", "none")), str(entry.get("outcome", ""))
     yield click.style(one_line(str(entry.get("time", "")), 30), dim=True)
     if replica := one_line(str(entry.get("replica", "")), 80):
@@ -162,3 +169,84 @@ def _names(entry: dict[str, Any]) -> Iterator[str]:
             yield one_line(str(name), 40)
         if len(cast("list[Any]", names)) > NAMES_SHOWN:
             yield "…"
+
+
+INDENT: Final = "    "
+LOOK_SECONDS: Final = 0.25
+_LEVEL_COLOURS: Final = {"notice": "cyan", "warning": "yellow"} | dict.fromkeys(
+    ("error", "critical", "alert", "emergency"), "red"
+)
+
+
+def _show_server_log(server: str, *, last: int, level: LogLevel | None, follow: bool, as_json: bool) -> None:
+    path = server_log.path_of(server)
+    if not path.exists() and not follow:
+        find_server(load_and_report(), server)
+        click.echo(f"No log of {one_line(server)} yet. ({one_line(str(path))})", err=True)
+        return
+    # Opened before the rest is read, so that a line that is added meanwhile is shown exactly once.
+    tail = _Tail(path) if follow else None
+    lines = server_log.read(path)
+    for line in deque(server_log.at_least(level, lines) if level else lines, maxlen=last):
+        _echo(line, as_json, _line_parts)
+    while tail is not None:
+        lines = tail.new_lines()
+        for line in server_log.at_least(level, lines) if level else lines:
+            _echo(line, as_json, _line_parts)
+        time.sleep(LOOK_SECONDS)
+
+
+def _echo_parts(parts: list[str]) -> None:
+    """Prints the parts on one line; on a narrow terminal on several lines, broken between words."""
+    columns = width(full=True)
+    room = None if columns is None else columns - len(INDENT)
+    first, *more = wrapped_styled(parts, room)
+    click.echo("\n".join([first, *(f"{INDENT}{line}" for line in more)]))
+
+
+def _echo(entry: dict[str, Any], as_json: bool, parts: Callable[[dict[str, Any]], Iterator[str]]) -> None:
+    if as_json:
+        click.echo(ascii_json(entry))
+    else:
+        _echo_parts(list(parts(entry)))
+
+
+def _line_parts(line: dict[str, Any]) -> Iterator[str]:
+    level = str(line.get("level", ""))
+    yield click.style(one_line(str(line.get("time", "")), 30), dim=True)
+    yield click.style(one_line(level, 10).ljust(7), fg=_LEVEL_COLOURS.get(level))
+    yield click.style(one_line(str(line.get("source", "")), 12).ljust(10), dim=True)
+    if logger := one_line(str(line.get("logger", "")), 100):
+        yield click.style(f"{logger}:", bold=True)
+    yield one_line(str(line.get("text", "")), server_log.TEXT_LIMIT)
+
+
+class _Tail:
+    """Reads new lines of a log, also after its file was rotated."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._inode, self._offset = 0, 0
+        with contextlib.ExitStack() as stack:
+            for file in self._files(stack)[-1:]:
+                status = os.fstat(file.fileno())
+                self._inode, self._offset = status.st_ino, status.st_size
+
+    def new_lines(self) -> Iterator[dict[str, Any]]:
+        with contextlib.ExitStack() as stack:
+            files = self._files(stack)
+            inodes = [os.fstat(file.fileno()).st_ino for file in files]
+            begin = inodes.index(self._inode) if self._inode in inodes else 0
+            for file, inode in zip(files[begin:], inodes[begin:], strict=True):
+                yield from self._rest(file, inode)
+
+    def _rest(self, file: BinaryIO, inode: int) -> Iterator[dict[str, Any]]:
+        if inode != self._inode or os.fstat(file.fileno()).st_size < self._offset:
+            self._inode, self._offset = inode, 0
+        file.seek(self._offset)
+        whole = file.read().rpartition(b"\n")[0]
+        self._offset += len(whole) + 1 if whole else 0
+        yield from entries_in(iter(whole.splitlines()))
+
+    def _files(self, stack: contextlib.ExitStack) -> list[BinaryIO]:
+        return opened(self._path, server_log.FILES_KEPT, stack)

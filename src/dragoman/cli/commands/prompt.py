@@ -1,4 +1,4 @@
-"""`dragoman prompt`: gets one prompt with its arguments."""
+"""`dragoman prompt` and `prompts`: get one prompt with its arguments, and list the prompts of servers."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from dragoman.catalog.naming import prefix
 from dragoman.catalog.prompts import Prompt
 from dragoman.cli import exit_codes
 from dragoman.cli.common import (
+    OfferedItems,
     load_with_servers,
     raise_if_not_connected,
     report_not_found,
     run_with_host,
+    show_listing,
     show_unconnected,
     wait_for_servers,
 )
 from dragoman.cli.options import (
     adhoc_server,
     json_option,
+    list_options,
     mcp_config_option,
     one_pair,
     pairs,
@@ -28,6 +31,7 @@ from dragoman.cli.options import (
     yes_option,
 )
 from dragoman.cli.render import json, resources_prompts
+from dragoman.cli.render.resources_prompts import prompt_json, show_prompts
 from dragoman.cli.render.servers import show_problem
 from dragoman.cli.terminal_interaction import CommandLineUser
 from dragoman.config.load import Configuration
@@ -105,3 +109,26 @@ async def _print(host: Host, prompt: Prompt, words: tuple[str, ...], *, as_json:
     resources_prompts.show_prompt(result)
     for problem in result.problems:
         show_problem(problem)
+
+
+@click.command("prompts")
+@list_options
+@click.option("--arguments", is_flag=True, help="Show the description of each argument.")
+def prompts(
+    words: tuple[str, ...], as_json: bool, server: str | None, full: bool, arguments: bool, yes: bool
+) -> None:
+    """Lists the prompts of servers, as commands with their arguments: <needed>, [optional].
+
+    `dragoman prompt` gets one. Servers that a rule denies are not shown, unless one is named: then it
+    is refused. SERVER is a configured name; a URL, or a command given with --stdio, needs no configuration.
+    """
+
+    async def read(host: Host, server: str | None) -> OfferedItems:
+        listed = await host.prompts.list(server)
+        return OfferedItems(
+            {"prompts": [*map(prompt_json, listed)]},
+            listed.problems,
+            lambda: show_prompts(listed.items, arguments=arguments, full=full),
+        )
+
+    show_listing(words, server, read, as_json=as_json, yes=yes)

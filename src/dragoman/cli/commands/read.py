@@ -1,4 +1,4 @@
-"""`dragoman read`: reads one resource."""
+"""`dragoman read` and `resources`: read one resource, and list the resources of servers."""
 
 from __future__ import annotations
 
@@ -16,17 +16,20 @@ from dragoman.cleaning import one_line, visible
 from dragoman.cli import exit_codes
 from dragoman.cli.commands.completion import complete_server
 from dragoman.cli.common import (
+    OfferedItems,
     find_tool,
     load_with_servers,
     raise_if_not_connected,
     report_not_found,
     run_with_host,
+    show_listing,
     unknown_tool,
     wait_for_servers,
 )
 from dragoman.cli.options import (
     adhoc_server,
     json_option,
+    list_options,
     mcp_config_option,
     one_pair,
     pairs,
@@ -37,6 +40,7 @@ from dragoman.cli.options import (
 )
 from dragoman.cli.render import json, resources_prompts
 from dragoman.cli.render.progress import ProgressLine
+from dragoman.cli.render.resources_prompts import resource_json, show_resources, template_json
 from dragoman.cli.render.servers import show_problem
 from dragoman.cli.render.text import write_named
 from dragoman.cli.terminal_interaction import CommandLineUser
@@ -185,3 +189,23 @@ class _Reading:
         except OSError as error:
             raise click.FileError(str(output), error.strerror) from None
         click.echo(f"{len(data)} bytes written to {one_line(str(output))}", err=True)
+
+
+@click.command("resources")
+@list_options
+def resources(words: tuple[str, ...], as_json: bool, server: str | None, full: bool, yes: bool) -> None:
+    """Lists the resources and resource templates of servers.
+
+    `dragoman read` reads one. Servers that a rule denies are not shown, unless one is named: then it is
+    refused. SERVER is a configured name; a URL, or a command given with --stdio, needs no configuration.
+    """
+
+    async def read(host: Host, server: str | None) -> OfferedItems:
+        listed, templates = await host.resources.list(server), await host.resources.templates(server)
+        return OfferedItems(
+            {"resources": [*map(resource_json, listed)], "templates": [*map(template_json, templates)]},
+            (*listed.problems, *templates.problems),
+            lambda: show_resources(listed.items, templates.items, full=full),
+        )
+
+    show_listing(words, server, read, as_json=as_json, yes=yes)

@@ -15,9 +15,8 @@ import click
 
 from dragoman import paths, tracing
 from dragoman.cleaning import one_line
-from dragoman.cli.client_entries import CLIENTS, client_entry, without_print_config
 from dragoman.cli.common import find_server, load_with_servers, run_with_host
-from dragoman.cli.gateway_token import generated_token
+from dragoman.cli.gateway_clients import CLIENTS, client_entry, generated_token, without_print_config
 from dragoman.cli.options import added_servers_option
 from dragoman.cli.render.servers import counted, show_problem
 from dragoman.errors import ConfigError, DragomanError, SignInFailed, StoreUnavailable
@@ -556,7 +555,7 @@ def _unconnected(host: Host) -> list[str]:
 
 
 def _failure(view: ServerStatus) -> str:
-    reason = one_line((view.reason or "").removeprefix(f"{view.name}: "), 300)
+    reason = one_line(view.own_reason, 300)
     status = "" if view.status == "failed" and reason else view.status
     return f"  {one_line(view.name, 80)}: {', '.join(filter(None, (status, reason)))}"
 

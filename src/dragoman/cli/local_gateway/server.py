@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import json
 import secrets
 from collections.abc import AsyncGenerator, Callable
@@ -18,12 +19,13 @@ from typing import Any, Final
 import click
 import msgspec
 from filelock import FileLock, Timeout
+from msgspec import Struct
 
 from dragoman import paths
 from dragoman.calls.tool_call import new_call_id
 from dragoman.catalog.tools import ServerTool
 from dragoman.cli import exit_codes
-from dragoman.cli.commands.call import chosen, exit_code_of, show_result
+from dragoman.cli.commands.call import call_parts, exit_code_of, show_result
 from dragoman.cli.common import find_tool
 from dragoman.cli.local_gateway.endpoint import (
     PATH_LIMIT_BYTES,
@@ -35,14 +37,67 @@ from dragoman.cli.local_gateway.endpoint import (
     stamps,
 )
 from dragoman.cli.local_gateway.questions import CallingTerminals, Relay
-from dragoman.cli.local_gateway.rendering import Screen, rendered
 from dragoman.cli.options import is_url, parse_arguments, suggested_url
+from dragoman.cli.render.columns import COLUMNS
 from dragoman.cli.render.text import report_error
 from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.host import Host
 from dragoman.version import VERSION
 from dragoman.wire.peer import Progress
+
+
+class Screen(Struct, frozen=True):
+    """The properties of the terminal of a command, as the command reports them."""
+
+    terminals: tuple[bool, bool] = (False, False)
+    """Whether stdout and stderr are terminals."""
+    columns: int = 80
+    plain: bool = False
+    """Whether colours are left out."""
+    animated: bool = False
+    """Whether progress can be shown."""
+
+
+Output = list[tuple[bool, str]]
+"""Texts in their order; True marks those for stderr."""
+
+
+class _Stream(io.StringIO):
+    def __init__(self, output: Output, *, is_error: bool, is_terminal: bool) -> None:
+        super().__init__()
+        self._output = output
+        self._is_error = is_error
+        self._is_terminal = is_terminal
+
+    def write(self, text: str, /) -> int:
+        super().write(text)  # raises for bytes: click uses that to detect a text stream
+        self._output.append((self._is_error, text))
+        return len(text)
+
+    def isatty(self) -> bool:
+        return self._is_terminal
+
+
+def rendered(screen: Screen, show: Callable[[], Any]) -> Output:
+    """The output of a function, which must not wait: the streams of this process are replaced."""
+    output: Output = []
+    out, err = (
+        _Stream(output, is_error=is_error, is_terminal=screen.terminals[is_error])
+        for is_error in (False, True)
+    )
+    token = COLUMNS.set(screen.columns)
+    try:
+        with (
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+            click.Context(click.Command("call"), color=False if screen.plain else None),
+        ):
+            show()
+    finally:
+        COLUMNS.reset(token)
+    return output
+
 
 LINE_LIMIT_BYTES: Final = 16 * 1024 * 1024
 UNREAD_BYTES: Final = 256 * 1024
@@ -163,7 +218,7 @@ class LocalGateway:
         """The tool and its arguments. After an error the command makes the call itself, and reports it."""
         if not asked.words or is_url(asked.words[0]) or suggested_url(asked.words[0]):
             raise _Declined
-        only, name, words = chosen(asked.words, self._host.configuration)
+        only, name, words = call_parts(asked.words, self._host.configuration)
         tool = find_tool(self._host, name, only)
         if tool is None or self._host.servers[tool.server].status != "connected" or words == ("-",):
             raise _Declined

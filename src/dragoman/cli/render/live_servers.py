@@ -138,7 +138,7 @@ def _state(view: ServerStatus) -> str:
 def _details(view: ServerStatus) -> str:
     if view.status == "connected":
         return f"{counted(view.tool_count, 'tool')}, {view.protocol_version}"
-    return one_line((view.reason or "").removeprefix(f"{view.name}: "), 300)
+    return one_line(view.own_reason, 300)
 
 
 def age(seconds: float) -> str:

@@ -91,8 +91,8 @@ def show_reasons(servers: Iterable[ConfiguredServer], views: Mapping[str, Server
         if server.eligibility != "ready":
             _show_reason(server.name, _reason_of(server), _next_step(server))
         elif view is not None and view.status != "connected":
-            reason = (view.reason or "").removeprefix(f"{server.name}: ")
-            _show_reason(server.name, reason, view.error.hint if view.error else None, _last_output(view))
+            hint = view.error.hint if view.error else None
+            _show_reason(server.name, view.own_reason, hint, _last_output(view))
 
 
 def _reason_of(server: ConfiguredServer) -> str | None:

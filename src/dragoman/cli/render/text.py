@@ -59,10 +59,10 @@ def show_server(view: ServerStatus, *, err: bool = False) -> None:
         echo_wrapped(one_line(problem, 300), label="    ! ", colour="yellow", err=err)
 
 
-def show_outcome(outcome: CallOutcome, kept: Collection[int] = ()) -> None:
-    """Prints a result on stdout, an error on stderr. `kept`: blocks that were written to files."""
+def show_outcome(outcome: CallOutcome, written: Collection[int] = ()) -> None:
+    """Prints a result on stdout, an error on stderr. `written`: blocks that were written to files."""
     for number, block in enumerate(outcome.content):
-        if number in kept:
+        if number in written:
             continue
         if isinstance(block, TextBlock):
             text = visible(block.text)
@@ -105,7 +105,7 @@ def _is_same(text: str, structured: Any) -> bool:
         return False
 
 
-def keep_files(outcome: CallOutcome, output: Path) -> frozenset[int]:
+def write_files(outcome: CallOutcome, output: Path) -> frozenset[int]:
     """Writes blocks that are not text to a file or folder; without such blocks, the text. Returns the numbers
     of the blocks.
 

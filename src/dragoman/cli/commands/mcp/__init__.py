@@ -24,9 +24,20 @@ COMMANDS: Final = {
     "export": "Write servers into another host's file.",
 }
 
+_SHARED: Final = {
+    "add-json": "add",
+    "get": "list",
+    "reconnect": "list",
+    "logout": "login",
+    "whoami": "login",
+    "disable": "enable",
+    "reset-project-choices": "approve",
+}
+
 command = LazyGroup(
     "mcp",
     table=COMMANDS,
     package=__name__,
+    shared=_SHARED,
     help="Manage the configured servers. `dragoman config explain` shows the files that define them.",
 )

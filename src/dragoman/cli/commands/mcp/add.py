@@ -1,4 +1,4 @@
-"""`dragoman mcp add`: adds a server given by a command or a URL."""
+"""`dragoman mcp add` and `add-json`: add a server given by a command, a URL or its JSON entry."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import shutil
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import click
 
@@ -14,6 +14,7 @@ from dragoman.cli.commands.mcp.common import add_server, check_option, force_opt
 from dragoman.cli.options import is_url, json_option, scope_option, suggested_url, transport_of_url
 from dragoman.cli.render.columns import echo_wrapped
 from dragoman.cli.terminal_input import confirm, is_interactive
+from dragoman.config import jsonc
 from dragoman.transport_types import SELF_CONTAINED, transport_type
 
 
@@ -225,3 +226,26 @@ def _warn_of_swallowed_options(args: tuple[str, ...]) -> None:
     if swallowed:
         text = f"{swallowed[0]} is passed to the server, because it comes after the command"
         echo_wrapped(text, label="! ", colour="yellow", err=True)
+
+
+@click.command("add-json")
+@click.argument("name")
+@click.argument("entry")
+@scope_option
+@force_option
+@check_option
+@json_option
+def add_json(name: str, entry: str, scope: str | None, force: bool, check: bool, as_json: bool) -> None:
+    """Adds the server NAME with ENTRY, a JSON object as in configuration files.
+
+    \b
+    dragoman mcp add-json api '{"type": "http", "url": "https://example.com/mcp"}'
+    """
+    try:
+        parsed: Any = jsonc.parse(entry)
+    except jsonc.SyntaxProblem as problem:
+        raise click.UsageError(f"the entry is not JSON: column {problem.column}: {problem.reason}") from None
+    if not isinstance(parsed, dict):
+        raise click.UsageError("the entry must be a JSON object")
+    fields = cast("dict[str, Any]", parsed)
+    add_server(name, fields, scope or "local", force=force, check=check, as_json=as_json)

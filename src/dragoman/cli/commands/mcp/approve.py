@@ -1,4 +1,4 @@
-"""`dragoman mcp approve`: approves or rejects servers that a project defines."""
+"""`dragoman mcp approve` and `reset-project-choices`: decisions about servers that a project defines."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dragoman.cli.options import json_option
 from dragoman.cli.render.document import echo
 from dragoman.cli.terminal_input import is_interactive
 from dragoman.config import approval
+from dragoman.config.edits import forget_choices
 from dragoman.config.load import Configuration, load
 from dragoman.config.merge import ConfiguredServer
 from dragoman.config.scopes import Sources
@@ -82,3 +83,15 @@ def _report(servers: list[ConfiguredServer], as_json: bool) -> None:
         click.echo(f"{one_line(name)}: {state.state if state else ''}")
     if not servers:
         click.echo("No server needs approval here.")
+
+
+@click.command("reset-project-choices")
+@json_option
+def reset_project_choices(as_json: bool) -> None:
+    """Removes the approval decisions about servers, allow rules and agents of this project. The questions are
+    asked again."""
+    count = forget_choices(load_and_report().sources)
+    if as_json:
+        echo({"forgotten": count})
+    else:
+        click.echo(f"Removed {count} decision{'' if count == 1 else 's'}.")

@@ -1,4 +1,4 @@
-"""`dragoman mcp enable`: enables servers that were disabled."""
+"""`dragoman mcp enable` and `disable`: enable and disable servers, and save that."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dragoman.cli.commands.completion import complete_server
 from dragoman.cli.common import find_server, load_and_report
 from dragoman.cli.options import json_option
 from dragoman.cli.render.document import echo
-from dragoman.config.edits import save_enabled
+from dragoman.config.edits import save_disabled, save_enabled
 from dragoman.config.load import Configuration, load
 from dragoman.config.merge import ConfiguredServer
 from dragoman.errors import ConfigError, PolicyRefused
@@ -56,3 +56,19 @@ def _enable(configuration: Configuration, server: ConfiguredServer) -> str:
         raise ConfigError(f"{server.name!r} is {server.reason}", hint="This command cannot change that file.")
     now = load(configuration.sources).servers.get(server.name)
     return now.eligibility if now is not None else "duplicate"
+
+
+@click.command("disable")
+@click.argument("names", nargs=-1, required=True, metavar="NAME…|all", shell_complete=complete_server)
+@json_option
+def disable(names: tuple[str, ...], as_json: bool) -> None:
+    """Disables servers. Servers of a project are disabled in this project only."""
+    configuration = load_and_report()
+    wanted = tuple(configuration.servers) if names == ("all",) else names
+    found = [find_server(configuration, name) for name in wanted]
+    files = [save_disabled(configuration, server) for server in found]
+    if as_json:
+        echo({"servers": [{"name": s.name, "file": str(f)} for s, f in zip(found, files)]})
+        return
+    for server, file in zip(found, files):
+        click.echo(f"Disabled {one_line(server.name)} ({one_line(str(file))})")

@@ -52,7 +52,7 @@ def command(
     chosen = _Chosen(load_and_report(sources), names)
     text = read_text(path)
     exported = chosen.write(host, text, path, chosen.servers if force else ())
-    if replaced := _asked(exported, dry_run):
+    if replaced := _confirmed_replacements(exported, dry_run):
         exported = chosen.write(host, text, path, replaced)
     if dry_run:
         exported = structs.replace(exported, text=chosen.preview(host, path, exported.written))
@@ -105,7 +105,7 @@ def _reason_against(server: ConfiguredServer, *, named: bool) -> str | None:
     return None
 
 
-def _asked(exported: Exported, dry_run: bool) -> list[str]:
+def _confirmed_replacements(exported: Exported, dry_run: bool) -> list[str]:
     """The names of existing servers that the person confirms to replace."""
     if dry_run or not is_interactive():
         return []

@@ -1,4 +1,4 @@
-"""`dragoman mcp list`: lists servers with their source and status."""
+"""`dragoman mcp list`, `get` and `reconnect`: show servers with their source and status."""
 
 from __future__ import annotations
 
@@ -9,12 +9,24 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dragoman.cleaning import one_line
 from dragoman.cli import exit_codes
-from dragoman.cli.common import has_unread_files, load_and_report, run_with_host
+from dragoman.cli.commands.completion import complete_server
+from dragoman.cli.common import (
+    find_server,
+    has_unread_files,
+    list_exit_code,
+    load_and_report,
+    load_with_servers,
+    run_with_host,
+)
 from dragoman.cli.options import full_option, json_option, mcp_config_option, sources_of
 from dragoman.cli.render import servers
 from dragoman.cli.render.document import echo
+from dragoman.cli.render.progress import ConnectProgress
+from dragoman.cli.sign_ins import credentials_of
 from dragoman.config.load import Configuration
+from dragoman.config.merge import ConfiguredServer
 from dragoman.config.scopes import Sources
 
 if TYPE_CHECKING:
@@ -113,3 +125,60 @@ def _document(configuration: Configuration, views: Mapping[str, ServerStatus]) -
         "dropped": [servers.dropped_json(dropped) for dropped in configuration.dropped],
         "problems": configuration.problems,
     }
+
+
+@click.command("get")
+@click.argument("name", shell_complete=complete_server)
+@click.option("--no-health", is_flag=True, help="Do not connect to it.")
+@mcp_config_option
+@json_option
+def get(name: str, no_health: bool, as_json: bool) -> None:
+    """Shows the server NAME: its source, its entry as written (secrets masked), and its status."""
+    sources = sources_of()
+    configuration = load_and_report(sources)
+    server = find_server(configuration, name)
+
+    async def check(host: Host) -> ServerStatus:
+        return (await host.ready())[name]
+
+    is_checked = not no_health and server.eligibility == "ready"
+    view = run_with_host(sources, check, only=[name]) if is_checked else None
+    if as_json:
+        echo(servers.as_json(server, view))
+    else:
+        _show_one(server, view)
+        servers.show_warnings([server])
+
+
+def _show_one(server: ConfiguredServer, view: ServerStatus | None) -> None:
+    servers.show_list([server], {server.name: view} if view else {})
+    click.echo(f"  file: {one_line(server.source)}")
+    for field, value in servers.masked(server).items():
+        click.echo(f"  {one_line(field)}: {servers.inline(value)}")
+    for other in server.replaced:
+        click.echo(f"  replaces the entry from {one_line(other.origin)}")
+    servers.show_reasons([server], {server.name: view} if view else {})
+
+
+@click.command("reconnect")
+@click.argument("name", shell_complete=complete_server)
+@mcp_config_option
+@json_option
+def reconnect(name: str, as_json: bool) -> None:
+    """Connects to the server NAME now, even if it required a sign-in a short while ago."""
+    sources, configuration, _ = load_with_servers(name)
+    server = find_server(configuration, name)
+    if (credentials := credentials_of(configuration, server)) is not None:
+        credentials.needs_auth.forget()
+
+    async def work(host: Host) -> ServerStatus:
+        with ConnectProgress(host):
+            return (await host.ready(only=[name]))[name]
+
+    view = run_with_host(sources, work, only=[name])
+    if as_json:
+        echo(servers.as_json(server, view))
+    else:
+        servers.show_list([server], {name: view})
+        servers.show_reasons([server], {name: view})
+    sys.exit(list_exit_code(configuration, [view], name))

@@ -1,13 +1,16 @@
-"""`dragoman mcp login`: signs in to a server."""
+"""`dragoman mcp login`, `logout` and `whoami`: the sign-in of one server."""
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from dragoman.cleaning import one_line
+from dragoman.cli import exit_codes
 from dragoman.cli.commands.completion import complete_server
 from dragoman.cli.common import load_with_servers, run_with_host
 from dragoman.cli.options import json_option, mcp_config_option
@@ -15,9 +18,19 @@ from dragoman.cli.render.columns import echo_wrapped
 from dragoman.cli.render.document import echo
 from dragoman.cli.render.progress import ConnectProgress
 from dragoman.cli.render.servers import counted
-from dragoman.cli.sign_ins import gateway_accounts, gateway_option, identity_option
+from dragoman.cli.sign_ins import (
+    described_state,
+    gateway_accounts,
+    gateway_option,
+    identity_option,
+    required_credentials,
+    run_with_accounts,
+    sign_out_and_report,
+    state_as_json,
+)
 from dragoman.errors import ConfigError, SignInFailed
 from dragoman.interaction import SIGN_IN_SECONDS
+from dragoman.names import shell_quoted
 
 if TYPE_CHECKING:
     from dragoman.auth.state import SignInState
@@ -79,3 +92,46 @@ def command(
             )
     if identity is None and view.status != "connected":
         raise view.error or SignInFailed(name, view.reason or "the server does not accept the new token")
+
+
+@click.command("logout")
+@click.argument("name", shell_complete=complete_server)
+@identity_option
+@gateway_option
+@json_option
+def logout(name: str, identity: str | None, settings_file: Path | None, as_json: bool) -> None:
+    """Signs out of the server NAME: its tokens are revoked at the authorization server, then deleted here."""
+    credentials, accounts = required_credentials(name, identity, settings_file)
+    sign_out_and_report(name, credentials, accounts, as_json=as_json)
+
+
+@click.command("whoami")
+@click.argument("name", shell_complete=complete_server)
+@identity_option
+@gateway_option
+@json_option
+def whoami(name: str, identity: str | None, settings_file: Path | None, as_json: bool) -> None:
+    """Shows the sign-in of the server NAME: issuer, client, scopes, and where the tokens are."""
+    from dragoman.auth.state import sign_in_state
+
+    credentials, accounts = required_credentials(name, identity, settings_file)
+    state = run_with_accounts(sign_in_state(credentials), accounts)
+    if as_json:
+        echo(state_as_json(state))
+    else:
+        echo_wrapped(f"{one_line(name)}: {described_state(state)}")
+        rows = {
+            "resource": state.resource,
+            "client id": state.client_id,
+            "scopes": " ".join(state.scopes) or None,
+            "tokens": state.store or None,
+        }
+        for label, value in rows.items():
+            if value is not None:
+                echo_wrapped(f"  {label}: {one_line(value, 300)}")
+        if state.status != "signed-in" and state.problem is None:
+            option = "" if identity is None else f"--identity {shlex.quote(identity)} "
+            option += "" if settings_file is None else f"--gateway {shlex.quote(str(settings_file))} "
+            hint = one_line(f"Run `dragoman mcp login {option}{shell_quoted(name)}`.")
+            echo_wrapped(hint, label="  hint: ", colour="cyan", err=True)
+    sys.exit(exit_codes.OK if state.status == "signed-in" else exit_codes.NOT_CONNECTED)

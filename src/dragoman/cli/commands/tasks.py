@@ -1,18 +1,20 @@
-"""Functions of the commands of `dragoman tasks`: finding a task, and showing it."""
+"""`dragoman tasks`: calls that continue as tasks on their servers."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import NoReturn
 
 import click
 
-from dragoman.calls.task_access import TaskInfo
+from dragoman.calls.task_access import TaskInfo, info_of
 from dragoman.calls.task_store import RunningTask, TaskStore
 from dragoman.cleaning import one_line
 from dragoman.cli import exit_codes
+from dragoman.cli.commands.call import exit_code_of, output_option, show_result, timeout_option
 from dragoman.cli.common import (
     load_and_report,
     load_with_servers,
@@ -20,11 +22,19 @@ from dragoman.cli.common import (
     run_with_host,
     wait_for_servers,
 )
+from dragoman.cli.main import CommandGroup
+from dragoman.cli.options import json_option, server_option, yes_option
 from dragoman.cli.render.document import echo
+from dragoman.cli.render.progress import ProgressLine
 from dragoman.cli.render.text import report_error
 from dragoman.cli.terminal_interaction import CommandLineUser
 from dragoman.errors import DragomanError, TaskNotFound
 from dragoman.host import Host
+
+
+@click.group("tasks", cls=CommandGroup)
+def command() -> None:
+    """Calls that continue as tasks on their servers. `dragoman call --detach` starts one."""
 
 
 def complete_task(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -92,3 +102,62 @@ def _duration(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+@command.command("cancel", short_help="Cancel a task at its server.")
+@task_argument
+@json_option
+@yes_option
+def cancel(task: str, as_json: bool, yes: bool) -> None:
+    """Connects to the server of TASK, asks it to cancel the task, and removes the task from the list."""
+    show_state(task, lambda host: host.tasks.cancel(task), as_json=as_json, yes=yes)
+
+
+@command.command("list", short_help="List the tasks whose results were not fetched yet.")
+@server_option
+@json_option
+def list_tasks(server: str | None, as_json: bool) -> None:
+    """Lists calls that were left running at their servers, oldest first. Contacts no server."""
+    load_and_report()
+    now = time.time()
+    found = [info_of(task, now) for task in TaskStore(time.time).all() if server in (None, task.server)]
+    if as_json:
+        echo({"tasks": found})
+        return
+    for info in found:
+        click.echo(line_of(info))
+    if not found:
+        click.echo("No tasks are running.", err=True)
+
+
+@command.command("resume", short_help="Wait for the result of a task and print it.")
+@task_argument
+@json_option
+@output_option
+@timeout_option
+@yes_option
+def resume(task: str, as_json: bool, output: Path | None, timeout: float | None, yes: bool) -> None:
+    """Connects to the server of TASK, waits for the result and prints it. Rules apply as for a call of its
+    tool.
+
+    When the time limit passes, or after Ctrl-C, the task is cancelled.
+    """
+
+    async def work(host: Host) -> int:
+        with ProgressLine() as line:
+            outcome = await host.tasks.result(
+                task, timeout_seconds=timeout, on_progress=line.update, raw=True
+            )
+        show_result(outcome, as_json=as_json, output=output)
+        return exit_code_of(outcome)
+
+    with_server_of(known_task(task), work, yes=yes)
+
+
+@command.command("show", short_help="Show a task as its server describes it now.")
+@task_argument
+@json_option
+@yes_option
+def show(task: str, as_json: bool, yes: bool) -> None:
+    """Connects to the server of TASK and shows the state of the task."""
+    show_state(task, lambda host: host.tasks.get(task), as_json=as_json, yes=yes)

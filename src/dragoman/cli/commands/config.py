@@ -1,4 +1,4 @@
-"""`dragoman config explain`: shows the source of every value, and the values it replaced."""
+"""`dragoman config`: the effective configuration, and the source of every value."""
 
 from __future__ import annotations
 
@@ -10,14 +10,22 @@ from msgspec import Struct
 
 from dragoman.cleaning import one_line
 from dragoman.cli.common import find_server, load_and_report
+from dragoman.cli.main import CommandGroup
 from dragoman.cli.options import json_option, mcp_config_option, sources_of
 from dragoman.cli.render import servers
 from dragoman.cli.render.document import echo
 from dragoman.config.jsonc import locate
 from dragoman.config.load import Configuration
 from dragoman.config.merge import Candidate, ConfiguredServer
+from dragoman.config.plan import Plan, compare, last_snapshots, snapshots_of
 from dragoman.config.policy import PolicyVerdict
+from dragoman.config.schema import FILES, json_schema
 from dragoman.settings import TABLE
+
+
+@click.group("config", cls=CommandGroup)
+def command() -> None:
+    """Show the effective configuration and where it comes from. Starts no server."""
 
 
 class Explained(Struct, frozen=True):
@@ -41,11 +49,13 @@ def line_of(configuration: Configuration, candidate: Candidate) -> int | None:
     return place[0] if place else None
 
 
-@click.command("explain")
+@command.command(
+    "explain", short_help="Show every effective value with its file and scope, and the values it overrides."
+)
 @click.argument("name", required=False)
 @mcp_config_option
 @json_option
-def command(name: str | None, as_json: bool) -> None:
+def explain_command(name: str | None, as_json: bool) -> None:
     """Explains the server NAME, or everything: servers, policy, settings, permission rules, files.
 
     Values are shown as written, secrets masked. Starts no server.
@@ -168,3 +178,55 @@ def _server_json(explained: Explained) -> dict[str, Any]:
 def _setting_json(configuration: Configuration, name: str) -> dict[str, Any]:
     first, *others = configuration.settings.values_of(name)
     return {"value": first.value, "source": first.source, "replaced": [other._asdict() for other in others]}
+
+
+_SIGNS = (
+    ("added", "+", "green"),
+    ("changed", "~", "yellow"),
+    ("removed", "-", "red"),
+    ("unchanged", "=", None),
+)
+
+
+@command.command("plan", short_help="Show what has changed since a host was last started here.")
+@json_option
+def plan_command(as_json: bool) -> None:
+    """Compares the configuration with the one a host last used in this folder: servers that would be added,
+    removed or changed, and reasons why a server would not be started. Starts no server.
+    """
+    configuration = load_and_report(everything=True)
+    plan = compare(last_snapshots(configuration.sources), snapshots_of(configuration))
+    if as_json:
+        echo(
+            {
+                **{kind: getattr(plan, kind) for kind, _, _ in _SIGNS},
+                "servers": [servers.as_json(server) for server in configuration.servers.values()],
+                "problems": configuration.problems,
+            }
+        )
+        return
+    _show_plan(plan, configuration)
+
+
+def _show_plan(plan: Plan, configuration: Configuration) -> None:
+    for kind, sign, colour in _SIGNS:
+        for name in getattr(plan, kind):
+            server = configuration.servers.get(name)
+            about = f"{server.eligibility}: {server.reason}" if server and server.reason else ""
+            about = (
+                "; ".join(filter(None, [about or server.eligibility, servers.target_of(server)]))
+                if server
+                else ""
+            )
+            click.echo(
+                f"{click.style(f'{sign} {one_line(name, 60)}', fg=colour)}  {one_line(about, 300)}".rstrip()
+            )
+    if plan.is_empty:
+        click.echo("Nothing has changed.")
+
+
+@command.command("schema", short_help="Print the JSON Schema of a configuration file.")
+@click.argument("file", type=click.Choice(list(FILES)), required=False)
+def schema_command(file: str | None) -> None:
+    """Prints the schema of FILE: project (.mcp.json), local, user or managed. Without FILE: of all four."""
+    echo(json_schema(file) if file else {name: json_schema(name) for name in FILES})

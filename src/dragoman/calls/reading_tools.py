@@ -1,13 +1,15 @@
-"""The built-in tools by which a model lists and reads resources.
+"""The built-in tools by which a model reads: large results that were saved, and resources of servers.
 
-Both are deferred: a model finds them by searching. Reading needs permission like any call. The pipeline has
-judged these calls, so what they read is not judged again; only a list of all servers is, server by server.
+`read_result` needs no permission, because reading a result that this host saved changes nothing and sends
+nothing; `content/store.py` finds the answer. The tools for resources are deferred: a model finds them by
+searching. The pipeline has judged their calls, so what they read is not judged again; only a list of all
+servers is, server by server.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -18,7 +20,77 @@ from dragoman.calls.sending import Listed
 from dragoman.catalog.resources import Resource, ResourceTemplate, as_listed
 from dragoman.catalog.tools import BuiltinResult, BuiltinTool
 from dragoman.content.blocks import TextBlock
+from dragoman.content.budget import ResultLimits
 from dragoman.content.media import TEXT_LIMIT, Media
+from dragoman.content.store import ANSWER_LIMIT, BadQuestion, NotSaved, ResultStore
+from dragoman.content.tokens import MOST_PER_CHARACTER
+from dragoman.errors import InvalidArguments
+
+NAME: Final = "read_result"
+NOTE_CHARACTERS: Final = 200
+"""Characters that are reserved for the sentence about how to read on."""
+
+_WAYS: Final[dict[str, Any]] = {
+    "lines": {
+        "type": "string",
+        "maxLength": 40,
+        "description": 'Lines by number, from 1: "100-200", "100-" or "7".',
+    },
+    "grep": {
+        "type": "string",
+        "maxLength": 1000,
+        "description": "Lines that contain these words, with their numbers. "
+        'Between slashes it is a regular expression: "/err(or)?/".',
+    },
+    "offset": {"type": "integer", "minimum": 0, "description": "Text from this byte on."},
+}
+_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "handle": {
+            "type": "string",
+            "maxLength": 100,
+            "description": "The result's handle, as it was given.",
+        },
+        **_WAYS,
+    },
+    "required": ["handle"],
+    "additionalProperties": False,
+}
+
+
+def result_tool(store: ResultStore, limits: Callable[[], ResultLimits] = ResultLimits) -> BuiltinTool:
+    """`read_result`. Its answers fit the limits, so that they are never saved in turn."""
+
+    async def read(arguments: Mapping[str, Any]) -> BuiltinResult:
+        question = {way: arguments[way] for way in _WAYS if arguments.get(way) is not None}
+        if len(question) > 1:
+            raise _wrong(f"give one of {', '.join(_WAYS)}, not several")
+        try:
+            return await store.ask(arguments["handle"], question, _answer_limit(limits()))
+        except (BadQuestion, NotSaved) as error:
+            raise _wrong(str(error)) from None
+
+    return BuiltinTool(
+        NAME,
+        read,
+        title="Read a large result",
+        description="Reads on in a tool's result that was too large to be shown whole. Give the handle that "
+        "was given with it, and one of lines, grep or offset; the handle alone reads the beginning.",
+        input_schema=_SCHEMA,
+        annotations={"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False},
+        needs_permission=False,
+    )
+
+
+def _answer_limit(limits: ResultLimits) -> int:
+    room = min(limits.characters, limits.tokens // MOST_PER_CHARACTER) - NOTE_CHARACTERS
+    return max(NOTE_CHARACTERS, min(ANSWER_LIMIT, room))
+
+
+def _wrong(why: str) -> InvalidArguments:
+    return InvalidArguments("", NAME, (why,))
+
 
 T = TypeVar("T", Resource, ResourceTemplate)
 LISTED_LIMIT: Final = 500
@@ -35,11 +107,9 @@ _OWNER: Final = {
 _URI: Final = {"type": "string", "description": "The resource's URI, exactly as it is listed."}
 
 
-def resource_tools(
-    resources: Resources, reader: ResourceReader, media: Media | None = None
-) -> tuple[BuiltinTool, BuiltinTool]:
+def resource_tools(resources: Resources, reader: ResourceReader) -> tuple[BuiltinTool, BuiltinTool]:
     """`list_mcp_resources` and `read_mcp_resource`. `reader` judges nothing, `resources` does."""
-    shows = media or Media()
+    media = Media()
 
     async def list_them(arguments: Mapping[str, Any]) -> BuiltinResult:
         server = arguments.get("server")
@@ -50,7 +120,7 @@ def resource_tools(
     async def read_one(arguments: Mapping[str, Any]) -> BuiltinResult:
         found = await reader.read(arguments["server"], arguments["uri"])
         notes = tuple(TextBlock(f"[{problem}]") for problem in found.problems[:PROBLEM_LIMIT])
-        return (*await shows.shown(found.contents, owner=found.server), *notes)
+        return (*await media.shown(found.contents, owner=found.server), *notes)
 
     async def with_server(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         if arguments.get("server"):

@@ -1,4 +1,4 @@
-"""`dragoman agents approve`: approves an agent that came with a project or a plugin."""
+"""`dragoman agents`: lists and approves agents that are defined in files."""
 
 from __future__ import annotations
 
@@ -12,20 +12,30 @@ import click
 
 from dragoman.agent.definitions import AgentDefinition, approve_agent, find_agents
 from dragoman.cleaning import one_line, visible
-from dragoman.cli.approval_questions import entry_cautions, entry_lines, rule_warnings
+from dragoman.cli.approval_questions import entry_lines, warnings_about_entry, warnings_about_rules
 from dragoman.cli.common import load_and_report
+from dragoman.cli.main import CommandGroup
+from dragoman.cli.options import json_option
+from dragoman.cli.render.document import echo
+from dragoman.cli.render.servers import show_problem
 from dragoman.cli.terminal_input import SHOWN_LINES, ask_key, cut, indented, is_interactive, show_keys
 from dragoman.config.load import Configuration, load
 from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError, NotFound
 
+
+@click.group("agents", cls=CommandGroup)
+def command() -> None:
+    """Agents that are defined in files. `dragoman --agent NAME` talks to one."""
+
+
 _BLANKS: Final = re.compile(r"\s{80,}|\n{5,}")
 
 
-@click.command("approve")
+@command.command("approve", short_help="Approve an agent that came with a project or a plugin.")
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Approve without asking, as shown.")
-def command(name: str, yes: bool) -> None:
+def approve(name: str, yes: bool) -> None:
     """Shows the file of an agent, and asks whether the agent may be used.
 
     The answer applies to exactly this text: if the file changes, it has to be approved again.
@@ -96,7 +106,7 @@ def _servers_in(agent: AgentDefinition) -> list[tuple[str, object]]:
 def _server_lines(configuration: Configuration, name: str, entry: object) -> Iterator[str]:
     yield f"It starts the server {one_line(name, 80)}:"
     yield from entry_lines(entry)
-    for warning in (*entry_cautions(name, entry), *rule_warnings(configuration, name)):
+    for warning in (*warnings_about_entry(name, entry), *warnings_about_rules(configuration, name)):
         yield f"! {warning}"
 
 
@@ -112,3 +122,39 @@ def _agrees(sources: Sources, agent: AgentDefinition, *, is_cut: bool) -> bool:
     while (key := asyncio.run(ask_key(meanings, otherwise="n"))) == "v":
         _show_rights(sources, agent, full=True)
     return key == "y"
+
+
+_STATES: Final = {"pending": "needs approval", "broken": "cannot be used"}
+
+
+@command.command("list", short_help="List the agents that are defined in files.")
+@json_option
+def list_agents(as_json: bool) -> None:
+    """Lists the agents of your own folder, of the project and of plugins. Starts nothing."""
+    sources = Sources.here()
+    load_and_report(sources)
+    agents = find_agents(sources)
+    if as_json:
+        echo({"agents": [_as_document(agent) for agent in agents]})
+        return
+    for agent in agents:
+        state = "" if agent.state == "ready" else f"  [{_STATES[agent.state]}]"
+        click.echo(f"{agent.name}{state}  {one_line(agent.description, 200)}".rstrip())
+        for problem in agent.problems:
+            show_problem(f"{one_line(str(agent.path))}: {problem}")
+    if not agents:
+        click.echo("No agents are defined.", err=True)
+
+
+def _as_document(agent: AgentDefinition) -> dict[str, object]:
+    return {
+        "name": agent.name,
+        "state": agent.state,
+        "description": agent.description,
+        "scope": agent.scope,
+        "path": str(agent.path),
+        "tools": agent.tools,
+        "model": agent.model,
+        "required_servers": agent.required_servers,
+        "problems": agent.problems,
+    }

@@ -43,7 +43,7 @@ _BUILTIN_NAME = (
 )
 
 
-class ConcernedHook(NamedTuple):
+class MatchingHook(NamedTuple):
     """A hook that decides about a call: before the call, or in place of the person."""
 
     event: str
@@ -55,7 +55,7 @@ class Evaluation(Struct, frozen=True):
     mode: str
     doubt: str | None = None
     """Why the tool's definition could not be used."""
-    hooks: tuple[ConcernedHook, ...] = ()
+    hooks: tuple[MatchingHook, ...] = ()
     """The hooks that run for such a call."""
     hook_decision: HookDecision | None = None
     """The decision of the hooks, if they were run."""
@@ -129,7 +129,7 @@ class _Found(NamedTuple):
 
     call: Call
     doubt: str | None = None
-    hooks: tuple[ConcernedHook, ...] = ()
+    hooks: tuple[MatchingHook, ...] = ()
     hook_decision: HookDecision | None = None
 
 
@@ -143,7 +143,7 @@ async def _evaluate_in_host(
         doubt = _why_absent(host, fitting)
     subject, given = (tool, call.arguments) if tool is not None else (name, NO_ARGUMENTS)
     concerned = tuple(
-        ConcernedHook(event, hook)
+        MatchingHook(event, hook)
         for event in ("PreToolUse", "PermissionRequest")
         for hook in host.hooks.names(event, subject, given)
     )
