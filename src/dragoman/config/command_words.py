@@ -22,6 +22,10 @@ SECRET_NAME: Final = re.compile(_NAMES, re.IGNORECASE)
 """Names that indicate a secret. The short ones must be a whole word of a name: `--pat` and `ghPat`, but not
 `--path`."""
 SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.:-]{0,40}://")
+BROKEN_SCHEME: Final = re.compile(
+    r"(?:[A-Za-z][A-Za-z0-9+.-]{0,40}(?:\s{0,3}:\s{0,3}[/\\]|[/\\]{2})|:?[/\\])[/\\:]{0,9}"
+)
+"""A scheme with too many or too few slashes, before a login: `https:/`, `https//`, `//`."""
 
 _OPTION: Final = re.compile(r"(--?[A-Za-z0-9][^=\s]*)=(?=.)", re.DOTALL)
 _LOGIN_FLAG: Final = re.compile(r"-[A-Za-z]{0,4}[uU]|--(?:user|proxy-user|username|login|basic|creds?)")
@@ -250,7 +254,9 @@ def _plain(text: str) -> Iterator[Piece]:
     if SCHEME.match(text):
         yield ("url", text)
         return
-    if login := _USER_AT_HOST.match(text):
+    start = broken.end() if (broken := BROKEN_SCHEME.match(text)) else 0
+    if login := _USER_AT_HOST.match(text, start):
+        yield ("shown", text[:start])
         yield ("login", login.group())
         text = text[login.end() :]
     yield from _around(_PAIR, text)
