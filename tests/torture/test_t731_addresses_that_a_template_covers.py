@@ -4,7 +4,7 @@ plain address of a resource by listing it as well."""
 import pytest
 
 from dragoman.wire.server.request import ClientRequest
-from tests.gateway import LEGACY, Client, Json, gateway_of
+from tests.gateway import Client, Json, gateway_of
 from tests.servers.office import Office
 
 pytestmark = pytest.mark.requirement("GWY-1")
