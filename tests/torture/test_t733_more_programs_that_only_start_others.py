@@ -1,5 +1,5 @@
-"""T733: an allow for a program whose only purpose is to start another does not allow the other one, and a deny
-for the other one applies; other programs than those of T95 and T138."""
+"""T733: an allow for a program whose only purpose is to start another does not allow the other one, and a
+deny for the other one applies; other programs than those of T95 and T138."""
 
 import pytest
 
