@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.config.masking import masked_url, secrets_of
+from dragoman.config.masking import masked_entry, masked_url, secrets_of
 from dragoman.config.model import ServerConfig
 from tests.e2e import forked
 from tests.torture.projects import servers, user
@@ -28,6 +28,12 @@ URLS = {
     "@ forgotten": f"https://u:{SECRET}/x",
     "another @": f"https://u:{SECRET}＠h/x",
 }
+LONGER = (
+    f"a=b,https:/u:{SECRET}@h",
+    f"<//u:{SECRET}@h>",
+    f"a\n//u:{SECRET}@h",
+    f"https://a/ https:/u:{SECRET}@h",
+)
 COMMANDS = [("mcp", "list"), ("mcp", "list", "--json"), ("mcp", "get", "box"), ("config", "explain")]
 
 
@@ -60,3 +66,15 @@ def test_t730_what_is_no_login_is_shown():
     )
     assert [masked_url(each) for each in urls] == list(urls)
     assert masked_url("https:///u:p@h/x") == "https:///•••@h/x"
+
+
+@pytest.mark.parametrize("text", LONGER)
+def test_t730_nor_inside_a_longer_text(text: str):
+    entry = {"command": "x", "args": [text]}
+    assert SECRET not in str(masked_entry(entry))
+    assert any(SECRET in secret for secret in secrets_of(ServerConfig(command="x", args=(text,))))
+
+
+def test_t730_an_image_with_a_tag_and_a_digest_is_shown():
+    image = "registry.example/team/image:tag@sha256:0a1b"
+    assert masked_entry({"command": "docker", "args": ["run", image]})["args"] == ["run", image]

@@ -81,7 +81,11 @@ _LATER_SECRET: Final = re.compile(
     rf"""(?<![\w.-]){_SECRET_KEY}["'\]]?\s{{0,9}}=\s{{0,9}}(?P<value>.+)""", re.DOTALL | re.IGNORECASE
 )
 """A secret that is not the first of several settings: `a=b,db.password=…`. What follows may belong to it."""
-_URL: Final = re.compile(SCHEME.pattern + r"""[^\s"'\\]*""")
+_URL: Final = re.compile(
+    rf"""(?:{SCHEME.pattern}|(?<![\w.])(?:[A-Za-z][A-Za-z0-9+.-]{{0,40}}:)?/{{1,2}}(?={_USER_AT_HOST.pattern}))"""
+    r"""[^\s"'\\]*"""
+)
+"""A URL inside a text; with fewer slashes only before a login."""
 _PARAMETER: Final = re.compile(rf"""[?&]{_SECRET_KEY}=(?P<value>[^&\s"']+)""", re.IGNORECASE)
 _SHELL_WORD: Final = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\])+|\s+|.""", re.DOTALL)
 _QUOTED: Final = re.compile(r"""'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)|['"\\]""", re.DOTALL)

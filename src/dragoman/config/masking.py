@@ -46,7 +46,7 @@ _KEY_LIKE: Final = re.compile(
 _LOGIN: Final = re.compile(rf"^[^/]*@|^[^/@:]*:[^@]*[^/@]@|^(?P<slashes>{BROKEN_SCHEME.pattern})[^/@\s]+@")
 """A user and a possible password before a host, also behind too many or too few slashes; `/@scope` in a path
 is not one."""
-_INNER_LOGIN: Final = re.compile(r"(?<=//)[^/\s@]*:[^/\s]*@")
+_INNER_LOGIN: Final = re.compile(r"(?:(?<=//)|(?<=:/))[^/\s@]*:[^/\s]*@")
 """A login in a second URL, inside the path of the first."""
 _NO_PORT: Final = re.compile(r"(?<=:)(?!\d*\Z)[^:\]]+\Z")
 """What stands in place of a port and is no number: a password whose `@` is missing or encoded."""
