@@ -22,6 +22,10 @@ SECRET_NAME: Final = re.compile(_NAMES, re.IGNORECASE)
 """Names that indicate a secret. The short ones must be a whole word of a name: `--pat` and `ghPat`, but not
 `--path`."""
 SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.:-]{0,40}://")
+BROKEN_SCHEME: Final = re.compile(
+    r"(?:[A-Za-z][A-Za-z0-9+.-]{0,40}(?:\s{0,3}:\s{0,3}[/\\]|[/\\]{2})|:?[/\\])[/\\:]{0,9}"
+)
+"""A scheme with too many or too few slashes, before a login: `https:/`, `https//`, `//`."""
 
 _OPTION: Final = re.compile(r"(--?[A-Za-z0-9][^=\s]*)=(?=.)", re.DOTALL)
 _LOGIN_FLAG: Final = re.compile(r"-[A-Za-z]{0,4}[uU]|--(?:user|proxy-user|username|login|basic|creds?)")
@@ -77,7 +81,11 @@ _LATER_SECRET: Final = re.compile(
     rf"""(?<![\w.-]){_SECRET_KEY}["'\]]?\s{{0,9}}=\s{{0,9}}(?P<value>.+)""", re.DOTALL | re.IGNORECASE
 )
 """A secret that is not the first of several settings: `a=b,db.password=…`. What follows may belong to it."""
-_URL: Final = re.compile(SCHEME.pattern + r"""[^\s"'\\]*""")
+_URL: Final = re.compile(
+    rf"""(?:{SCHEME.pattern}|(?<![\w.])(?:[A-Za-z][A-Za-z0-9+.-]{{0,40}}:)?/{{1,2}}(?={_USER_AT_HOST.pattern}))"""
+    r"""[^\s"'\\]*"""
+)
+"""A URL inside a text; with fewer slashes only before a login."""
 _PARAMETER: Final = re.compile(rf"""[?&]{_SECRET_KEY}=(?P<value>[^&\s"']+)""", re.IGNORECASE)
 _SHELL_WORD: Final = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\])+|\s+|.""", re.DOTALL)
 _QUOTED: Final = re.compile(r"""'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)|['"\\]""", re.DOTALL)
@@ -250,7 +258,9 @@ def _plain(text: str) -> Iterator[Piece]:
     if SCHEME.match(text):
         yield ("url", text)
         return
-    if login := _USER_AT_HOST.match(text):
+    start = broken.end() if (broken := BROKEN_SCHEME.match(text)) else 0
+    if login := _USER_AT_HOST.match(text, start):
+        yield ("shown", text[:start])
         yield ("login", login.group())
         text = text[login.end() :]
     yield from _around(_PAIR, text)

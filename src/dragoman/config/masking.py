@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 from dragoman.cleaning import COVER, cover
 from dragoman.config.command_words import (
+    BROKEN_SCHEME,
     SCHEME,
     SECRET_NAME,
     Kind,
@@ -42,10 +43,13 @@ _KEY_LIKE: Final = re.compile(
     r"|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
     r"|[A-Za-z0-9+=_-]{24,}"
 )
-_LOGIN: Final = re.compile(r"^[^/]*@|^[^/@:]*:[^@]*[^/@]@")
-"""A user and a possible password before a host; `/@scope` in a path is not one."""
-_INNER_LOGIN: Final = re.compile(r"(?<=://)[^/\s@]*:[^/\s]*@")
+_LOGIN: Final = re.compile(rf"^[^/]*@|^[^/@:]*:[^@]*[^/@]@|^(?P<slashes>{BROKEN_SCHEME.pattern})[^/@\s]+@")
+"""A user and a possible password before a host, also behind too many or too few slashes; `/@scope` in a path
+is not one."""
+_INNER_LOGIN: Final = re.compile(r"(?:(?<=//)|(?<=:/))[^/\s@]*:[^/\s]*@")
 """A login in a second URL, inside the path of the first."""
+_NO_PORT: Final = re.compile(r"(?<=:)(?!\d*\Z)[^:\]]+\Z")
+"""What stands in place of a port and is no number: a password whose `@` is missing or encoded."""
 _BETWEEN_PARAMETERS: Final = re.compile(r"[\s,;]+")
 _BETWEEN_KEYS: Final = re.compile(r"[,;:\s]+")
 PART_LIMIT: Final = 40
@@ -219,6 +223,8 @@ def _secrets_in_url(url: str) -> Iterator[str]:
     if login := _LOGIN.match(address):
         yield from _login_secrets(login.group())
         address = address[login.end() :]
+    elif scheme and (wrong := _NO_PORT.search(address.partition("/")[0])):
+        yield from _as_written(wrong.group())
     for inner in _INNER_LOGIN.finditer(address):
         yield from _login_secrets(inner.group())
     yield from _keys_in(address.partition("/")[2])
@@ -229,7 +235,7 @@ def _secrets_in_url(url: str) -> Iterator[str]:
 
 def _login_secrets(login: str) -> Iterator[str]:
     """The password, or the text alone in its place."""
-    user, colon, password = login.removesuffix("@").partition(":")
+    user, colon, password = login.removesuffix("@").lstrip("/\\:").partition(":")
     yield from _as_written(password if colon else user)
 
 
@@ -273,8 +279,10 @@ def masked_url(url: str) -> str:
     rest, question, query = rest.partition("?")
     found = SCHEME.match(rest)
     scheme = found.group() if found else ""
-    address = _INNER_LOGIN.sub(f"{COVER}@", _LOGIN.sub(f"{COVER}@", rest[len(scheme) :]))
+    address = _INNER_LOGIN.sub(f"{COVER}@", _LOGIN.sub(rf"\g<slashes>{COVER}@", rest[len(scheme) :]))
     host, slash, path = address.partition("/")
+    if scheme and not _VARIABLE.search(host):
+        host = _NO_PORT.sub(COVER, host)
     shown = scheme + _around_variables(host, str) + slash + "/".join(map(_masked_segment, path.split("/")))
     return shown + ("?" + "&".join(map(_masked_pair, query.split("&"))) if question else "")
 

@@ -18,6 +18,7 @@ NOTED_FIELDS: Final = {
     "oauth.resource": "the server is sent tokens for this resource",
     "oauth.allowPrivateNetwork": "sign-in may contact addresses of your network",
     "oauth.workloadToken": "sign-in sends this token, or the content of this file",
+    "oauth.xaa": "tokens for the server are obtained with your company's sign-on",
     "oauth.sendResource": "the server is sent tokens that are not bound to it, and may use them elsewhere",
 }
 _NOTED_IF_FALSE: Final = frozenset({"oauth.sendResource"})

@@ -29,7 +29,10 @@ _OF_THE_CONNECTION: Final = frozenset(
     {"connection", "content-length", "expect", "forwarded", "host", "te", "trailer", "transfer-encoding",
      "upgrade"}
 )  # fmt: skip
-_OF_PROXIES: Final = ("mcp-", "proxy-", "x-forwarded-", "x-original-", "x-rewrite-")
+_OF_PROXIES: Final = (
+    *("mcp-", "proxy-", "x-forwarded-", "x-original-", "x-rewrite-", "x-envoy-", "x-host", "x-http-host"),
+    *("x-http-method", "x-method-override", "x-url", "x-uri", "x-request-ur", "x-backend-host", "x-proxy-"),
+)
 _ENDS_OPTIONS: Final = re.compile(r"-[bBdEiIOPqRsSuvx]*[mc]|--?\Z")
 _PYTHON: Final = re.compile(r"(?:python|pypy|graalpy)w?[0-9.]*t?d?(?:-dbg)?(?:\.exe)?", re.IGNORECASE)
 
@@ -88,7 +91,7 @@ def _plain_words(command: str) -> tuple[str, ...]:
 
 def reroutes(header: str) -> bool:
     """Whether a message with this header may reach another place than its URL names."""
-    name = header.lower()
+    name = header.lower().replace("_", "-")  # many servers read both as the same
     return name in _OF_THE_CONNECTION or name.startswith(_OF_PROXIES)
 
 

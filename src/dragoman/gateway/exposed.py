@@ -2,16 +2,17 @@
 
 A tool `mcp__files__read` is `files__read` for clients, which add the name of the gateway themselves; with
 plain names it is `read`, where no other server has, or had before, a tool of that name. A resource keeps its
-URI unless two servers have the same.
+URI unless two servers have the same, or another server's template covers it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Iterable, MutableMapping
 from typing import Final, Protocol, TypeVar
 
 from dragoman.catalog.naming import prefix
+from dragoman.catalog.resources import ResourceTemplate
 
 PREFIX: Final = "mcp__"
 _SERVER_URI: Final = "mcp-server:"
@@ -78,18 +79,22 @@ def exposed(
     }
 
 
-def exposed_uris(things: Iterable[L], uri_of: Callable[[L], str]) -> dict[str, L]:
+def exposed_uris(
+    things: Iterable[L], uri_of: Callable[[L], str], templates: Iterable[ResourceTemplate] = ()
+) -> dict[str, L]:
     """Resources or templates by the URI that clients use: their own, or one that names the server as well. A
     URI that already has this second form gets the server's name once more: it could otherwise mean another
-    server's resource."""
-    things = list(things)
+    server's resource. So does one that a template of another server, among `templates`, covers."""
+    things, templates = list(things), list(templates)
     counts = Counter(map(uri_of, things))
-    return {_uri(thing.server, uri_of(thing), counts): thing for thing in things}
 
+    def uri_for_clients(thing: L) -> str:
+        uri = uri_of(thing)
+        is_own = counts[uri] == 1 and not uri.startswith(_SERVER_URI)
+        is_own = is_own and not any(each.server != thing.server and each.matches(uri) for each in templates)
+        return uri if is_own else with_server(thing.server, uri)
 
-def _uri(server: str, uri: str, counts: Mapping[str, int]) -> str:
-    is_own = counts[uri] == 1 and not uri.startswith(_SERVER_URI)
-    return uri if is_own else with_server(server, uri)
+    return {uri_for_clients(thing): thing for thing in things}
 
 
 def with_server(server: str, uri: str) -> str:

@@ -310,7 +310,8 @@ class ClientHandlers:
     # Resources.
 
     async def _list_resources(self, request: ClientRequest) -> Result:
-        found = exposed_uris(await self._listed_resources(), uri_of)
+        resources, templates = await asyncio.gather(self._listed_resources(), self._listed_templates())
+        found = exposed_uris(resources, uri_of, templates)
         return {"resources": [listed_resource(each, uri=uri) for uri, each in found.items()]}
 
     async def _list_templates(self, request: ClientRequest) -> Result:
@@ -345,12 +346,14 @@ class ClientHandlers:
         return await self._located_now(uri)
 
     async def _located_now(self, uri: str) -> tuple[str, str]:
-        listed = exposed_uris(await self._listed_resources(), uri_of).get(uri)
+        resources, templates = await asyncio.gather(self._listed_resources(), self._listed_templates())
+        listed = exposed_uris(resources, uri_of, templates).get(uri)
         if listed is not None:
             return listed.server, listed.uri
         named = server_in(uri)
         own = uri if named is None else named[1]
-        servers = {each.server for each in await self._listed_templates() if each.matches(own)}
+        servers = {each.server for each in resources if each.uri == own}
+        servers |= {each.server for each in templates if each.matches(own)}
         if named is not None:
             servers &= {named[0]}
         if len(servers) != 1:

@@ -56,6 +56,9 @@ _SLASHES = re.compile(r"/{2,}")
 _HOME = re.compile(r"(?:~([\w.-]*)|\$home|\$\{home\}|%(?:home|userprofile)%)(?=[/\\]|\Z)")
 _BEFORE_DRIVE = re.compile(r"/(?:\?/)?([a-z]:/.*)", re.DOTALL)
 """A path of Windows after `file://` or `\\\\?\\`."""
+_ROOT_OF_PROCESS = re.compile(r"\A(?:/proc/(?:self|thread-self|[0-9]+)(?:/task/[0-9]+)?/root(?=/|\Z))+")
+"""Links of Linux to the root folder: `/proc/self/root/etc` is `/etc`."""
+_BEFORE_URL = re.compile(r"(?:url|view-source):", re.IGNORECASE)
 _COMMENTS = re.compile(r"/\*(?:[^*]|\*(?!/))*+(?:\*/)?|--[^\n]*+")
 """Comments, which separate words in SQL as blanks do."""
 
@@ -193,11 +196,11 @@ def spellings(text: str) -> Iterator[str]:
 
 def _without_delimiters(text: str) -> str:
     """A URL without the delimiters of RFC 3986, appendix C, which Python's `urllib` removes as well:
-    `<URL:https://host>`."""
+    `<URL:https://host>`; and without `view-source:`, by which browsers load it."""
     inner = text.strip()
     if inner[:1] == "<" and inner[-1:] == ">":
         inner = inner[1:-1].strip()
-    return inner[4:].strip() if inner[:4].casefold() == "url:" else inner
+    return _BEFORE_URL.sub("", inner, count=1).strip() if _BEFORE_URL.match(inner) else inner
 
 
 def _resolved(text: str) -> Iterator[str]:
@@ -212,7 +215,8 @@ def _resolved(text: str) -> Iterator[str]:
         written = text.replace("\\", "/")
         slashed = _SLASHES.sub("/", written)
         yield slashed
-        yield from _forms_of_path(posixpath.normpath(slashed), home)
+        for each in dict.fromkeys((slashed, _ROOT_OF_PROCESS.sub("", slashed))):
+            yield from _forms_of_path(posixpath.normpath(each), home)
         # Programs differ about a backslash before the host: `https://one\@other`.
         for each in dict.fromkeys((written, text)):
             if url := _URL.fullmatch(_HIDDEN_IN_URLS.sub("", each)):
@@ -229,6 +233,8 @@ def _in_home(text: str, home: str) -> str:
 
 def _forms_of_path(path: str, home: str) -> Iterator[str]:
     """A resolved path with either slash, as a folder, without what precedes a drive, and with `~`."""
+    if path != (in_root := _ROOT_OF_PROCESS.sub("", path)):
+        yield from _forms_of_path(in_root or "/", home)
     drive = _BEFORE_DRIVE.fullmatch(path)
     for each in (path, drive[1]) if drive else (path,):
         for form in (each, f"{each}/"):

@@ -28,6 +28,9 @@ class SlowResources:
     async def list(self) -> list[Any]:
         return [SimpleNamespace(server="files", uri=URI)]
 
+    async def templates(self) -> list[Any]:
+        return []
+
     @asynccontextmanager
     async def subscribed(self, server: str, uri: str) -> AsyncIterator[AsyncIterator[Any]]:
         self.open += 1

@@ -38,7 +38,9 @@ _EVALUATORS: Final = _names(
     systemd-inhibit gosu su-exec fakeroot faketime valgrind perf chronic ifne dbus-run-session dbus-launch
     xvfb-run numactl cpulimit runcon capsh aa-exec bwrap firejail proot chpst tini dumb-init eatmydata
     torsocks proxychains proxychains4 ssh-agent hyperfine tmux screen
-    dtach abduco sem watchexec nodemon reflex"""
+    dtach abduco sem watchexec nodemon reflex catchsegv cgexec s6-setuidgid s6-envuidgid s6-envdir setuidgid
+    envuidgid envdir softlimit trickle nocache run-one run-this-one sshpass tsp daemonize logsave mispipe pee
+    envchain coreutils heaptrack socat"""
 )
 """Programs that run their arguments in special ways. Builtins that assign variables are among them: bash runs
 the substitutions in an index, as in `read 'a[$(x)]'`."""

@@ -1,0 +1,87 @@
+"""T731: at the gateway, a server lists an address that another server's template covers, or takes over the
+plain address of a resource by listing it as well."""
+
+import pytest
+
+from dragoman.wire.server.request import ClientRequest
+from tests.gateway import Client, Json, gateway_of
+from tests.servers.office import Office
+
+pytestmark = pytest.mark.requirement("GWY-1")
+URI = "db://customers/42"
+NONE = f"no resource {URI}"
+ERAS = ("modern", "legacy")
+
+
+class Clerk(Office):
+    """Lists resources and templates, and answers every read with its name."""
+
+    def __init__(self, name: str, *uris: str, templates: tuple[str, ...] = ()) -> None:
+        super().__init__()
+        self.files = dict.fromkeys(uris, f"of {name}")
+        self._name, self._templates = name, templates
+        handlers = {**self.service.handlers, "resources/templates/list": self._list_templates}
+        self.service.handlers = handlers
+
+    async def _list_templates(self, request: ClientRequest) -> Json:
+        return {"resourceTemplates": [{"uriTemplate": each, "name": each} for each in self._templates]}
+
+    async def _read(self, request: ClientRequest) -> Json:
+        uri = request.params["uri"]
+        self.ledger.append(uri)
+        return {"contents": [{"uri": uri, "text": f"of {self._name}"}]}
+
+
+async def answers(servers: dict[str, Office], era: str, *uris: str) -> tuple[list[str], list[str]]:
+    """The addresses that a client is shown, and what it reads at these, or the error."""
+    async with gateway_of(servers) as running, Client(running.url) as client:
+        if era == "legacy":
+            await client.initialize()
+        send = client.legacy if era == "legacy" else client.modern
+        listed = (await send("resources/list")).last["result"]["resources"]
+        found: list[str] = []
+        for uri in uris:
+            reply = (await send("resources/read", {"uri": uri})).last
+            found.append(
+                reply["result"]["contents"][0]["text"] if "result" in reply else reply["error"]["message"]
+            )
+    return [each["uri"] for each in listed], found
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_t731_the_other_server_gets_no_read_for_a_template(era: str):
+    bad = Clerk("bad", URI)
+    servers: dict[str, Office] = {"good": Clerk("good", templates=("db://customers/{id}",)), "bad": bad}
+    named = [f"mcp-server:{name}:{URI}" for name in ("bad", "good")]
+    listed, (plain, *texts) = await answers(servers, era, URI, *named)
+    assert listed == named[:1]
+    assert plain == NONE
+    assert texts == ["of bad", "of good"]
+    assert bad.ledger == [URI]
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_t731_listing_an_address_as_well_takes_no_reads_over(era: str):
+    bad = Clerk("bad", URI, templates=("{+any}",))
+    listed, (plain,) = await answers({"good": Clerk("good", URI), "bad": bad}, era, URI)
+    assert listed == [f"mcp-server:{name}:{URI}" for name in ("bad", "good")]
+    assert plain == NONE
+    assert bad.ledger == []
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_t731_a_template_that_covers_everything_takes_no_listed_address_over(era: str):
+    bad = Clerk("bad", templates=("{+any}",))
+    named = f"mcp-server:good:{URI}"
+    listed, (plain, text) = await answers({"good": Clerk("good", URI), "bad": bad}, era, URI, named)
+    assert (listed, text) == ([named], "of good")
+    assert plain == NONE
+    assert bad.ledger == []
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_t731_addresses_of_ones_own_templates_stay_plain(era: str):
+    other = "db://customers/43"
+    good = Clerk("good", URI, templates=("db://customers/{id}",))
+    servers: dict[str, Office] = {"good": good, "b": Clerk("b")}
+    assert await answers(servers, era, URI, other) == ([URI], ["of good", "of good"])
