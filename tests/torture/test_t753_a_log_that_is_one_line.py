@@ -1,5 +1,6 @@
 """T753: a log file that is not Dragoman's, of gigabytes without a line end, costs `dragoman logs` neither the
-memory nor the time to read it; what is at its end is shown. (3 GB: 20 s, or a traceback where memory is limited.)"""
+memory nor the time to read it; what is at its end is shown. (3 GB: 20 s, or a traceback where memory is
+limited.)"""
 
 import resource
 import sys
