@@ -32,6 +32,8 @@ TORN_SECONDS: Final = 0.05
 """How long another process may take to write one batch."""
 LOCK_SECONDS: Final = 10.0
 """How long another process may take to rotate the files."""
+READ_LIMIT_BYTES: Final = 64 * 1024 * 1024
+"""What is read of the end of a file: more than any log grows to before it is rotated."""
 # A pipe in the file's place must not block the writer: without a reader, opening it fails.
 _FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | CLOSE_ON_EXEC | NO_LINK | NO_WAIT
 
@@ -156,8 +158,11 @@ def opened(path: Path, kept: int, stack: contextlib.ExitStack) -> list[BinaryIO]
 def read(path: Path, kept: int) -> Iterator[dict[str, Any]]:
     """Every entry, oldest first."""
     with contextlib.ExitStack() as stack:
-        for lines in opened(path, kept, stack):
-            yield from entries_in(lines)
+        for file in opened(path, kept, stack):
+            # A file that is larger is no log of Dragoman, or damaged: it may be one line of gigabytes.
+            if os.fstat(file.fileno()).st_size > READ_LIMIT_BYTES:
+                file.seek(-READ_LIMIT_BYTES, os.SEEK_END)
+            yield from entries_in(file)
 
 
 def entries_in(lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:

@@ -200,7 +200,10 @@ class Pipeline:
         server = self._servers.server_in(request.name) if task is None else self.tasks.server_of(task)
         if server is not None and server.session() is None:
             seconds = request.timeout_seconds
-            await server.wait_for_session(server.timeout_seconds if seconds is None else seconds)
+            if seconds is None:
+                seconds = server.timeout_seconds
+            server = await self._servers.successor_of(server, seconds)
+            await server.wait_for_session(seconds)
         if task is None:
             return self._catalog.resolve(request.name, self._permissions.denied)
         if (tool := self._catalog.tool_of(task.server, task.wire_name)) is None:

@@ -215,6 +215,8 @@ class ClientHandlers:
         tool = self._gateway.tool(asked.name, self.view, own) or await self._gateway.find_tool(
             asked.name, self.view, own
         )
+        if tool is None and await self._has_waited():
+            tool = self._gateway.tool(asked.name, self.view, own)
         if tool is None or not self.may_call(tool):
             raise self._unknown_tool(asked.name)
         return await self._run(

@@ -24,6 +24,7 @@ from dragoman.wildcards import Pieces, fits
 _AROUND_SEPARATOR = re.compile(r"\s*__\s*")
 _OTHER_SEPARATOR = re.compile(r"[\s./]+")
 _SEPARATORS_TRIED: Final = 8
+_WORDS_FOR_ALL: Final = frozenset({"all", "any", "everything"})
 
 
 class Subject(Struct, frozen=True):
@@ -60,15 +61,19 @@ class Subject(Struct, frozen=True):
     def meant_instead(self, servers: Collection[str]) -> Meant | None:
         """For a deny or an ask: the subject that was probably meant, if this one names no configured server,
         but is similar to one. None for patterns, which may be written for servers that are added later."""
+        folded = fold(self.text)
+        if folded in _WORDS_FOR_ALL:
+            return Meant("*", True)
         if "*" in self.text or not servers:
             return None
-        folded = fold(self.text)
         if not folded.startswith(RESERVED):
             name = next((each for each in servers if folded in _server_names(each)), None)
             return None if name is None or folded == "bash" else Meant(f"{RESERVED}{name}", True)
         if any(_names_server(reading, each) for each in servers for reading in self.loosely):
             return None
         of, separator, tool = folded[len(RESERVED) :].partition("__")
+        if of in _WORDS_FOR_ALL and not separator:
+            return Meant(f"{RESERVED}*", True)
         name = nearest_server(of, servers)
         if name is None:
             return None

@@ -7,6 +7,7 @@ host reads the configuration.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -104,6 +105,14 @@ class ServerRegistry(Mapping[str, Server]):
             if only is None or name in only:
                 await self.replaced(name)
         await self._supervisor.settled(only)
+
+    async def successor_of(self, server: Server, seconds: float) -> Server:
+        """The server that replaces a closing one, once that is closed; otherwise the server itself."""
+        if self._closing.get(server.name) is server:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self.replaced(server.name)
+        return self.find(server.name) or server
 
     async def replaced(self, name: str) -> None:
         """Returns when the server is there whose entry has changed; at once if it has not."""

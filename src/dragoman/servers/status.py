@@ -128,7 +128,7 @@ def being_replaced(status: ServerStatus) -> ServerStatus:
     return structs.replace(
         status,
         status="pending",
-        phase=None,
+        phase="connecting",
         reason="its configuration has changed: it is being replaced",
         error=None,
         tool_count=0,

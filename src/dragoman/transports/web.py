@@ -44,6 +44,8 @@ SECRET_LENGTH: Final = 8
 SESSION_HEADER: Final = "X-Mcp-Client-Session-Id"
 """The header with the id of the host's session, the same on every request of one host."""
 PROBE_INTERVAL_SECONDS: Final = 2.0
+LONGEST_STATED_SECONDS: Final = 1e12
+"""A longer wait in `Retry-After` counts as this one: no call waits for so long, and errors state a number."""
 PIECE_BYTES: Final = 512 * 1024
 _KEEPALIVE: Final = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 """TCP keep-alive: an unreachable machine is detected two minutes after its last packet."""
@@ -332,8 +334,8 @@ def body_of(message: bytes) -> bytes | io.BytesIO:
 def asked_wait(headers: Mapping[str, str]) -> float | None:
     """How long an answer asks the client to wait, in any of the known headers."""
     precise = headers.get("Retry-After-Ms", "").strip()
-    if re.fullmatch(r"\d{1,12}", precise):
-        return int(precise) / 1000
+    if re.fullmatch(r"[0-9]+", precise):
+        return min(float(precise) / 1000, LONGEST_STATED_SECONDS)
     return retry_after(headers.get("Retry-After"))
 
 
@@ -342,8 +344,8 @@ def retry_after(value: str | None) -> float | None:
     if value is None:
         return None
     value = value.strip()
-    if re.fullmatch(r"\d{1,12}(\.\d{1,9})?", value):
-        return float(value)
+    if re.fullmatch(r"[0-9]+(\.[0-9]{1,9})?", value):
+        return min(float(value), LONGEST_STATED_SECONDS)
     try:
         import datetime  # wanted for dates only
 
@@ -420,9 +422,14 @@ def _inner(error: BaseException) -> BaseException:
 
 def _os_reason(error: BaseException) -> str:
     inner = _inner(error)
+    # aiohttp raises its own error with the arguments of the one that ended the connection.
+    if isinstance(error.__cause__, ssl.SSLError):
+        return f"the TLS connection failed: {_tls_reason(error.__cause__)}"
     number = getattr(inner, "errno", None)
     if isinstance(number, int) and number > 0:
         return os.strerror(number).lower()
+    if isinstance(inner, ConnectionError) and not str(inner):
+        return "the connection was closed"  # asyncio gives no reason if it ends during the TLS handshake
     return one_line(str(inner) or type(inner).__name__, 200)
 
 

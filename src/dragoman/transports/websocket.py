@@ -289,7 +289,10 @@ def describe_fault(error: BaseException | None, limit_bytes: int) -> str:
         return f"it violates the WebSocket protocol: {one_line(str(error), 200)}"
     if isinstance(error, aiohttp.ServerTimeoutError):
         return "it no longer answers pings"
-    return "the connection ended without a close frame" if error is None else failure_of(error).cause
+    # aiohttp answers the end of the connection with a close frame, which cannot be sent any more.
+    if error is None or isinstance(error, aiohttp.ClientConnectionResetError):
+        return "the connection ended without a close frame"
+    return failure_of(error).cause
 
 
 # The handshake. aiohttp's own would follow redirects with all headers; the trace that watches it can stop it.

@@ -135,7 +135,7 @@ def test_who_is_reached_without_the_proxy(url: str, no_proxy: str, goes_around: 
         ("7, 8", None),
         ("Fri, 99 Foo 2026 99:99:99 GMT", None),
         ("\x00", None),
-        ("9" * 10_000, None),
+        ("9" * 10_000, 1e12),
     ],
     ids=lambda value: str(value)[:40],
 )
