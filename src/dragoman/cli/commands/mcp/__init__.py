@@ -27,7 +27,6 @@ COMMANDS: Final = {
 _SHARED: Final = {
     "add-json": "add",
     "get": "list",
-    "reconnect": "list",
     "logout": "login",
     "whoami": "login",
     "disable": "enable",

@@ -1,4 +1,4 @@
-"""`dragoman mcp list`, `get` and `reconnect`: show servers with their source and status."""
+"""`dragoman mcp list` and `get`: show servers with their source and status."""
 
 from __future__ import annotations
 
@@ -15,16 +15,12 @@ from dragoman.cli.commands.completion import complete_server
 from dragoman.cli.common import (
     find_server,
     has_unread_files,
-    list_exit_code,
     load_and_report,
-    load_with_servers,
     run_with_host,
 )
 from dragoman.cli.options import full_option, json_option, mcp_config_option, sources_of
 from dragoman.cli.render import servers
 from dragoman.cli.render.document import echo
-from dragoman.cli.render.progress import ConnectProgress
-from dragoman.cli.sign_ins import credentials_of
 from dragoman.config.load import Configuration
 from dragoman.config.merge import ConfiguredServer
 from dragoman.config.scopes import Sources
@@ -158,27 +154,3 @@ def _show_one(server: ConfiguredServer, view: ServerStatus | None) -> None:
     for other in server.replaced:
         click.echo(f"  replaces the entry from {one_line(other.origin)}")
     servers.show_reasons([server], {server.name: view} if view else {})
-
-
-@click.command("reconnect")
-@click.argument("name", shell_complete=complete_server)
-@mcp_config_option
-@json_option
-def reconnect(name: str, as_json: bool) -> None:
-    """Connects to the server NAME now, even if it required a sign-in a short while ago."""
-    sources, configuration, _ = load_with_servers(name)
-    server = find_server(configuration, name)
-    if (credentials := credentials_of(configuration, server)) is not None:
-        credentials.needs_auth.forget()
-
-    async def work(host: Host) -> ServerStatus:
-        with ConnectProgress(host):
-            return (await host.ready(only=[name]))[name]
-
-    view = run_with_host(sources, work, only=[name])
-    if as_json:
-        echo(servers.as_json(server, view))
-    else:
-        servers.show_list([server], {name: view})
-        servers.show_reasons([server], {name: view})
-    sys.exit(list_exit_code(configuration, [view], name))
