@@ -62,11 +62,13 @@ _OBJECTS: Final = frozenset({"oauth", "tls"})
 
 def masked_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
     """The entry with everything masked that may be secret."""
-    shown = {field: _masked(field, value) for field, value in entry.items()}
-    program, args = entry.get("command"), entry.get("args")
-    if isinstance(program, str) and isinstance(args, list | tuple):
-        # Some options mean a password only for certain programs.
-        shown["args"] = _masked_plain("args", [program, *cast("list[Any]", args)])[1:]
+    program, shown = entry.get("command"), dict[str, Any]()
+    for field, value in entry.items():
+        if field == "args" and isinstance(program, str) and isinstance(value, list | tuple):
+            # Some options mean a password only for certain programs.
+            shown[field] = _masked_plain(field, [program, *cast("list[Any]", value)])[1:]
+        else:
+            shown[field] = _masked(field, value)
     return _without_repeated(_with_masked_names(shown), list(_named_secrets(entry)))
 
 
