@@ -7,9 +7,10 @@ import msgspec
 
 from bench.clients import ToolClient
 
+# The capabilities that a Host without handlers declares: each server has the same work for every client.
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}},
     "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
 }
 
