@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, cast
 from msgspec import Raw, Struct
 
 from dragoman.calls.url_elicitation import url_question
-from dragoman.cleaning import is_safe, one_line, visible
+from dragoman.cleaning import cut, is_safe, one_line, visible
 from dragoman.connections.server_requests import Refusal, RequestContext, RequestHandler
 from dragoman.content.redact import RedactorOf
 from dragoman.errors import HostClosed
@@ -43,7 +43,7 @@ ELICITATION_LIMIT_BYTES: Final = 128 * 1024
 LABEL_LIMIT: Final = 4096
 _LABELS: Final = frozenset({"title", "description", "enumNames"})
 """Fields of a form's schema that are only shown."""
-_NOT_REDACTED: Final = frozenset({"server", "url", "host", "elicitation_id", "calls"})
+_NOT_REDACTED: Final = frozenset({"server", "url", "host", "calls"})
 """Fields of questions in which nothing is redacted."""
 
 
@@ -174,7 +174,7 @@ def elicitation_handlers(server: str, elicitor: Elicitor) -> tuple[RequestHandle
     async def answer(params: Raw, context: RequestContext) -> Mapping[str, Any]:
         asked = _read(params)
         if asked.mode not in modes:
-            raise Refusal(INVALID_PARAMS, f"this client does not offer the mode {asked.mode[:50]!r}")
+            raise Refusal(INVALID_PARAMS, f"this client does not offer the mode {cut(asked.mode, 50)!r}")
         try:
             if asked.mode == "form":
                 return await _elicit_form(server, elicitor, asked, context)

@@ -15,6 +15,7 @@ from msgspec import Raw
 from dragoman.calls.input_rounds import Exchange, Read, complete
 from dragoman.calls.tool_call import JudgedCall, ToolCall
 from dragoman.catalog.tools import ServerTool
+from dragoman.cleaning import cut
 from dragoman.connections.session import Session
 from dragoman.content.blocks import Block
 from dragoman.content.result import LARGE_BYTES, ToolResult, is_large, read_forwarded, read_large, read_result
@@ -137,7 +138,7 @@ async def read_complete(raw: Raw) -> Result:
     """A result that is neither a task nor a request for input; `Unreadable` if it is one of these."""
     kind, result = await _read_large(raw) if is_large(raw) else _read_small(raw)
     if kind != "complete":
-        raise Unreadable(f"a result of the undeclared kind {kind[:40]!r}")
+        raise Unreadable(f"a result of the undeclared kind {cut(kind, 40)!r}")
     return result
 
 

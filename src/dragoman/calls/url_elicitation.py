@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.addresses import parse_address
-from dragoman.cleaning import visible
+from dragoman.cleaning import cut, visible
 from dragoman.connections.server_requests import ID_LIMIT, UrlCompletions
 from dragoman.errors import RemoteError, UrlNotOpened
 from dragoman.interaction import RelatedCall, UrlElicitation
@@ -57,7 +57,7 @@ def url_question(
         url=_with_plain_host(url, address),
         host=address.host,
         warnings=tuple(_warnings(address)),
-        elicitation_id=elicitation_id[:ID_LIMIT],
+        elicitation_id=cut(elicitation_id, ID_LIMIT),
         calls=calls,
     )
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from msgspec import Raw, Struct
 
+from dragoman.cleaning import cut
 from dragoman.errors import HostClosed
 from dragoman.interaction import RelatedCall
 from dragoman.protocol import INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND
@@ -149,4 +150,4 @@ class ServerRequests:
 
 
 def _not_offered(method: str) -> str:
-    return f"this client does not offer {method[:200]}"
+    return f"this client does not offer {cut(method, 200)}"

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, cast
 
 from msgspec import Raw, Struct
 
-from dragoman.cleaning import visible
+from dragoman.cleaning import cut, visible
 from dragoman.connections.failures import Health, error_of, why_renewed
 from dragoman.connections.flooding import FloodGauge
 from dragoman.deadlines import Deadlines
@@ -536,7 +536,7 @@ class Session:
             self._events.asked(self, request_id, method, params, calls)
         else:
             self._events.logged(
-                "warning", f"it sent the request {method[:200]}, which this era forbids; ignored"
+                "warning", f"it sent the request {cut(method, 200)}, which this era forbids; ignored"
             )
 
     def _possible_calls(self) -> Mapping[int, OpenCall]:

@@ -323,7 +323,8 @@ def _beginnings(spelling: str, text: str) -> Iterator[Span]:
     """The positions where the secret begins and the text is cut before its end."""
     for at, _ in _places(spelling[:SHORTEST], text):
         end = text.find(CUT, at, at + len(spelling))
-        if end >= 0 and spelling.startswith(text[at:end]):
+        # A character that was cut itself is replaced.
+        if end >= 0 and spelling.startswith(text[at:end].rstrip("\ufffd")):
             yield at, end
 
 

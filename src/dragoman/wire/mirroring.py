@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
+from dragoman.cleaning import cut
 from dragoman.protocol import HTTP_TOKEN
 
 KEYWORD: Final = "x-mcp-header"
@@ -97,9 +98,9 @@ def _checked(schema: Mapping[str, Any], path: Path, name: Any) -> str:
     if not path:
         raise BadMirror(f"{KEYWORD} is at the root of its schema")
     if not isinstance(name, str) or not _TOKEN.fullmatch(name):
-        raise BadMirror(f"{KEYWORD} of {path[-1][:80]!r} is no name for a header")
+        raise BadMirror(f"{KEYWORD} of {cut(path[-1], 80)!r} is no name for a header")
     if schema.get("type") not in ("string", "integer", "boolean"):
-        raise BadMirror(f"{KEYWORD} is on {path[-1][:80]!r}, which is no string, integer or boolean")
+        raise BadMirror(f"{KEYWORD} is on {cut(path[-1], 80)!r}, which is no string, integer or boolean")
     return name
 
 

@@ -80,7 +80,7 @@ def _state(raw: Raw, era: Era) -> TaskState:
     if not 0 < len(wire.task_id) <= ID_LIMIT or not (wire.task_id.isascii() and wire.task_id.isprintable()):
         raise Unreadable("the id of the task is empty, too long, or has characters that no id should have")
     if wire.status not in STATUSES:
-        raise Unreadable(f"the task has the unknown status {wire.status[:40]!r}")
+        raise Unreadable(f"the task has the unknown status {cut(wire.status, 40)!r}")
     is_modern = era == "modern"
     return TaskState(
         task_id=wire.task_id,
