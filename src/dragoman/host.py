@@ -389,6 +389,7 @@ class Host:
         it cannot be read."""
         self._check_open()
         self._access.add_rule(kind, rule)
+        self.resources.end_denied()
 
     def remove_rule(self, kind: Behaviour, rule: str) -> bool:
         """Removes a rule that was given to this host by `rules` or `add_rule`; returns false if there is

@@ -78,7 +78,7 @@ class ResourceReader:
         known = self.sender.known(server)
         _checked(known.name, uri)
         await self.sender.session(known)
-        return known.subscriptions, await known.subscriptions.add(uri)
+        return known.subscriptions, await known.subscriptions.add(uri, lambda: self.sender.check(known))
 
     async def _read(self, server: Server, uri: str, timeout_seconds: float | None) -> ReadReply:
         await self.sender.session(server, timeout_seconds)
@@ -224,6 +224,8 @@ class Resources:
         updates.is_denied = lambda: self._requests.denies(READ_RESOURCE, updates.about)
         redact = self._reader.sender.known(server).redactor
         updates.is_shown = lambda part: redact.text(part) == part
+        if updates.is_denied():  # by a rule that came after the request
+            self.end_denied()
         try:
             yield updates
         finally:

@@ -113,7 +113,9 @@ class ResourceSubscriptions:
         """The server is connected. Returns when a server with `subscriptions/listen` has acknowledged it."""
         self._session, self._capabilities = session, capabilities
         if session.driver.era == "modern":
-            self._listening = self._listen(session, self._watched if self._notifies_updates else ())
+            self._listening = self._listen(
+                session, filter(self._is_wanted, self._watched) if self._notifies_updates else ()
+            )
             if self._listening is not None:
                 await self._listening.begun()
             self._report_all()
@@ -151,12 +153,13 @@ class ResourceSubscriptions:
 
     # Called for subscribers.
 
-    async def add(self, uri: str) -> Updates:
-        """Watches a resource; `CallError` if the server does not report its changes."""
+    async def add(self, uri: str, check: Callable[[], None] | None = None) -> Updates:
+        """Watches a resource; `CallError` if the server does not report its changes. What `check` raises
+        immediately before the request is sent keeps it from being sent."""
         updates = Updates(self._server, uri)
         async with self._turn:
             if uri not in self._watched:
-                await self._begin(uri)
+                await self._begin(uri, check)
             self._watched.setdefault(uri, []).append(updates)
             self._uris.add(uri)
         return updates
@@ -176,7 +179,9 @@ class ResourceSubscriptions:
 
     # The two eras.
 
-    async def _begin(self, uri: str) -> None:
+    async def _begin(self, uri: str, check: Callable[[], None] | None) -> None:
+        if check is not None:
+            check()
         session = self._session
         if session is None:
             return  # it is asked for on the next link
@@ -196,7 +201,7 @@ class ResourceSubscriptions:
                     hint="Read the resource again when it is needed.",
                 )
         else:
-            await self._ask(session, "resources/subscribe", uri, self._timeout_seconds())
+            await self._ask(session, "resources/subscribe", uri, self._timeout_seconds(), check)
 
     async def _end(self, uri: str) -> None:
         session = self._session
@@ -210,17 +215,30 @@ class ResourceSubscriptions:
         except DragomanError as error:
             self._logged("warning", f"a subscription may still be active: {error}")
 
-    async def _ask(self, session: Session, method: str, uri: str, seconds: float) -> None:
-        await session.request(method, {"uri": uri}, timeout_seconds=seconds)
+    async def _ask(
+        self,
+        session: Session,
+        method: str,
+        uri: str,
+        seconds: float,
+        check: Callable[[], None] | None = None,
+    ) -> None:
+        await session.request(method, {"uri": uri}, timeout_seconds=seconds, before_send=check)
 
     async def _resume(self, session: Session) -> None:
         """Asks a new link for what was watched on the old one; it may have changed meanwhile."""
         for uri in list(self._watched):
+            if not self._is_wanted(uri):
+                continue
             try:
                 await self._ask(session, "resources/subscribe", uri, self._timeout_seconds())
             except DragomanError as error:
                 self._logged("warning", f"a resource subscription has ended: {error}")
             self._report(uri, self._watchers_of(uri))
+
+    def _is_wanted(self, uri: str) -> bool:
+        """Whether a subscriber is left to whom no rule denies it."""
+        return not all(each.is_denied() for each in self._watched.get(uri, ()))
 
     def _listen(self, session: Session, uris: Iterable[str]) -> SubscriptionStream | None:
         wanted: dict[str, Any] = dict(wanted_changes(self._capabilities))

@@ -35,7 +35,13 @@ class Session:
         self._room = room
 
     async def request(
-        self, method: str, params: Any, *, timeout_seconds: float, is_long_lived: bool = False
+        self,
+        method: str,
+        params: Any,
+        *,
+        timeout_seconds: float,
+        is_long_lived: bool = False,
+        before_send: object = None,
     ) -> Raw:
         self.asked.append((method, params.get("uri", params)))
         if self.refuses is not None:

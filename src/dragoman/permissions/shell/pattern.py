@@ -177,7 +177,12 @@ def _read(text: str, *, is_allow: bool) -> ShellPattern:
     is_one = not _JOINS_COMMANDS.search(text)
     if is_allow and not is_one and len(plain) > 1:
         raise BadRule("a pattern with * is for one command without ; & | < > ( ) ` $: write a rule for each")
-    words = _read_words(text[:-2] + " *" if may_end else text)
+    words = _read_words(text[:-2] + " *" if may_end else text, is_allow=is_allow)
+    if is_allow and len(plain) > 1 and any(FILES in part for word in words for part in word):
+        raise BadRule(
+            "a pattern with * cannot have ~ for a home folder: write the path of the home folder, "
+            "or quote the ~ of a file's name"
+        )
     globs = tuple(map(Glob.of, words))
     return ShellPattern(
         text,
@@ -189,20 +194,25 @@ def _read(text: str, *, is_allow: bool) -> ShellPattern:
     )
 
 
-def _read_words(text: str) -> list[tuple[str, ...]]:
+def _read_words(text: str, *, is_allow: bool) -> list[tuple[str, ...]]:
+    """The parts of each word. For an allow, a `~` that the shell expands becomes `FILES`, which matches no
+    word of a command: the pattern then allows exactly its text."""
     words: list[list[str]] = []
     is_open, quote = False, ""
     for match in _TOKEN.finditer(text):
         if match["blank"] and not quote:
             is_open = False
             continue
-        if not is_open:
+        is_start = not is_open
+        if is_start:
             words.append([""])
             is_open = True
         if match["quote"] and quote in ("", match["quote"]):
             quote = "" if quote else match["quote"]
         elif match["star"]:
             words[-1].append("")
+        elif is_allow and match[0] == "~" and not quote and (is_start or text[match.start() - 1] in "=:"):
+            words[-1][-1] += FILES
         else:
             words[-1][-1] += match["plain"] or match[0]
     return [tuple(word) for word in words]

@@ -1,0 +1,46 @@
+"""T772: an allow rule for a program in the person's home folder, `~/bin/x`, is no yes for a folder that a
+repository calls `~`; and a rule with `~` and `*`, which would allow no command, is refused."""
+
+import pytest
+
+from dragoman.permissions.conditions import BadRule
+from dragoman.permissions.rules import parse
+from tests.unit.permissions.test_shell import judged
+
+pytestmark = pytest.mark.requirement("PRM-4")
+LITERAL = ["'~/bin/x'", '"~/bin/x"', "\\~/bin/x", "~''/bin/x", "'~'/bin/x", "./~/bin/x"]
+
+
+@pytest.mark.parametrize("command", LITERAL)
+def test_t772_a_folder_called_tilde_is_not_allowed(command: str):
+    assert judged(command, allow=["~/bin/x"]) == "ask"
+    assert judged(f"{command} a", allow=["~/bin/x a"]) == "ask"
+    assert judged(f"tool --out={command}", allow=["tool --out=~/bin/x"]) == "ask"
+
+
+def test_t772_exactly_this_command_is_allowed():
+    assert judged("~/bin/x a", allow=["~/bin/x a"]) == "allow"
+
+
+@pytest.mark.parametrize("quoted", ["'~/bin/x' *", '"~/bin/x" *'])
+def test_t772_a_rule_with_quotes_means_that_folder(quoted: str):
+    assert judged("'~/bin/x' a", allow=[f"{quoted}"]) == "allow"
+    assert judged("~/bin/x a", allow=[f"{quoted}"]) == "ask"
+
+
+@pytest.mark.parametrize(
+    "pattern", ["~/bin/x *", "~/bin/x:*", "~/bin/*", "ls ~/notes/*", "tool --out=~/x *", "~me/x *"]
+)
+def test_t772_a_rule_that_would_allow_no_command_is_refused(pattern: str):
+    with pytest.raises(BadRule, match="write the path of the home folder"):
+        parse(f"Bash({pattern})", "allow", scope="user", source="f")
+
+
+@pytest.mark.parametrize("pattern", ["git log HEAD~1 *", "git diff HEAD~*"])
+def test_t772_a_tilde_inside_a_word_is_a_character(pattern: str):
+    parse(f"Bash({pattern})", "allow", scope="user", source="f")
+
+
+@pytest.mark.parametrize("command", ["~/bin/x a", "'~/bin/x' a"])
+def test_t772_a_deny_means_both(command: str):
+    assert judged(command, allow=["*"], deny=["~/bin/x *"]) in ("ask", "deny")
