@@ -4,13 +4,15 @@ Validation that could take too long is not run. A schema applies others to the s
 sixty lines that each refer twice to the next make 2^60 checks); what it applies to one value is counted once
 for each part of it. It applies others to each part of a value, once more with every level of the value. And
 one check may be expensive: an option of an `enum` that is no scalar, each character for a `pattern`, a number
-of 64 bits or more. Describing errors costs more than judging: the validator copies the value for each
-error. The time to compile patterns is limited by the validator itself. The unit is one check, about 0.2 µs.
+of 64 bits or more. Under `uniqueItems` the elements of an array may all be compared with each other.
+Describing errors costs more than judging: the validator copies the value for each error. The time to compile
+patterns is limited by the validator itself. The unit is one check, about 0.2 µs.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, cast
 
@@ -39,7 +41,13 @@ _PER_MISFIT: Final = 4
 _FRACTION: Final = 200
 """A number is divided by a fraction exactly, with as many digits as the exponents of both demand."""
 _LARGE_NUMBER: Final = 500
-"""With `uniqueItems`, each number of 64 bits or more is compared with every other one."""
+"""A number of 64 bits or more, in checks, besides those for its length."""
+_FEW_ELEMENTS: Final = 15
+"""With `uniqueItems`, so many elements are compared in pairs. More are hashed; those with equal hashes are
+compared."""
+_EXACT_IN_A_FLOAT: Final = 2**53
+_COMPARED_CHARACTERS: Final = 1_600
+"""Characters of a text that are compared in the time of one value."""
 _COPIED_CHARACTERS: Final = 8
 """Characters of a value that does not fit: so many are copied into its message at the cost of one check."""
 
@@ -68,6 +76,8 @@ class Cost(NamedTuple):
     """Schemas that it applies to one member of an object."""
     array_fan_out: int = 0
     """The same for an element of an array."""
+    comparing: int = 0
+    """How many times it compares the elements of an array with each other."""
 
     def plus(self, other: Cost) -> Cost:
         return Cost(*(one + two for one, two in zip(self, other, strict=True)))
@@ -86,7 +96,7 @@ class DocumentCost(NamedTuple):
     @property
     def is_low(self) -> bool:
         """Whether any small value is certain to be judged at once."""
-        if self.cost.fan_out > 1 or self.cost.array_fan_out > 1:
+        if self.cost.fan_out > 1 or self.cost.array_fan_out > 1 or self.cost.comparing:
             return False
         return (self.cost.judging + 125 * self.cost.per_character) * ON_ONE_VALUE <= WORK_LIMIT
 
@@ -105,6 +115,8 @@ class DocumentCost(NamedTuple):
             level = below.parts
             depth += 1
         judging = applied * cost.judging + characters * cost.per_character // 8 + characters // 1000
+        if cost.comparing and judging <= WORK_LIMIT:
+            judging += cost.comparing * repeats * _compared(value).work
         copied = applied * (4 + depth) + characters * depth // (_COPIED_CHARACTERS * _PER_MISFIT)
         all_errors = judging + copied * cost.per_error * (most_names if self.checks_names else 1)
         return CheckCost(judging, all_errors, judging + applied + characters // _COPIED_CHARACTERS)
@@ -140,6 +152,41 @@ def _below(level: list[Any]) -> _Below:
             has_arrays = True
             inner.extend(cast("list[Any]", value))
     return _Below(inner, characters, most_names, has_arrays, extra)
+
+
+class _Compared(NamedTuple):
+    """What comparing the elements of each array in a value costs (`uniqueItems`)."""
+
+    size: int
+    """Of this value, when it is compared with another one."""
+    key: int
+    """Equal for all values that may have the same hash in the validator, which reads an array as what is in
+    it, a number as a float, and a number of 64 bits or more not at all."""
+    work: int
+
+
+def _compared(value: object) -> _Compared:
+    if isinstance(value, str):
+        return _Compared(1 + len(value) // _COMPARED_CHARACTERS, hash(value), 0)
+    if isinstance(value, int) and not -_EXACT_IN_A_FLOAT < value < _EXACT_IN_A_FLOAT:
+        words = value.bit_length() // 64
+        return _Compared(10 + (words and 40 + words * words // 4), 0 if words else hash(str(float(value))), 0)
+    if isinstance(value, int | float):
+        return _Compared(1, hash(str(float(value))), 0)
+    if isinstance(value, Mapping):
+        named = cast("Mapping[Any, Any]", value)
+        parts = [_compared(part) for part in named.values()]
+        key = sum(hash(f"{name} {part.key}") for name, part in zip(named, parts, strict=True))
+        return _Compared(1 + sum(part.size for part in parts), key, sum(part.work for part in parts))
+    if isinstance(value, list | tuple):
+        parts = [_compared(part) for part in cast("list[Any]", value)]
+        size = 1 + sum(part.size for part in parts)
+        alike = len(parts)
+        if alike > _FEW_ELEMENTS:
+            alike = max(Counter(part.key for part in parts if part.size > 1).values(), default=0)
+        work = sum(part.work for part in parts) + size * (2 + alike) // 4
+        return _Compared(size, sum(part.key for part in parts), work)
+    return _Compared(1, 0, 0)
 
 
 def extra_of(number: int) -> int:
@@ -227,6 +274,7 @@ def _own_cost(part: Json) -> Cost:
         per_character=sum(map(pattern_cost, _patterns(part))) + 4 * sum(key in part for key in _TEXT_READERS),
         fan_out=sum(any(key in part for key in keys) for keys in _OBJECT_PARTS) + by_pattern,
         array_fan_out=sum(any(key in part for key in keys) for keys in _ARRAY_PARTS),
+        comparing=1 if part.get("uniqueItems") else 0,
     )
 
 
