@@ -28,6 +28,7 @@ SLOW: dict[str, tuple[dict[str, Any], Any]] = {
     "numbers that are equal as floats": (UNIQUE, [2**63 - 1 - number for number in range(8_000)]),
     "nested empty arrays": (UNIQUE, [list(each) for each in islice(product(EMPTY, repeat=7), 8_000)]),
     "arrays in arrays in arrays": (NESTED, chain(3_000, 160)),
+    "very many levels": (UNIQUE, chain(1, 600)),
     "long texts in pairs": ({"allOf": [UNIQUE] * 200}, ["x" * 10**6 + str(number) for number in range(14)]),
 }
 

@@ -46,6 +46,8 @@ _FEW_ELEMENTS: Final = 15
 """With `uniqueItems`, so many elements are compared in pairs. More are hashed; those with equal hashes are
 compared."""
 _EXACT_IN_A_FLOAT: Final = 2**53
+_COMPARED_LEVELS: Final = 200
+"""Values with more levels are not checked for equal elements."""
 _COMPARED_CHARACTERS: Final = 1_600
 """Characters of a text that are compared in the time of one value."""
 _COPIED_CHARACTERS: Final = 8
@@ -116,7 +118,8 @@ class DocumentCost(NamedTuple):
             depth += 1
         judging = applied * cost.judging + characters * cost.per_character // 8 + characters // 1000
         if cost.comparing and judging <= WORK_LIMIT:
-            judging += cost.comparing * repeats * _compared(value).work
+            work = _compared(value).work if depth <= _COMPARED_LEVELS else WORK_LIMIT + 1
+            judging += cost.comparing * repeats * work
         copied = applied * (4 + depth) + characters * depth // (_COPIED_CHARACTERS * _PER_MISFIT)
         all_errors = judging + copied * cost.per_error * (most_names if self.checks_names else 1)
         return CheckCost(judging, all_errors, judging + applied + characters // _COPIED_CHARACTERS)
