@@ -9,7 +9,7 @@ import pytest
 from dragoman import Host, paths
 from dragoman.calls import audit
 from dragoman.clock import SystemClock
-from dragoman.connections.target import EraMemory
+from dragoman.connections.eras import EraMemory
 from dragoman.servers import stored_tools
 from dragoman.transports import orphans
 from tests.servers import zoo

@@ -1,6 +1,6 @@
 """All connections of a host: started concurrently, awaited until each has settled, and closed together.
 
-Also detects that the machine was suspended. `ConnectLimiter` limits how many begin at the same time; the
+Also detects that the machine was suspended. `connect_limiter.py` limits how many begin at the same time; the
 time for closing is bounded whatever a server does.
 """
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dragoman.connections.target import SLOT_SECONDS, ConnectLimiter
+from dragoman.connections.connect_limiter import SLOT_SECONDS, ConnectLimiter
 from dragoman.settings import TABLE
 from dragoman.transport_types import Place
 

@@ -9,11 +9,13 @@ import pytest
 from msgspec import Raw
 
 from dragoman import events
+from dragoman.connections.connect_limiter import ConnectLimiter
 from dragoman.connections.connection import Connection, ConnectionHandlers, HeldBack
+from dragoman.connections.eras import EraMemory
 from dragoman.connections.server_messages import QUESTIONS_LIMIT
 from dragoman.connections.session import Session
 from dragoman.connections.state import Disable, Hold
-from dragoman.connections.target import ConnectionContext, ConnectionTarget, ConnectLimiter, EraMemory
+from dragoman.connections.target import ConnectionContext, ConnectionTarget
 from dragoman.errors import (
     CallTimeout,
     ConnectError,

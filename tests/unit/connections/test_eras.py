@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.connections.target import KEPT_SECONDS, KEPT_VERDICTS, EraMemory
+from dragoman.connections.eras import KEPT_SECONDS, KEPT_VERDICTS, EraMemory
 from dragoman.testing import FakeClock
 
 

@@ -8,8 +8,10 @@ import msgspec
 import pytest
 from msgspec import Raw
 
+from dragoman.connections.connect_limiter import ConnectLimiter
+from dragoman.connections.eras import EraMemory
 from dragoman.connections.handshake import Handshake, HandshakeResult
-from dragoman.connections.target import ConnectionContext, ConnectionTarget, ConnectLimiter, EraMemory
+from dragoman.connections.target import ConnectionContext, ConnectionTarget
 from dragoman.errors import (
     CallTimeout,
     ConnectError,
