@@ -21,7 +21,7 @@ _POLL_SECONDS: Final = 0.02
 
 @asynccontextmanager
 async def locked(path: Path, wait_seconds: float = WAIT_SECONDS) -> AsyncGenerator[None]:
-    """Holds the lock of an account. The system releases it when its holder dies."""
+    """Holds the lock of an account. The system releases it when the process of its holder ends."""
     lock = FileLock(path, mode=0o600, thread_local=False, timeout=0)
     deadline = time.monotonic() + wait_seconds
     while True:

@@ -189,7 +189,7 @@ class Session:
         self.use(driver)
 
     def use(self, driver: Driver) -> None:
-        """Speaks as this driver from now on."""
+        """Replaces the driver: the era that the session uses."""
         self.driver = driver
         self._peer.accepts_batches = driver.accepts_batches
         self.mirrors_arguments = self._transport.carries_headers and driver.era == "modern"

@@ -35,7 +35,7 @@ class Supervisor:
             connection.start()
 
     async def _watch_sleep(self) -> None:
-        """After a sleep of the machine, links may be dead without knowing it: each is asked."""
+        """Pings every server after the machine was suspended: links may have been lost unnoticed."""
         slept = SleepWatch(self._clock)
         while True:
             await asyncio.sleep(TICK_SECONDS)
