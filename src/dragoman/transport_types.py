@@ -15,8 +15,8 @@ Place = Literal["local", "remote", "in-process"]
 """A process on this machine that the host starts, something that is reached by a URL, or neither."""
 Identity = Literal["command", "url", "name"]
 """The field of an entry that identifies the server; `name`: only the server's name does."""
-Carrier = Literal["stdio", "http", "sse", "ws", "control", "in-process"]
-"""The transport that carries the messages."""
+TransportKind = Literal["stdio", "http", "sse", "ws", "control", "in-process"]
+"""The implementation in `transports/` that is used."""
 
 _WEB: Final = ("https", "http")
 _WEBSOCKET: Final = ("wss", "ws")
@@ -27,7 +27,8 @@ class TransportType(Struct, frozen=True, kw_only=True):
     place: Place
     identity: Identity
     """The kind of policy rule that names such a server."""
-    carrier: Carrier | None
+    kind: TransportKind | None
+    """None: there is no transport for this type."""
     is_identity_required: bool = False
     """Whether an entry must have the field that `identity` names."""
     schemes: tuple[str, ...] = ()
@@ -63,14 +64,14 @@ _ROWS: Final = (
         name="stdio",
         place="local",
         identity="command",
-        carrier="stdio",
+        kind="stdio",
         is_identity_required=True,
     ),
     TransportType(
         name="http",
         place="remote",
         identity="url",
-        carrier="http",
+        kind="http",
         is_identity_required=True,
         schemes=_WEB,
         credentials="helper",
@@ -81,7 +82,7 @@ _ROWS: Final = (
         name="sse",
         place="remote",
         identity="url",
-        carrier="sse",
+        kind="sse",
         is_identity_required=True,
         schemes=_WEB,
         credentials="helper",
@@ -90,7 +91,7 @@ _ROWS: Final = (
         name="ws",
         place="remote",
         identity="url",
-        carrier="ws",
+        kind="ws",
         is_identity_required=True,
         schemes=_WEBSOCKET,
         credentials="helper",
@@ -99,7 +100,7 @@ _ROWS: Final = (
         name="sse-ide",
         place="remote",
         identity="url",
-        carrier="sse",
+        kind="sse",
         schemes=_WEB,
         editor_url="http://127.0.0.1/sse",
     ),
@@ -107,24 +108,22 @@ _ROWS: Final = (
         name="ws-ide",
         place="remote",
         identity="url",
-        carrier="ws",
+        kind="ws",
         schemes=_WEBSOCKET,
         editor_url="ws://127.0.0.1/",
     ),
-    TransportType(name="sdk", place="in-process", identity="name", carrier="control"),
+    TransportType(name="sdk", place="in-process", identity="name", kind="control"),
     TransportType(
         name="claudeai-proxy",
         place="remote",
         identity="url",
-        carrier="http",
+        kind="http",
         schemes=_WEB,
         credentials="bearer",
     ),
-    TransportType(
-        name=IN_PROCESS, place="in-process", identity="name", carrier="in-process", is_in_files=False
-    ),
+    TransportType(name=IN_PROCESS, place="in-process", identity="name", kind="in-process", is_in_files=False),
     # Nothing is started for it. Where policy has rules about URLs, a name alone does not admit it.
-    TransportType(name=UNUSABLE, place="in-process", identity="url", carrier=None, is_in_files=False),
+    TransportType(name=UNUSABLE, place="in-process", identity="url", kind=None, is_in_files=False),
 )
 
 TRANSPORT_TYPES: Final[Mapping[str, TransportType]] = {row.name: row for row in _ROWS}

@@ -180,7 +180,7 @@ def test_a_full_disk_is_said_once_and_the_conversation_goes_on(home: Path) -> No
     (said,) = [line for line in done.stderr.splitlines() if "transcript" in line]
     assert said == (
         f"The transcript {transcript} cannot be written: File too large. The conversation continues. "
-        "Unless the file can be written again, later messages are lost when it ends."
+        "Unless the file can be written again, later messages are lost when the conversation ends."
     )
     old, new = (home / "work" / f"{name}.txt" for name in ("old", "new"))
     assert [json.loads(result)["error"] for result in provider.tool_results(2)[1:]] == [

@@ -43,7 +43,7 @@ async def found(folder: Path, behaviour: str, **arguments: object) -> str:
 async def test_t197_a_search_leaves_out_what_may_not_be_read(
     folder: Path, behaviour: str, arguments: dict[str, object], shown: str
 ):
-    note = "(4 files are left out: by a rule about Read.)"
+    note = "(4 files left out because of a rule about Read.)"
     assert await found(folder, behaviour, **arguments) == shown + note
 
 

@@ -39,7 +39,7 @@ async def test_t242_a_link_of_a_repository_leads_out_of_no_folder(
     text, problems = await said(f"See @{mention}", work)
     assert text == f"See @{mention}"
     real = os.path.realpath(home / "keys/id")
-    assert problems == [f"@{mention} was not added: it is a link to {real}, which is outside of this folder"]
+    assert problems == [f"@{mention} was not added: it is a link to {real}, which is outside your folders"]
 
 
 async def test_t242_a_linked_folder_leads_out_neither(work: Path, home: Path):

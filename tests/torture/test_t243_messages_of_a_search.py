@@ -27,4 +27,4 @@ async def test_t243_a_message_before_a_name_is_no_part_of_it(tmp_path: Path, mon
     rules = {"deny": [f"Read(file_path={folder}/keys.txt)"]}
     async with Host({}, rules=rules) as host, open_agent_tools(host, Folders(folder)) as agent_tools:
         found = (await agent_tools.toolbox.call("Grep", {"pattern": "KEY"})).text
-    assert found == "a.bin:1:KEY=1\nplain.txt:1:KEY=2\n(1 files are left out: by a rule about Read.)"
+    assert found == "a.bin:1:KEY=1\nplain.txt:1:KEY=2\n(1 file left out because of a rule about Read.)"

@@ -63,7 +63,7 @@ async def test_t253_a_change_of_very_many_lines_is_not_compared_line_by_line(fol
             "Edit", file_path="many.txt", old_string="old", new_string="new", replace_all=True
         )
     assert text.splitlines()[1:] == [
-        "(counted from line 2 on)",
+        "(The line numbers start at line 2 of the file.)",
         *["-old"] * (DIFF_LINES - 1),
         f"… {2 * count - DIFF_LINES + 1} more lines",
     ]
@@ -75,7 +75,7 @@ async def test_t253_a_small_change_of_a_very_long_file_is_shown_with_its_place(f
         await bench.text("Read", file_path="many.txt", limit=1)
         text = await bench.text("Edit", file_path="many.txt", old_string="old", new_string="new")
     assert text.splitlines()[1:] == [
-        f"(counted from line {COMPARED_LINES + 1} on)",
+        f"(The line numbers start at line {COMPARED_LINES + 1} of the file.)",
         "@@ -1 +1 @@",
         "-old",
         "+new",
@@ -87,11 +87,11 @@ async def test_t253_commands_of_the_background_that_have_ended_do_not_pile_up(fo
     async with benched(folder) as bench:
         for number in range(1, count + 1):
             await bench.text("Bash", command=f"echo {number}", background=True)
-            while "(it runs)" in (text := await bench.text("BashOutput", id=f"bash-{number}")):
+            while "(still running)" in (text := await bench.text("BashOutput", id=f"bash-{number}")):
                 await asyncio.sleep(0)
             assert text.splitlines()[-1] == "(exit code 0)"
         assert len(os.listdir(temporary)) <= BACKGROUND_LIMIT + 1
-        assert "there is no such command" in await bench.problem("BashOutput", id="bash-1")
+        assert "no command in the background has this id" in await bench.problem("BashOutput", id="bash-1")
         assert "(exit code 0)" in await bench.text("BashOutput", id=f"bash-{count - 1}")
     assert os.listdir(temporary) == []
 

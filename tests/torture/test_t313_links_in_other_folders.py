@@ -35,7 +35,7 @@ async def test_t313_a_link_in_a_folder_of_the_person_leads_out_of_none_of_them(
         text, problems = await expanded(f"See @{mention}", host, work, [home / "library"])
     key = (home / "keys/id").resolve()
     assert text == f"See @{mention}"
-    assert problems == [f"@{mention} was not added: it is a link to {key}, which is outside of this folder"]
+    assert problems == [f"@{mention} was not added: it is a link to {key}, which is outside your folders"]
 
 
 @pytest.mark.parametrize("mention", ["../to-library/plain.md", "other.md", "../keys/id"])

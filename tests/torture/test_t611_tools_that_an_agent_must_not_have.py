@@ -41,7 +41,7 @@ async def names_of(tmp_path: Path, disallowed: str) -> set[str]:
     async with Host({"home_drive": entry}, permission_mode="bypassPermissions") as host:
         await host.ready()
         async with open_agent_tools(host, Folders(tmp_path), agent) as tools:
-            await tools.connected()
+            await tools.wait_until_connected()
             every = [tool.name for tool in host.tools()]
             called = [(await tools.servers.call(name)).error for name in every]
             offered: set[str] = {tool.name for tool in tools.toolbox.tools()}

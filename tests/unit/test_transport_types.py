@@ -39,9 +39,9 @@ def test_a_word_that_is_no_type_is_unusable():
 @pytest.mark.parametrize("name", IN_FILES)
 def test_each_type_of_a_file_has_a_maker(name: str):
     row = TRANSPORT_TYPES[name]
-    assert row.carrier in factory._MAKERS
+    assert row.kind in factory._MAKERS
     assert row.older is None or row.older in factory._REMOTE_TRANSPORTS
-    assert (row.place == "remote") == (row.carrier in factory._REMOTE_TRANSPORTS)
+    assert (row.place == "remote") == (row.kind in factory._REMOTE_TRANSPORTS)
 
 
 @pytest.mark.parametrize("scheme", URLS)

@@ -1,7 +1,7 @@
 """The tools of one agent: built-in tools with their own working directory, and the tools of its servers.
 
-Servers that an agent's file defines are started for the agent. They end with it, as do all commands that it
-has started.
+Servers that an agent's file defines are started for the agent. When the agent ends, these servers and all
+commands that it has started are stopped.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class AgentTools(NamedTuple):
     servers: HasTools
     required: tuple[str, ...]
 
-    async def connected(self) -> None:
+    async def wait_until_connected(self) -> None:
         """Waits for the servers. Raises `NotConnected` if a required server cannot be connected."""
         if self.required:
             views = await self.servers.ready(only=self.required)
@@ -60,10 +60,10 @@ async def open_agent_tools(
     agent: AgentDefinition | None = None,
     *,
     required: Sequence[str] = (),
-    more: Sequence[BuiltinTool] = (),
+    extra_tools: Sequence[BuiltinTool] = (),
 ) -> AsyncGenerator[AgentTools]:
-    """Opens the tools of an agent; None: all tools of the host. `required`: servers without which the agent
-    does not start. `more`: further built-in tools.
+    """Opens the tools of an agent. Without an agent, opens all tools of the host. `required`: servers without
+    which the agent does not start. `extra_tools`: built-in tools in addition to those for files and commands.
 
     Raises `ConfigError` if a server that the agent names is not configured or may not be started.
     """
@@ -74,7 +74,7 @@ async def open_agent_tools(
     def may_read(path: Path) -> bool:
         return not workspace.is_private(path) and host.is_unrestricted(files[0], {PATH: str(path)})
 
-    tools = [*files, *find_tools(workspace, watchdog, may_read), *shell.tools(), *more]
+    tools = [*files, *find_tools(workspace, watchdog, may_read), *shell.tools(), *extra_tools]
     try:
         if agent is None:
             yield AgentTools(host.toolbox(tools), host, tuple(required))

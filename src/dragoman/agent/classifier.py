@@ -93,7 +93,7 @@ def describe(call: Call, conversation: Sequence[ConversationTurn]) -> str | None
             "annotations": {
                 "read_only": call.hints.read_only,
                 "destructive": call.hints.destructive,
-                "reaches_out": call.hints.open_world,
+                "open_world": call.hints.open_world,
             },
         },
     }
@@ -105,7 +105,7 @@ def read_answer(text: str) -> Classification:
     try:
         answer = msgspec.json.decode(text.strip(), type=_Answer)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return Classification("ask", "the classifier gave no decision")
+        return Classification("ask", "the answer of the classifier is not a decision")
     return Classification(
         answer.decision, f"the classifier: {one_line(answer.reason, REASON_CHARACTERS) or answer.decision}"
     )

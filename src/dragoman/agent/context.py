@@ -54,7 +54,8 @@ class ContextMeter:
         self._length = 0
         """The number of messages in that request and its response."""
 
-    def measured(self, history: Sequence[ModelMessage], usage: Usage) -> None:
+    def record(self, history: Sequence[ModelMessage], usage: Usage) -> None:
+        """Records the provider's count. The last message of `history` is the response."""
         self._measured, self._length = usage.input_tokens + usage.output_tokens, len(history)
 
     def tokens(self, history: Sequence[ModelMessage]) -> int:
@@ -124,8 +125,8 @@ class Compaction:
         return [_shortened(message) for message in self.request()]
 
     def apply(self, summary: str, context: Sequence[str] = ()) -> list[ModelMessage]:
-        """The new conversation. It ends with the same prompt, so that the model answers it. `context`: texts
-        of hooks for the model."""
+        """The new conversation. It ends with the person's last prompt, so that the model answers that.
+        `context`: texts of hooks for the model."""
         last = _last_prompt(self._history)
         texts = [f"{SUMMARY_HEADING}\n\n{summary.strip()}", *context]
         if last is not None:

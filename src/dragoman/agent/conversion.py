@@ -53,7 +53,7 @@ def _joined(value: Any) -> Any:
 
 
 def definitions(tools: Sequence[Tool]) -> list[ToolDefinition]:
-    """The definitions, in the given order: another order would invalidate the provider's cache."""
+    """The definitions, in the given order. Another order would invalidate the provider's cache."""
     return [
         ToolDefinition(
             name=tool.name, description=tool.description, parameters_json_schema=dict(tool.model_schema)
@@ -125,13 +125,13 @@ def turns_of(history: Sequence[ModelMessage]) -> list[ConversationTurn]:
     turns: list[ConversationTurn] = []
     for message in history:
         turns += [ConversationTurn("user", text) for text in person_texts_in(message)]
-        wrote = map(_said, message.parts) if isinstance(message, ModelResponse) else ()
-        if text := "\n".join(filter(None, wrote)):
+        texts = map(_text_of_part, message.parts) if isinstance(message, ModelResponse) else ()
+        if text := "\n".join(filter(None, texts)):
             turns.append(ConversationTurn("assistant", text))
     return turns
 
 
-def _said(part: object) -> str:
+def _text_of_part(part: object) -> str:
     match part:
         case TextPart(content=text):
             return text

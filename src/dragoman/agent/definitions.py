@@ -2,8 +2,8 @@
 
 The person's agents are in the folder `agents` of the configuration folder. Agents in a project's
 `.dragoman/agents` or in a plugin can be used only after the person has approved the file as it is. No file
-defines hooks. Of several agents with one name the person's takes precedence, then the nearest project's, then
-a plugin's.
+defines hooks. If several agents have the same name, the person's agent takes precedence, then that of the
+nearest project, then that of a plugin.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final, Literal
 
 from msgspec import Struct, structs
 
-from dragoman.agent.front_matter import FrontMatter, InvalidAgent, length, split
+from dragoman.agent.front_matter import FrontMatter, InvalidAgent, front_matter_length, split_front_matter
 from dragoman.calls.requests import LIST_RESOURCES, READ_RESOURCE
 from dragoman.cleaning import for_model, one_line
 from dragoman.config import approval
@@ -36,7 +36,8 @@ DESCRIPTION_CHARACTERS: Final = 1_000
 FILE_LIMIT: Final = 500
 """The most files that are read in one folder."""
 FRONT_MATTER_LIMIT: Final = 60_000
-"""The most characters of front matter that are read in one folder, or in one file of the person's agents."""
+"""The most characters of front matter that are read in all files of one folder; for the person's own agents,
+in one file."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 _FOR_RESOURCES: Final = (LIST_RESOURCES, READ_RESOURCE)
@@ -54,7 +55,7 @@ class AgentDefinition(Struct, frozen=True, kw_only=True):
     tools: tuple[str, ...] | None = None
     """Names of tools, with `*`; `mcp__server` means every tool of the server. None: all tools."""
     disallowed_tools: tuple[str, ...] = ()
-    """Names of tools that it does not have, although `tools` includes them."""
+    """Names of tools that the agent must not have, even if `tools` includes them."""
     model: str | None = None
     """The model, as `provider:name`; None: the model of the conversation."""
     servers: tuple[str | Mapping[str, object], ...] | None = None
@@ -66,7 +67,7 @@ class AgentDefinition(Struct, frozen=True, kw_only=True):
     path: Path
     scope: Scope
     text: str = ""
-    """The whole file: an approval applies to exactly this text."""
+    """The text of the whole file. An approval applies to exactly this text."""
     state: AgentState = "ready"
     problems: tuple[str, ...] = ()
 
@@ -75,15 +76,15 @@ class AgentDefinition(Struct, frozen=True, kw_only=True):
         return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
 
     def has_tool(self, name: str) -> bool:
-        """Whether it has the tool of this name; other names that a server's tool could have are not known
-        here (see `Host.for_agent`)."""
+        """Whether the agent has the tool of this name. Other names that a server's tool could have are not
+        known here (see `Host.for_agent`)."""
         if any(_matches(each, name) or _may_mean(each, name) for each in self.disallowed_tools):
             return False
         return self.tools is None or any(_matches(pattern, name) for pattern in self.tools)
 
     def has_resources(self, servers: Iterable[str]) -> bool:
-        """Whether it has the tools for resources, which read resources of every server. So it has none if it
-        names its servers, or disallows one of `servers`."""
+        """Whether the agent has the tools for resources. They read resources of every server. Therefore an
+        agent does not have them if it names its servers, or disallows one of `servers`."""
         if self.servers is not None or not all(self.has_tool(each.name) for each in _FOR_RESOURCES):
             return False
         return not any(_may_mean(each, "", server) for server in servers for each in self.disallowed_tools)
@@ -95,7 +96,8 @@ def _matches(pattern: str, name: str) -> bool:
 
 
 def _may_mean(pattern: str, name: str, server: str = "") -> bool:
-    """Whether a prohibition means the built-in tool, or the whole server; compared like a deny rule."""
+    """Whether a prohibition applies to the built-in tool or to the whole server. Names are compared as in a
+    deny rule."""
     return Subject.of(pattern).may_mean(name, server, "")
 
 
@@ -107,8 +109,8 @@ def find_agents(sources: Sources) -> list[AgentDefinition]:
         room = FRONT_MATTER_LIMIT
         for path in _files(folder):
             agent = _with_state(_read(path, scope, room), answers)
-            read = length(agent.text)
-            room -= read if scope != "user" and read <= room else 0
+            used = front_matter_length(agent.text)
+            room -= used if scope != "user" and used <= room else 0
             found.setdefault(agent.name, agent)
     return sorted(found.values(), key=lambda agent: agent.name)
 
@@ -169,10 +171,13 @@ def _read(path: Path, scope: Scope, room: int = FRONT_MATTER_LIMIT) -> AgentDefi
     try:
         target = Path(os.path.realpath(path))
         if scope == "project" and not target.is_relative_to(project_of(path)):
-            raise InvalidAgent(f"it leads to {target}, outside its project")
+            raise InvalidAgent(f"it is a link to {target}, which is outside its project")
         text = read_text(path) or ""
-        if length(text) > room:
-            raise InvalidAgent(f"front matter of a folder has {FRONT_MATTER_LIMIT} characters at most")
+        if front_matter_length(text) > room:
+            raise InvalidAgent(
+                "its front matter is not read: the agents of one folder may have "
+                f"{FRONT_MATTER_LIMIT} characters of front matter in all"
+            )
         return parse(text, path, scope)
     except (ConfigFileError, InvalidAgent) as error:
         problem = one_line(str(error), 400)
@@ -186,11 +191,14 @@ def parse(text: str, path: Path, scope: Scope) -> AgentDefinition:
     """The agent in a file. Raises `InvalidAgent`, and `MissingPackage`."""
     if len(text) > LIMIT_CHARACTERS:
         raise InvalidAgent(f"the file has more than {LIMIT_CHARACTERS} characters")
-    fields, rest = split(text)
+    fields, rest = split_front_matter(text)
     reader = FrontMatter(fields, scope)
     name = reader.text("name") or path.stem
     if not _NAME.fullmatch(name):
-        raise InvalidAgent(f"{one_line(name, 80)!r} is not a name: letters, digits, - _ . are possible")
+        raise InvalidAgent(
+            f"{one_line(name, 80)!r} is not a valid name: use up to 64 letters, digits, - _ . and begin with "
+            "a letter or a digit"
+        )
     prompt = "\n\n".join(each for each in (reader.text("prompt"), rest.strip()) if each)
     return AgentDefinition(
         name=name,
@@ -211,7 +219,7 @@ def parse(text: str, path: Path, scope: Scope) -> AgentDefinition:
 
 
 def _prohibited(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names, all of which can prohibit a tool. Raises `InvalidAgent`."""
+    """The names. Raises `InvalidAgent` for a name that cannot prohibit a tool."""
     for name in names:
         try:
             parse_prohibited_tool(name)

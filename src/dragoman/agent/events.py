@@ -17,7 +17,7 @@ class Message(Struct, frozen=True):
 
     text: str
     shown: str | None = None
-    """The words of the person, if they differ from the text: the text of a prompt comes from a server."""
+    """What the person typed, if it differs from `text`: the text of a prompt comes from a server."""
 
     @property
     def written(self) -> str:
@@ -62,13 +62,13 @@ class ToolCallFinished(Struct, frozen=True, kw_only=True):
 
 
 class ResponseFinished(Struct, frozen=True, kw_only=True):
-    """The model has finished one response; with tool calls in it, another follows."""
+    """The model has finished one response. If it contains tool calls, another response follows."""
 
     usage: Usage
 
 
 class RetryScheduled(Struct, frozen=True, kw_only=True):
-    """A request to the model failed and is made again. Text of the failed response is not valid."""
+    """A request to the model failed and is made again. The text of the failed response must be discarded."""
 
     reason: str
     attempt: int
@@ -98,7 +98,7 @@ class TranscriptIncomplete(Struct, frozen=True):
     def text(self) -> str:
         return (
             f"The transcript {self.reason}. The conversation continues. Unless the file can be written "
-            "again, later messages are lost when it ends."
+            "again, later messages are lost when the conversation ends."
         )
 
 
@@ -113,7 +113,7 @@ class SubagentEvent(Struct, frozen=True, kw_only=True):
     """An `AgentEvent`."""
 
 
-class QueuedSent(Struct, frozen=True):
+class QueuedMessagesSent(Struct, frozen=True):
     """Messages that were queued while the model worked are part of its next request."""
 
     prompts: tuple[str, ...]
@@ -162,7 +162,7 @@ class Reply(Struct, frozen=True, kw_only=True):
     stopped_by: StoppedBy = "end"
     """`length`: the text was cut off at the model's output limit. `hook`: a hook refused the prompt."""
     reason: str = ""
-    """The reason of the hook."""
+    """The reason that the hook gave."""
 
     @property
     def stopped_text(self) -> str:
@@ -187,7 +187,7 @@ AgentEvent = (
     | ResponseFinished
     | RetryScheduled
     | ContextCompacted
-    | QueuedSent
+    | QueuedMessagesSent
     | PromptRefused
     | TranscriptIncomplete
     | SubagentEvent

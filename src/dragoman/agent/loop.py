@@ -1,8 +1,8 @@
 """A conversation: the model answers, calls tools, gets their results, and answers again.
 
 Every tool call of the model gets a result, also after a cancellation, because providers refuse a conversation
-in which one is missing. So every conversation can be continued. Front ends receive events; the host asks the
-person.
+in which a result is missing. Therefore every conversation can be continued. Front ends receive events; the
+host asks the person.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from dragoman.agent.events import (
     ContextCompacted,
     Message,
     PromptRefused,
-    QueuedSent,
+    QueuedMessagesSent,
     Reply,
     ResponseFinished,
     RetryScheduled,
@@ -81,7 +81,7 @@ from dragoman.toolbox import Toolbox
 OnEvent = Callable[[AgentEvent], None]
 
 SETTINGS: Final[ModelSettings] = {"max_retries": 0, "cache": True}
-"""Retries are made by this module, so that they are shown."""
+"""The client library must not retry: this module retries, so that retries are shown."""
 SUMMARY_SETTINGS: Final[ModelSettings] = {**SETTINGS, "tool_choice": "none"}
 """Tools are sent with the request for a summary as well: this keeps the provider's cache valid, and some
 providers refuse a conversation with tool calls otherwise."""
@@ -133,11 +133,11 @@ class Conversation:
         self._hooks = hooks
         self._meter = ContextMeter(limits.context_tokens)
         self._repeats = _Repeats()
-        self._is_loss_reported = False
+        self._is_incompleteness_reported = False
         self._are_instructions_changed = False
         """Whether the instructions of servers differ from those in the system prompt."""
         self.queued: list[Message] = []
-        """Messages that are sent with the next tool results; callers may remove some before."""
+        """Messages that are sent with the next tool results. Until then callers may remove them."""
         self.expand: Callable[[str], Awaitable[str]] = _as_written
         """Adds the mentioned files and resources to a message when it is sent."""
         self.usage = Usage()
@@ -183,13 +183,13 @@ class Conversation:
         return isinstance(self._history[-1], ModelResponse)
 
     async def _work(self, on_event: OnEvent) -> tuple[str, int, StoppedBy]:
-        """Requests responses until the model makes no more calls. Returns its last text, the number of
-        responses, and what ended the work."""
+        """Requests responses until the model makes no more calls. Returns the model's last text, the number
+        of responses, and the reason for the end."""
         text, stops = "", 0
         for turn in range(1, self._limits.max_turns + 1):
-            self._report_loss(on_event)
+            self._report_incomplete_transcript(on_event)
             response = await self._respond(on_event)
-            self._report_loss(on_event)
+            self._report_incomplete_transcript(on_event)
             text = _text_of(response) or text
             calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
             if calls:
@@ -260,7 +260,7 @@ class Conversation:
         self._add(response)
         usage = usage_of(response)
         self.usage += usage
-        self._meter.measured(self._history, usage)
+        self._meter.record(self._history, usage)
         on_event(ResponseFinished(usage=usage))
         return response
 
@@ -411,7 +411,7 @@ class Conversation:
         if texts:
             self._add_texts(*texts, person_texts=sent)
         if sent:
-            on_event(QueuedSent(tuple(sent)))
+            on_event(QueuedMessagesSent(tuple(sent)))
 
     def _changed_instructions(self) -> list[str]:
         """The instructions of servers that the model has not received yet."""
@@ -433,10 +433,10 @@ class Conversation:
         else:
             self._transcript.restart(self._history)
 
-    def _report_loss(self, on_event: OnEvent) -> None:
+    def _report_incomplete_transcript(self, on_event: OnEvent) -> None:
         problem = self._transcript.problem if self._transcript is not None else None
-        if problem is not None and not self._is_loss_reported:
-            self._is_loss_reported = True
+        if problem is not None and not self._is_incompleteness_reported:
+            self._is_incompleteness_reported = True
             on_event(TranscriptIncomplete(problem))
 
 

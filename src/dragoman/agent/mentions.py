@@ -125,7 +125,7 @@ def mentioned(text: str, servers: Collection[str]) -> list[Mention | FileMention
 async def expanded(
     text: str, host: Host, folder: Path, extra_folders: Sequence[Path] = ()
 ) -> tuple[str, list[str]]:
-    """The message with the mentioned files and resources, and problems with them."""
+    """The message with the mentioned files and resources, and the reasons for those that were not added."""
     read_tool = next(tool for tool in file_tools(Workspace(folder)) if tool.name == "Read")
     added: list[str] = []
     problems: list[str] = []
@@ -172,7 +172,7 @@ def _file(folder: Path, extra_folders: Sequence[Path], name: str) -> Path | None
     # Compares resolved paths: a path may name the folder by a link to it, such as the home directory.
     is_in_folder = any(each.resolve() in folders for each in Path(os.path.abspath(path)).parents)
     if is_in_folder and not any(target.is_relative_to(each) for each in folders):
-        raise ValueError(f"it is a link to {one_line(str(target), 500)}, which is outside of this folder")
+        raise ValueError(f"it is a link to {one_line(str(target), 500)}, which is outside your folders")
     return target
 
 
@@ -181,5 +181,5 @@ def _read(path: Path) -> str:
     with path.open("rb") as file:
         data = file.read(4 * TEXT_LIMIT)
     if b"\0" in data[:1024]:
-        raise ValueError("it is not a text")
+        raise ValueError("it is not a text file")
     return data.decode("utf-8", "replace")

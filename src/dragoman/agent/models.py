@@ -64,7 +64,7 @@ class ModelChoice(Struct, frozen=True):
     base_url: str | None = None
     """The URL of a compatible endpoint: Ollama, vLLM, llama.cpp, a proxy."""
 
-    def other(self, spec: str) -> ModelChoice:
+    def with_spec(self, spec: str) -> ModelChoice:
         """The choice of another model. The base URL is kept only for the same provider, so that an endpoint
         does not receive the key of another provider."""
         other = ModelChoice(spec)
@@ -106,14 +106,14 @@ def choose_model(named: str | None, base_url: str | None = None) -> ModelChoice:
 async def load_model(choice: ModelChoice) -> Model:
     """Loads the model. Raises `ModelNotConfigured` or `MissingPackage`."""
     is_imported = "pydantic_ai.models" in sys.modules
-    with nullcontext() if is_imported else _without_collections():
+    with nullcontext() if is_imported else _paused_garbage_collection():
         return await asyncio.to_thread(_load, choice)
 
 
 @contextmanager
-def _without_collections() -> Generator[None]:
+def _paused_garbage_collection() -> Generator[None]:
     """Disables garbage collection during the import, and excludes the imported objects from later
-    collections. The import creates half a million permanent objects; a collection that visits them stops all
+    collections. The import creates half a million objects that stay; a collection that visits them stops all
     threads for 100 ms."""
     was_enabled = gc.isenabled()
     gc.disable()

@@ -1,6 +1,7 @@
 """Decides whether and when a failed request to a model is repeated. Pure.
 
-The retries of the client libraries are disabled: they are not shown, and wait as long as a provider demands.
+The retries of the client libraries are disabled, because these retries are not shown and wait as long as a
+provider demands.
 """
 
 from __future__ import annotations
@@ -91,8 +92,8 @@ def react(error: ModelAPIError, attempt: int, url: str | None = None) -> Reactio
     if isinstance(error, ModelNotFoundError):
         return Reaction("fail", reason, hint="Choose another model with --model provider:name.")
     if not isinstance(error, _TRANSIENT) or attempt >= ATTEMPT_LIMIT:
-        is_away = isinstance(error, ModelConnectionError | ModelTimeoutError)
-        return Reaction("fail", reason, hint=_UNREACHABLE_HINT if is_away else None)
+        is_unreachable = isinstance(error, ModelConnectionError | ModelTimeoutError)
+        return Reaction("fail", reason, hint=_UNREACHABLE_HINT if is_unreachable else None)
     asked = error.retry_after
     if asked is not None and asked > LONGEST_WAIT_SECONDS:
         return Reaction("fail", f"{reason}; it asks to wait {asked:.0f} s", hint="Try again later.")

@@ -75,9 +75,9 @@ def messages_of(request: SamplingRequest) -> list[ModelMessage]:
     messages: list[ModelMessage] = []
     for message in request.messages:
         if message.role == "assistant":
-            messages.append(ModelResponse(list(_written(message.content, names))))
+            messages.append(ModelResponse(list(_response_parts(message.content, names))))
         else:
-            messages.append(ModelRequest(list(_asked(message, names))))
+            messages.append(ModelRequest(list(_request_parts(message, names))))
     if not messages or isinstance(messages[-1], ModelResponse):
         messages.append(ModelRequest([]))
     last = messages[-1]
@@ -86,7 +86,7 @@ def messages_of(request: SamplingRequest) -> list[ModelMessage]:
     return messages
 
 
-def _asked(message: SamplingMessage, names: Mapping[str, str]) -> Iterator[ModelRequestPart]:
+def _request_parts(message: SamplingMessage, names: Mapping[str, str]) -> Iterator[ModelRequestPart]:
     from pydantic_ai.messages import ToolReturnPart, UserPromptPart
 
     for block in message.content:
@@ -103,7 +103,10 @@ def _asked(message: SamplingMessage, names: Mapping[str, str]) -> Iterator[Model
             yield UserPromptPart(content if isinstance(content, str) else [content])
 
 
-def _written(blocks: Sequence[Mapping[str, Any]], names: dict[str, str]) -> Iterator[ModelResponsePart]:
+def _response_parts(
+    blocks: Sequence[Mapping[str, Any]], names: dict[str, str]
+) -> Iterator[ModelResponsePart]:
+    """The parts of a response of the model. Adds the names of the called tools to `names`, by call id."""
     from pydantic_ai.messages import TextPart, ToolCallPart
 
     for block in blocks:

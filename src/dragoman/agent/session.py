@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from dragoman.agent.loop import Conversation
 
-BEGIN_SECONDS: Final = 0.25
-"""How long the import of the model library waits until the first server is started."""
+IMPORT_DELAY_SECONDS: Final = 0.25
+"""The longest time for which the import of the model library waits until a server is started."""
 
 EndReason = Literal["prompt_input_exit", "clear", "resume", "other"]
 
@@ -85,9 +85,13 @@ async def open_session(
     session: AgentSession | None = None
     try:
         async with open_agent_tools(
-            host, options.folders, options.agent, required=options.required_servers, more=subagents.tools()
+            host,
+            options.folders,
+            options.agent,
+            required=options.required_servers,
+            extra_tools=subagents.tools(),
         ) as agent_tools:
-            context = await _prepared(loading, hooks.started(source), agent_tools.connected())
+            context = await _prepared(loading, hooks.started(source), agent_tools.wait_until_connected())
             from dragoman.agent.loop import Conversation, limits_of
 
             toolbox, model = agent_tools.toolbox, loading.result()
@@ -114,7 +118,7 @@ async def _loaded(host: Host, choice: ModelChoice, load: Load) -> Model:
     servers have started to connect, and continues while they do."""
     events = host.events()
     try:
-        async with asyncio.timeout(BEGIN_SECONDS):
+        async with asyncio.timeout(IMPORT_DELAY_SECONDS):
             while _is_before_connecting(host):
                 await anext(events)
     except (TimeoutError, StopAsyncIteration):

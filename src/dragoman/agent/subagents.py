@@ -1,8 +1,9 @@
 """The tool Task: the model delegates work to an agent that is defined in a file.
 
-The agent has its own context, tools and servers, and may have another model. The result is its last answer;
-its transcript is stored beside that of the conversation. Several agents that are started in one turn work in
-parallel. Their calls are checked like all others, and they cannot start agents themselves.
+The agent has its own context, tools and servers, and may have another model. The result of the call is the
+agent's last answer. The agent's transcript is stored beside the transcript of the conversation. Agents that
+are started in one turn run in parallel. Their calls are checked like all others. An agent cannot start other
+agents.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from dragoman.agent.agent_tools import Folders, open_agent_tools
-from dragoman.agent.builtin.workspace import FileProblem
+from dragoman.agent.builtin.workspace import BuiltinToolError
 from dragoman.agent.conversation_hooks import ConversationHooks, Subagent
 from dragoman.agent.definitions import AgentDefinition
 from dragoman.agent.events import AgentEvent, SubagentEvent, Usage
@@ -63,7 +64,7 @@ class Subagents:
         """Receives the usage of each run of a subagent."""
 
     def tools(self) -> list[BuiltinTool]:
-        """The tool Task; none if there are no agents."""
+        """The tool Task; an empty list if there are no agents."""
         if not self._agents:
             return []
         described = "\n".join(f"- {name}: {agent.description}" for name, agent in self._agents.items())
@@ -95,7 +96,7 @@ class Subagents:
         try:
             return await self._answer(agent, str(arguments["prompt"]))
         except (ConfigError, ModelUnavailable) as error:
-            raise FileProblem(f"the agent {agent.name} cannot work: {error}") from None
+            raise BuiltinToolError(f"the agent {agent.name} cannot run: {error}") from None
 
     async def _answer(self, agent: AgentDefinition, prompt: str) -> str:
         from dragoman.agent.loop import Conversation, limits_of
@@ -106,7 +107,7 @@ class Subagents:
         )
         agent_id = transcript.id.removeprefix(f"{work.transcript.id}.")
         async with open_agent_tools(self._host, work.folders, agent) as agent_tools:
-            await agent_tools.connected()
+            await agent_tools.wait_until_connected()
             toolbox = agent_tools.toolbox
             conversation = Conversation(
                 toolbox,
@@ -130,10 +131,12 @@ class Subagents:
             finally:
                 self.on_usage(conversation.usage)
         if reply.stopped_by == "max-turns":
-            raise FileProblem(f"the agent {agent.name} was stopped after {reply.turns} turns. {reply.text}")
+            raise BuiltinToolError(
+                f"the agent {agent.name} was stopped after {reply.turns} turns. {reply.text}"
+            )
         return reply.text or "(The agent gave no answer.)"
 
     async def _model(self, agent: AgentDefinition) -> Model:
         if agent.model is None:
             return await self._work.model
-        return await self._work.load(self._work.choice.other(agent.model))
+        return await self._work.load(self._work.choice.with_spec(agent.model))

@@ -78,8 +78,8 @@ class Transcript:
         return _begun(_folder() / f"{name}.jsonl", folder, model)
 
     def begin_subagent(self, agent: str, folder: Path, model: str) -> Transcript:
-        """A transcript for a subagent of this conversation, in the same folder, with the id of this one in
-        its name. It is not listed as a conversation."""
+        """A transcript for a subagent of this conversation, in the same folder. Its name begins with the id
+        of the conversation. It is not listed as a conversation."""
         names = (f"{self.id}.{agent}-{number}.jsonl" for number in itertools.count(1))
         places = map(self._path.with_name, names)
         free = next(path for path in places if path not in self._subagent_files and not path.exists())
@@ -106,7 +106,7 @@ class Transcript:
 
     def restart(self, history: Sequence[ModelMessage]) -> None:
         """Writes the whole conversation again, after it was replaced by a summary or after a failed write.
-        Earlier lines are ignored when it is resumed."""
+        When the conversation is resumed, earlier lines are ignored."""
         self.write({"restart": _dump(history)})
 
     def write(self, *lines: Mapping[str, Any]) -> None:
@@ -163,9 +163,11 @@ def read_messages(path: Path) -> list[ModelMessage]:
 
 
 def complete(history: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """The conversation with one result for every tool call, and none without a call, which providers refuse.
+    """The conversation with exactly one result for every tool call, and no result without a call. Providers
+    refuse any other conversation.
 
-    The program may have been killed, a line may be damaged, and two processes may have continued the file.
+    Results may be missing or repeated because the program was killed, a line is damaged, or two processes
+    have continued the same file.
     """
     from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
 

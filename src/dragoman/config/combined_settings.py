@@ -44,7 +44,7 @@ def choices_of(parts: tuple[FileSettings, ...]) -> approval.Choices:
     return approval.Choices(enabled=enabled, disabled=declined, all_enabled_by=everything)
 
 
-def switched_off_by(parts: tuple[FileSettings, ...]) -> ProhibitedNames:
+def disabled_server_names(parts: tuple[FileSettings, ...]) -> ProhibitedNames:
     sources = {
         name: part.source for part in reversed(parts) for name in part.values.get("disabledMcpServers", ())
     }

@@ -22,11 +22,11 @@ from dragoman.config.combined_settings import (
     choices_of,
     chosen_names,
     connectors_of,
+    disabled_server_names,
     effective_rules,
     environment_of,
     names_without_effect,
     settings_of,
-    switched_off_by,
     xaa_idp_of,
 )
 from dragoman.config.expand import expand_entry, guesses, variables_in
@@ -262,7 +262,7 @@ def _entry_checks(
     running: Mapping[str, str] | None,
 ) -> EntryChecks:
     choices = choices_of(parts)
-    off = switched_off_by(parts)
+    off = disabled_server_names(parts)
     project = os.path.realpath(sources.project_root)
 
     def approve(candidate: Candidate) -> approval.Approval | None:

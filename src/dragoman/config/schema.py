@@ -130,7 +130,7 @@ class ProjectFile(Struct, frozen=True, rename="camel", omit_defaults=True):
 class LocalFile(ProjectFile, frozen=True, rename="camel", omit_defaults=True):
     """`.dragoman/settings.local.json`: one person's settings for one project, kept out of git."""
 
-    disabled_mcp_servers: Annotated[Names, Meta(description="Servers switched off, by name.")] = ()
+    disabled_mcp_servers: Annotated[Names, Meta(description="Names of disabled servers.")] = ()
     disabled_mcpjson_servers: Annotated[
         Names, Meta(description="Servers of .mcp.json that were declined, by name.")
     ] = ()

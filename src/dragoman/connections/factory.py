@@ -104,7 +104,7 @@ def transport_maker(
 
     `sign_in`: the tokens of the server, which all its transports share.
     """
-    maker = _MAKERS.get(config.transport.carrier)
+    maker = _MAKERS.get(config.transport.kind)
     if maker is None:
         raise ConfigError(f"server {name!r}: there is no transport {config.type!r}")
     return maker(_Wanted(name, config, settings, dependencies, sign_in))
@@ -325,7 +325,7 @@ def _control_maker(wanted: _Wanted) -> MakeTransport:
 
 
 def _remote_maker(wanted: _Wanted, older: str | None = None) -> MakeTransport:
-    make = _REMOTE_TRANSPORTS[older or wanted.config.transport.carrier or ""]
+    make = _REMOTE_TRANSPORTS[older or wanted.config.transport.kind or ""]
 
     def make_remote() -> Transport:
         network = _network_of_editor(wanted) if _is_searched(wanted.config) else network_of(wanted.config)
@@ -377,8 +377,8 @@ def _network_of_editor(wanted: _Wanted) -> Network:
     from dragoman.transports.ide import TOKEN_HEADER, find_ides
 
     found = find_ides(paths.config_dir() / "ide", wanted.dependencies.cwd)
-    carrier = wanted.config.transport.carrier
-    ides = [ide for ide in found if ide.transport == carrier and ide.workspace is not None]
+    kind = wanted.config.transport.kind
+    ides = [ide for ide in found if ide.transport == kind and ide.workspace is not None]
     if not ides:
         raise Unreachable(
             wanted.name, "start", "no editor is running here", hint="Start the editor, with its extension."
@@ -420,10 +420,10 @@ def _http_options(wanted: _Wanted) -> _HttpOptions:
 
 
 _REMOTE_TRANSPORTS: Final = {"http": _http, "sse": _sse, "ws": _websocket}
-"""By carrier: makes the transport of a server that is reached by a URL."""
+"""By `TransportKind`: makes the transport of a server that is reached by a URL."""
 _MAKERS: Final[Mapping[str | None, Callable[[_Wanted], MakeTransport]]] = {
     "stdio": _stdio_maker,
     "control": _control_maker,
     **dict.fromkeys(_REMOTE_TRANSPORTS, _remote_maker),
 }
-"""By carrier (see `transport_types.py`); objects in this process have `inprocess_maker`."""
+"""By `TransportKind` (see `transport_types.py`); objects in this process have `inprocess_maker`."""

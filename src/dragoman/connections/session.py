@@ -192,7 +192,7 @@ class Session:
         """Replaces the driver: the era that the session uses."""
         self.driver = driver
         self._peer.accepts_batches = driver.accepts_batches
-        self.mirrors_arguments = self._transport.carries_headers and driver.era == "modern"
+        self.mirrors_arguments = self._transport.sends_message_headers and driver.era == "modern"
         """Whether parts of a call's arguments are repeated as headers."""
 
     @property
@@ -446,7 +446,7 @@ class Session:
 
     def _check_session(self, error: RemoteError) -> None:
         """Some servers report in an ordinary reply that the client has to reconnect."""
-        if not self._is_handshake_done or not self._transport.carries_headers:
+        if not self._is_handshake_done or not self._transport.sends_message_headers:
             return
         cause = why_renewed(self.driver.era, error)
         if cause is not None:

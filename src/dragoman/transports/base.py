@@ -133,7 +133,7 @@ class Transport(Protocol):
         ...
 
     @property
-    def carries_headers(self) -> bool:
+    def sends_message_headers(self) -> bool:
         """Whether the headers in `About` reach the server."""
         ...
 
@@ -177,7 +177,7 @@ class OneLink:
     """The common part of transports with one connection for all messages."""
 
     @property
-    def carries_headers(self) -> bool:
+    def sends_message_headers(self) -> bool:
         return False
 
     @property

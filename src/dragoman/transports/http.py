@@ -66,7 +66,7 @@ INITIALIZED: Final = "notifications/initialized"
 
 class HttpTransport:
     wants_about = True
-    carries_headers = True
+    sends_message_headers = True
 
     def __init__(
         self,

@@ -70,7 +70,7 @@ CLOSE_SECONDS: Final = 2.0
 
 class SseTransport:
     wants_about = True
-    carries_headers = False
+    sends_message_headers = False
 
     def __init__(
         self,

@@ -118,7 +118,7 @@ def _choose_model(app: ConversationApp, spec: str) -> None:
     if not spec:
         app.note(f"The model is {control.options.model.spec}. /model provider:name uses another.")
         return
-    model = control.options.model.other(choose_model(spec).spec)
+    model = control.options.model.with_spec(choose_model(spec).spec)
     control.change(structs.replace(control.options, model=model, resume=control.transcript_id))
 
 

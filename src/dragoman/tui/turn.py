@@ -6,7 +6,7 @@ from dragoman.agent.events import (
     AgentEvent,
     ContextCompacted,
     PromptRefused,
-    QueuedSent,
+    QueuedMessagesSent,
     ResponseFinished,
     RetryScheduled,
     SubagentEvent,
@@ -87,7 +87,7 @@ class TurnView:
                 self._conversation.add(NoteBlock(event.text, is_problem=True))
             case SubagentEvent():
                 self._show_subagent(event)
-            case QueuedSent():
+            case QueuedMessagesSent():
                 for text in event.prompts:
                     self._conversation.add(PromptBlock(text))
                 self._begin_response()

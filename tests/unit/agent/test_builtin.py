@@ -109,18 +109,21 @@ async def test_a_file_is_changed_only_by_a_model_that_has_read_it_as_it_is(folde
     path.write_text("a = 1\r\nb = 1\r\n")
     change = {"file_path": "code.py", "old_string": "a = 1\nb", "new_string": "a = 2\nb"}
     async with benched(folder) as bench:
-        assert await bench.problem("Edit", **change) == f"{path} exists, and was not read. Read it first."
+        assert (
+            await bench.problem("Edit", **change)
+            == f"{path} exists, and you have not read it. Read it first."
+        )
         await bench.text("Read", file_path="code.py")
         path.write_text("a = 1\r\nb = 1\r\nc = 1\r\n")
-        assert "was changed since it was read" in await bench.problem("Edit", **change)
-        assert "was changed since it was read" in await bench.problem(
+        assert "was changed after you read it" in await bench.problem("Edit", **change)
+        assert "was changed after you read it" in await bench.problem(
             "Write", file_path="code.py", content=""
         )
         await bench.text("Read", file_path="code.py")
         assert "-a = 1\n+a = 2" in await bench.text("Edit", **change)
         assert path.read_bytes() == b"a = 2\r\nb = 1\r\nc = 1\r\n"
         again = {"file_path": "code.py", "old_string": " = 1", "new_string": " = 3"}
-        assert "old_string is 2 times in the file" in await bench.problem("Edit", **again)
+        assert "old_string occurs 2 times in the file" in await bench.problem("Edit", **again)
         await bench.text("Edit", **again, replace_all=True)
         assert path.read_bytes() == b"a = 2\r\nb = 3\r\nc = 3\r\n"
         assert "old_string is not in the file" in await bench.problem("Edit", **again)
@@ -171,7 +174,7 @@ async def test_files_are_found_by_name_the_newest_first(folder: Path):
         assert await bench.text("Glob", pattern="*.py") == f"{folder}/src/a.py\n{folder}/src/deep/b.py"
         assert await bench.text("Glob", pattern="src/*.py") == f"{folder}/src/a.py"
         assert await bench.text("Glob", pattern="**/deep/**/*.py") == f"{folder}/src/deep/b.py"
-        assert await bench.text("Glob", pattern="*.rs") == f"No file in {folder} has such a name."
+        assert await bench.text("Glob", pattern="*.rs") == f"No file in {folder} matches the pattern."
         assert "must be relative" in await bench.problem("Glob", pattern="../*")
 
 
@@ -228,7 +231,8 @@ async def test_a_command_prints_fails_and_moves(folder: Path):
         assert await bench.text("Bash", command="cd sub && true") == "(no output)"
         assert await bench.text("Bash", command="pwd") == f"{folder}/sub"
         said = await bench.text("Bash", command="cd / && true")
-        assert said == f"(The working directory is {folder} again: / is outside.)"
+        note = f"(The working directory is {folder} again, because / is outside the user's folders.)"
+        assert said == note
         assert await bench.text("Bash", command="pwd") == str(folder)
 
 
@@ -245,7 +249,7 @@ async def test_a_command_that_takes_too_long_is_ended_with_everything_it_started
     async with benched(folder) as bench:
         command = "echo begun; sleep 300 & echo $! > child; sleep 300"
         said = await bench.text("Bash", command=command, timeout_seconds=0.5)
-    assert said == "begun\n(Ended after 0.5 s: it took too long.)"
+    assert said == "begun\n(The command was ended after 0.5 s, its time limit.)"
     await _is_gone(int((folder / "child").read_text()))
 
 
@@ -279,9 +283,9 @@ async def test_a_command_in_the_background_can_be_looked_at_and_ended(folder: Pa
         async with asyncio.timeout(10):
             while not (said := await bench.text("BashOutput", id="bash-1")).startswith("hi"):
                 await asyncio.sleep(0.01)
-        assert said == "hi\n(it runs)"
-        assert await bench.text("BashStop", id="bash-1") == "(nothing new)\n(ended)"
-        assert "there is no such command" in await bench.problem("BashOutput", id="bash-1")
+        assert said == "hi\n(still running)"
+        assert await bench.text("BashStop", id="bash-1") == "(no new output)\n(ended)"
+        assert "no command in the background has this id" in await bench.problem("BashOutput", id="bash-1")
         pid = int((folder / "pid").read_text())
         await _is_gone(pid)
 
@@ -319,7 +323,7 @@ async def test_a_call_does_not_wait_for_what_a_command_leaves_behind(folder: Pat
     async with asyncio.timeout(20), benched(folder) as bench:
         assert await bench.text("Bash", command="setsid sleep 300 & echo started") == "started"
         assert await bench.text("Bash", command="setsid sleep 300 & exec sleep 300", timeout_seconds=0.2) == (
-            "\n(Ended after 0.2 s: it took too long.)"
+            "\n(The command was ended after 0.2 s, its time limit.)"
         )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman import Host, hook
 from dragoman.agent.context import SUMMARIZE, SUMMARY_HEADING
-from dragoman.agent.events import Message, PromptRefused, QueuedSent
+from dragoman.agent.events import Message, PromptRefused, QueuedMessagesSent
 from dragoman.agent.loop import STOP_REFUSED
 from dragoman.agent.models import ModelChoice
 from dragoman.agent.session import AgentOptions, AgentSession, open_session
@@ -116,9 +116,9 @@ async def test_queued_messages_are_prompts_too():
         session.conversation.queued.append(Message("good"))
         await session.conversation.run("go", events.append)
     assert texts(model) == ["good"]
-    assert [event for event in events if isinstance(event, PromptRefused | QueuedSent)] == [
+    assert [event for event in events if isinstance(event, PromptRefused | QueuedMessagesSent)] == [
         PromptRefused(prompt="bad", reason="no"),
-        QueuedSent(("good",)),
+        QueuedMessagesSent(("good",)),
     ]
 
 

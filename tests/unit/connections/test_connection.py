@@ -44,7 +44,7 @@ class Far:
     """A transport to a legacy server that answers at once, unless it is told to refuse."""
 
     wants_about = False
-    carries_headers = False
+    sends_message_headers = False
     congested = False
 
     def __init__(self, refusal: Exception | None = None, *, hangs: bool = False) -> None:

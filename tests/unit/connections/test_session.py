@@ -29,7 +29,7 @@ class Wire:
     """A transport that keeps what is sent, and the observer that keeps what is told."""
 
     def __init__(self, *, wants_about: bool = False) -> None:
-        self.wants_about = self.carries_headers = wants_about
+        self.wants_about = self.sends_message_headers = wants_about
         self.tells_by_closing = False
         self.abandoned: list[str] = []
         self.revision: str | None = None

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from dragoman import atomic_write
-from dragoman.agent.builtin.workspace import PATH, FileProblem, Workspace, version_of
+from dragoman.agent.builtin.workspace import PATH, BuiltinToolError, Workspace, version_of
 from dragoman.calls.requests import object_schema
 from dragoman.catalog.tools import BuiltinTool
 from dragoman.content.blocks import Block, ImageBlock
@@ -38,7 +38,7 @@ PROPOSED_LINES: Final = 5000
 
 _decoder: Final = codecs.getincrementaldecoder("utf-8")
 _writing = threading.Lock()
-"""Held from the check of a file to its replacement, because agents run in parallel."""
+"""Held from the check of a file until it is replaced, because several agents may change files in parallel."""
 
 _PATH_SCHEMA: Final = {
     "type": "string",
@@ -55,8 +55,8 @@ def _read_tool(workspace: Workspace) -> BuiltinTool:
         "Read",
         _in_thread(partial(_read, workspace)),
         description=(
-            f"Reads a text file, or an image. Returns up to {LINE_LIMIT} lines with their numbers; offset "
-            "and limit choose others. Saved results of tools can be read as well."
+            f"Reads a text file, or an image. Returns up to {LINE_LIMIT} lines with their numbers, from "
+            "offset on, or as many as limit says. Saved results of tools can be read as well."
         ),
         input_schema=object_schema(
             {
@@ -67,7 +67,7 @@ def _read_tool(workspace: Workspace) -> BuiltinTool:
             PATH,
         ),
         annotations={"readOnlyHint": True, "openWorldHint": False},
-        needs_no_rule=workspace.holds,
+        needs_no_rule=workspace.is_path_inside,
         complete=partial(workspace.with_full_path, "Read"),
     )
 
@@ -118,18 +118,18 @@ def _read(workspace: Workspace, arguments: Mapping[str, Any]) -> str | tuple[Blo
         file.seek(0)
         if (kind := kind_of(head)) is not None:
             if size > IMAGE_LIMIT_BYTES:
-                raise FileProblem(f"the image has {size} bytes, more than {IMAGE_LIMIT_BYTES}")
+                raise BuiltinToolError(f"the image has {size} bytes, more than {IMAGE_LIMIT_BYTES}")
             return (ImageBlock(base64.b64encode(file.read()).decode(), f"image/{kind.lower()}"),)
         if b"\0" in head:
-            raise FileProblem(f"{path} is not a text file ({size} bytes). Use a command to inspect it.")
+            raise BuiltinToolError(f"{path} is not a text file ({size} bytes). Use a command to inspect it.")
         offset = int(arguments.get("offset", 1))
         text = _numbered(file, offset, int(arguments.get("limit", LINE_LIMIT)))
     workspace.note_read(path)
-    return text or _nothing(path, size, offset)
+    return text or _no_lines(path, size, offset)
 
 
 def _numbered(file: BinaryIO, offset: int, limit: int) -> str:
-    """The lines with their numbers, as many as fit, and how to read the next ones."""
+    """As many lines as fit, with their numbers, and a note about how to read the following lines."""
     shown: list[str] = []
     room = READ_LIMIT_BYTES
     for number, (text, length) in enumerate(_lines(file), 1):
@@ -157,7 +157,7 @@ def _lines(file: BinaryIO) -> Iterator[tuple[str, int]]:
         yield text + end, length + len(end)
 
 
-def _nothing(path: Path, size: int, offset: int) -> str:
+def _no_lines(path: Path, size: int, offset: int) -> str:
     return f"{path} is empty." if size == 0 else f"{path} has fewer than {offset} lines."
 
 
@@ -168,7 +168,7 @@ def _write(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
         if not is_new:
             _regular_size(path)
             workspace.check_read(path)
-        _put(path, content)
+        _replace(path, content)
         workspace.note_read(path)
     lines = content.count("\n") + (not content.endswith("\n") and content != "")
     return f"{'Created' if is_new else 'Replaced'} {path} ({lines} lines)."
@@ -177,17 +177,19 @@ def _write(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
 def _edit(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     path = workspace.path_in(arguments)
     if _regular_size(path) > EDIT_LIMIT_BYTES:
-        raise FileProblem(f"{path} is too large to be edited. Use a command.")
+        raise BuiltinToolError(
+            f"{path} is larger than {EDIT_LIMIT_BYTES >> 20} MB, the limit of Edit. Use a command."
+        )
     with _writing:
         workspace.check_read(path)
         before = path.read_bytes().decode("utf-8", "surrogateescape")
         after = _edited(before, arguments)
-        _put(path, after)
+        _replace(path, after)
         workspace.note_read(path)
     return f"Changed {path}:\n{_diff(before, after)}"
 
 
-def _put(path: Path, text: str) -> None:
+def _replace(path: Path, text: str) -> None:
     """Replaces the file atomically, so that the old content is not lost if the disk is full."""
     before = version_of(path)
     try:
@@ -197,7 +199,7 @@ def _put(path: Path, text: str) -> None:
         state = (
             "is not complete" if before != after else "was not created" if after is None else "is unchanged"
         )
-        raise FileProblem(f"{path} cannot be written: {error.strerror or error}. It {state}.") from None
+        raise BuiltinToolError(f"{path} cannot be written: {error.strerror or error}. It {state}.") from None
 
 
 def _edited(before: str, arguments: Mapping[str, Any]) -> str:
@@ -205,13 +207,14 @@ def _edited(before: str, arguments: Mapping[str, Any]) -> str:
     if "\r\n" in before and "\r\n" not in old:
         old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
     if old == new:
-        raise FileProblem("old_string and new_string are the same")
+        raise BuiltinToolError("old_string and new_string are the same")
     count = before.count(old)
     if count == 0:
-        raise FileProblem("old_string is not in the file. Read the file again, and copy it exactly.")
+        raise BuiltinToolError("old_string is not in the file. Read the file again, and copy it exactly.")
     if count > 1 and arguments.get("replace_all") is not True:
-        raise FileProblem(
-            f"old_string is {count} times in the file. Give more of its surroundings, or set replace_all."
+        raise BuiltinToolError(
+            f"old_string occurs {count} times in the file. Include more of the text around it, or set "
+            "replace_all."
         )
     return before.replace(old, new)
 
@@ -225,8 +228,8 @@ def _diff(before: str, after: str, limit: int = DIFF_LINES) -> str:
 
 
 def _split(text: str) -> list[str]:
-    """Splits the text at line feeds only, as programs do: other characters that end a line are part of the
-    difference, and visible in it."""
+    """Splits the text at line feeds only, as programs do. Other characters that end a line stay in the text,
+    so that the difference shows them."""
     return text.removesuffix("\n").split("\n") if text else []
 
 
@@ -245,7 +248,7 @@ def _changed_lines(before: list[str], after: list[str]) -> list[str]:
         found = _changed_lines(old, new)
     else:
         found = [*(f"-{line}" for line in old), *(f"+{line}" for line in new)]
-    return [f"(counted from line {first + 1} on)", *found]
+    return [f"(The line numbers start at line {first + 1} of the file.)", *found]
 
 
 def _count_equal(some: Iterable[str], others: Iterable[str]) -> int:
@@ -267,7 +270,7 @@ def proposed_change(tool: str, arguments: Mapping[str, Any]) -> str | None:
             after = _edited(before, arguments)
         else:
             return None
-    except (OSError, LookupError, ValueError, FileProblem):
+    except (OSError, LookupError, ValueError, BuiltinToolError):
         return None
     return _diff(before, after, limit=PROPOSED_LINES) or "(no difference)"
 
@@ -275,9 +278,9 @@ def proposed_change(tool: str, arguments: Mapping[str, Any]) -> str | None:
 def _regular_size(path: Path) -> int:
     status = path.stat()
     if stat.S_ISDIR(status.st_mode):
-        raise FileProblem(f"{path} is a folder. Use Glob or a command.")
+        raise BuiltinToolError(f"{path} is a folder. Use Glob or a command.")
     if not stat.S_ISREG(status.st_mode):
-        raise FileProblem(f"{path} is not a regular file")
+        raise BuiltinToolError(f"{path} is not a regular file")
     return status.st_size
 
 
@@ -288,6 +291,8 @@ def _in_thread(
         try:
             return await asyncio.to_thread(work, arguments)
         except OSError as error:
-            raise FileProblem(f"{error.filename or 'the file'}: {os.strerror(error.errno or 0)}") from None
+            raise BuiltinToolError(
+                f"{error.filename or 'the file'}: {os.strerror(error.errno or 0)}"
+            ) from None
 
     return run

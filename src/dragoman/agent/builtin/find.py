@@ -1,4 +1,5 @@
-"""The tools Glob and Grep. Grep runs ripgrep, or grep if ripgrep is not installed; both take linear time."""
+"""The tools Glob and Grep. Grep runs ripgrep, or grep if ripgrep is not installed. Both programs search in
+linear time, whatever the pattern is."""
 
 from __future__ import annotations
 
@@ -13,9 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from dragoman.agent.builtin.workspace import FileProblem, Workspace
+from dragoman.agent.builtin.workspace import BuiltinToolError, Workspace
 from dragoman.calls.requests import object_schema
 from dragoman.catalog.tools import BuiltinTool
+from dragoman.names import counted
 from dragoman.programs import CommandFailure, Watches, run, search_path
 
 FILE_LIMIT: Final = 200
@@ -39,7 +41,7 @@ MayRead = Callable[[Path], bool]
 
 
 def find_tools(workspace: Workspace, watchdog: Watches, may_read: MayRead) -> list[BuiltinTool]:
-    inside = partial(workspace.holds, name=FOLDER)
+    is_inside = partial(workspace.is_path_inside, name=FOLDER)
     return [
         BuiltinTool(
             "Glob",
@@ -52,7 +54,7 @@ def find_tools(workspace: Workspace, watchdog: Watches, may_read: MayRead) -> li
                 {"pattern": {"type": "string", "minLength": 1}, FOLDER: _FOLDER_SCHEMA}, "pattern"
             ),
             annotations={"readOnlyHint": True, "openWorldHint": False},
-            needs_no_rule=inside,
+            needs_no_rule=is_inside,
             complete=partial(workspace.with_full_path, "Glob", name=FOLDER),
         ),
         BuiltinTool(
@@ -67,18 +69,19 @@ def find_tools(workspace: Workspace, watchdog: Watches, may_read: MayRead) -> li
                         "description": "An extended regular expression",
                     },
                     FOLDER: _FOLDER_SCHEMA,
-                    "glob": {"type": "string", "description": "Only files of such names: '*.py'"},
+                    "glob": {"type": "string", "description": "Only files with such a name: '*.py'"},
                     "ignore_case": {"type": "boolean"},
                     "context": {"type": "integer", "minimum": 0, "maximum": 20},
                     "output": {
                         "enum": ["lines", "files", "count"],
-                        "description": "lines (if left out): what matches; files: only their names",
+                        "description": "lines (if left out): the lines that match; files: only the names "
+                        "of files; count: the number of matching lines in each file",
                     },
                 },
                 "pattern",
             ),
             annotations={"readOnlyHint": True, "openWorldHint": False},
-            needs_no_rule=inside,
+            needs_no_rule=is_inside,
             complete=partial(workspace.with_full_path, "Grep", name=FOLDER),
         ),
     ]
@@ -88,11 +91,13 @@ async def _glob(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
     folder = workspace.path_in(arguments, FOLDER)
     pattern = str(arguments["pattern"])
     if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
-        raise FileProblem("the pattern must be relative and must not contain ..; give the folder as path")
+        raise BuiltinToolError(
+            "the pattern must be relative and must not contain ..; give the folder as path"
+        )
     is_hidden = _is_never_hidden if workspace.is_private(folder) else workspace.is_private
-    found, is_cut = await asyncio.to_thread(_found, folder, pattern, is_hidden)
+    found, is_cut = await asyncio.to_thread(_find_files, folder, pattern, is_hidden)
     if not found:
-        return f"No file in {folder} has such a name."
+        return f"No file in {folder} matches the pattern."
     more = f"\n({len(found)} files; the {FILE_LIMIT} newest are shown.)" if len(found) > FILE_LIMIT else ""
     cut = f"\n(Only the first {SCAN_LIMIT} files were checked.)" if is_cut else ""
     return "\n".join(str(path) for path in found[:FILE_LIMIT]) + more + cut
@@ -102,14 +107,14 @@ def _is_never_hidden(path: Path) -> bool:
     return False
 
 
-def _found(folder: Path, pattern: str, is_hidden: Callable[[Path], bool]) -> tuple[list[Path], bool]:
-    """The files, the newest first, and whether the scan stopped at its limit."""
+def _find_files(folder: Path, pattern: str, is_hidden: Callable[[Path], bool]) -> tuple[list[Path], bool]:
+    """The files that match, the newest first, and whether the scan stopped at its limit."""
     times: dict[Path, float] = {}
     wanted = pattern if "/" in pattern or pattern.startswith("**") else f"**/{pattern}"
     for number, path in enumerate(_files(folder)):
         if number == SCAN_LIMIT:
             return _newest(times), True
-        if _fits(path.relative_to(folder), wanted) and not is_hidden(path):
+        if _matches(path.relative_to(folder), wanted) and not is_hidden(path):
             with contextlib.suppress(FileNotFoundError):  # the file was removed meanwhile
                 times[path] = path.lstat().st_mtime
     return _newest(times), False
@@ -125,14 +130,14 @@ def _files(folder: Path) -> Iterator[Path]:
         yield from (Path(base, name) for name in sorted(names))
 
 
-def _fits(path: Path, pattern: str) -> bool:
+def _matches(path: Path, pattern: str) -> bool:
     """Whether a relative path matches a pattern, where `**` matches any number of folders."""
-    return _parts_fit(path.parts, tuple(part for part in pattern.split("/") if part))
+    return _parts_match(path.parts, tuple(part for part in pattern.split("/") if part))
 
 
-def _parts_fit(parts: tuple[str, ...], patterns: tuple[str, ...]) -> bool:
+def _parts_match(parts: tuple[str, ...], patterns: tuple[str, ...]) -> bool:
     """Takes linear time: `reached` holds the positions in the pattern that match the parts so far."""
-    reached = _past_any({0}, patterns)
+    reached = _after_wildcards({0}, patterns)
     for part in parts:
         following: set[int] = set()
         for place in reached:
@@ -141,11 +146,12 @@ def _parts_fit(parts: tuple[str, ...], patterns: tuple[str, ...]) -> bool:
                     following.add(place)
                 elif Path(part).match(patterns[place]):
                     following.add(place + 1)
-        reached = _past_any(following, patterns)
+        reached = _after_wildcards(following, patterns)
     return len(patterns) in reached
 
 
-def _past_any(places: set[int], patterns: tuple[str, ...]) -> set[int]:
+def _after_wildcards(places: set[int], patterns: tuple[str, ...]) -> set[int]:
+    """The positions, and those behind each `**` at them, because `**` may match no folder."""
     found = set(places)
     for place in sorted(places):
         while place < len(patterns) and patterns[place] == "**":
@@ -170,14 +176,14 @@ async def _grep(
                 line, env=env, cwd=str(folder), limit_bytes=2 * OUTPUT_LIMIT_BYTES, watchdog=watchdog
             )
     except TimeoutError:
-        raise FileProblem(
+        raise BuiltinToolError(
             f"the search took longer than {GREP_SECONDS:g} s. Search a smaller folder."
         ) from None
     except (CommandFailure, FileNotFoundError) as failed:
-        raise FileProblem(f"the search failed: {failed}") from None
+        raise BuiltinToolError(f"the search failed: {failed}") from None
     text = ended.stdout.decode("utf-8", "replace")
     if not text and ended.stderr:
-        raise FileProblem(f"the search failed: {ended.stderr.decode('utf-8', 'replace')[:500]}")
+        raise BuiltinToolError(f"the search failed: {ended.stderr.decode('utf-8', 'replace')[:500]}")
     is_list = arguments.get("output") == "files"
     records = ((name, "") for name in text.split("\0")[:-1]) if is_list else matches_in(text)
 
@@ -185,15 +191,15 @@ async def _grep(
         return all(may_read(Path(os.path.realpath(folder / each))) for each in possible_names(name))
 
     lines, left_out = readable(records, is_readable)
-    note = f"({left_out} files are left out: by a rule about Read.)" if left_out else ""
+    note = f"({counted(left_out, 'file')} left out because of a rule about Read.)" if left_out else ""
     shown = _cut(lines, is_cut=len(text) >= OUTPUT_LIMIT_BYTES)
     return "\n".join(filter(None, (shown, note))) or "Nothing matches."
 
 
 def matches_in(text: str) -> Iterator[tuple[str, str]]:
-    """Yields the name of each file, which may contain line breaks, and the line that was found. The text has
-    a NUL after each name."""
-    begun = ""  # the first lines of a name
+    """Yields each matching line with the name of its file, which may contain line breaks. The text has a NUL
+    after each name."""
+    begun = ""  # the first lines of a name with line breaks
     for line in text.split("\n"):
         name, end, found = line.partition("\0")
         if end:
@@ -202,8 +208,8 @@ def matches_in(text: str) -> Iterator[tuple[str, str]]:
 
 
 def possible_names(name: str) -> list[str]:
-    """The possible names of a file: the lines before the last can be part of the name, or a message of the
-    program, as ripgrep prints one for a binary file."""
+    """The possible names of a file. The lines before the last one can be part of the name, or messages of the
+    program: ripgrep prints a message for a binary file."""
     lines = name.split("\n")
     return ["\n".join(lines[start:]) for start in range(len(lines))]
 
@@ -256,5 +262,7 @@ def grep_command(arguments: Mapping[str, Any], *, has_ripgrep: bool) -> list[str
 def _cut(lines: Sequence[str], *, is_cut: bool) -> str:
     shown = [line[:1000].removeprefix("./") for line in lines[:MATCH_LIMIT]]
     if len(lines) > MATCH_LIMIT or is_cut:
-        shown.append(f"(Only {MATCH_LIMIT} lines are shown. Search a smaller folder or a longer pattern.)")
+        shown.append(
+            f"(Only {MATCH_LIMIT} lines are shown. Search a smaller folder, or use a longer pattern.)"
+        )
     return "\n".join(shown)

@@ -2,8 +2,8 @@
 
 Each command runs in its own process group, without a terminal and without input. The whole group is killed
 when the command has ended, at its time limit, when the call is cancelled, and when the host ends. Processes
-that have left the group are found by a marker in their environment, and killed with the conversation. The
-working directory is kept from one command to the next as long as it is inside the person's folders.
+that have left the group are found by a marker in their environment, and killed when the conversation ends.
+The working directory is kept from one command to the next as long as it is inside the person's folders.
 Permission rules judge the command as it is written; see `permissions/shell`.
 """
 
@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Final
 
-from dragoman.agent.builtin.workspace import FileProblem, Workspace
+from dragoman.agent.builtin.workspace import BuiltinToolError, Workspace
 from dragoman.agent.models import SECRET_VARIABLES
 from dragoman.calls.requests import object_schema
 from dragoman.catalog.tools import BuiltinTool
@@ -27,8 +27,9 @@ from dragoman.processes import KILL, MARKER, signal_group, start_of
 from dragoman.programs import search_path
 from dragoman.transports.orphans import ProcessWatchdog
 
-SECONDS: Final = 120.0
-LONGEST_SECONDS: Final = 600.0
+TIMEOUT_SECONDS: Final = 120.0
+"""The time limit of a command if the call sets none."""
+LONGEST_TIMEOUT_SECONDS: Final = 600.0
 HEAD_BYTES: Final = 1024 * 1024
 TAIL_BYTES: Final = 1024 * 1024
 """The most bytes of the beginning and of the end of the output that are kept. Output that is too large for a
@@ -61,15 +62,16 @@ class Shell:
         self._numbers = itertools.count(1)
 
     def tools(self) -> list[BuiltinTool]:
-        job = {"id": {"type": "string", "description": "As Bash returned it"}}
+        job = {"id": {"type": "string", "description": "The id that Bash returned"}}
         return [
             BuiltinTool(
                 "Bash",
                 self._run,
                 description=(
-                    "Runs a command in bash. The working directory is kept, variables are not. There is no "
-                    f"terminal and no input. After {SECONDS:g} seconds, or timeout_seconds, it is ended; "
-                    "with background=true it continues, and BashOutput shows what it prints."
+                    "Runs a command in bash. The working directory is kept for the next command, variables "
+                    "are not. There is no terminal and no input. The command is ended after "
+                    f"timeout_seconds ({TIMEOUT_SECONDS:g} if left out). With background=true the call "
+                    "returns at once, and BashOutput shows what the command prints."
                 ),
                 input_schema=object_schema(
                     {
@@ -77,7 +79,7 @@ class Shell:
                         "timeout_seconds": {
                             "type": "number",
                             "exclusiveMinimum": 0,
-                            "maximum": LONGEST_SECONDS,
+                            "maximum": LONGEST_TIMEOUT_SECONDS,
                         },
                         "background": {"type": "boolean", "description": "false if left out"},
                     },
@@ -116,14 +118,14 @@ class Shell:
     async def _run(self, arguments: Mapping[str, Any]) -> str:
         if arguments.get("background") is True:
             return await self._start_in_background(str(arguments["command"]))
-        seconds = float(arguments.get("timeout_seconds", SECONDS))
+        seconds = float(arguments.get("timeout_seconds", TIMEOUT_SECONDS))
         command = await self._start(str(arguments["command"]))
         try:
             async with asyncio.timeout(seconds):
                 await command.wait()
         except TimeoutError:
             await command.end()
-            return f"{command.output.take()}\n(Ended after {seconds:g} s: it took too long.)"
+            return f"{command.output.take()}\n(The command was ended after {seconds:g} s, its time limit.)"
         finally:
             await command.end()
         return self._result(command)
@@ -153,7 +155,10 @@ class Shell:
             return None
         if not self._workspace.contains(path):
             self._workspace.cwd = self._workspace.folder
-            return f"(The working directory is {self._workspace.folder} again: {path} is outside.)"
+            return (
+                f"(The working directory is {self._workspace.folder} again, because {path} is outside the "
+                "user's folders.)"
+            )
         self._workspace.cwd = path
         return None
 
@@ -164,7 +169,9 @@ class Shell:
     async def _start_in_background(self, text: str) -> str:
         ended = [name for name, command in self._background.items() if not command.is_running]
         if len(self._background) - len(ended) >= BACKGROUND_LIMIT:
-            raise FileProblem(f"{BACKGROUND_LIMIT} commands run in the background already. End one of them.")
+            raise BuiltinToolError(
+                f"{BACKGROUND_LIMIT} commands run in the background already. End one of them with BashStop."
+            )
         for name in ended[:-BACKGROUND_LIMIT]:  # the output of the last ones is kept
             await self._background.pop(name).end()
         name = f"bash-{next(self._numbers)}"
@@ -174,20 +181,20 @@ class Shell:
     async def _show(self, arguments: Mapping[str, Any]) -> str:
         command = self._named(arguments)
         text = command.output.take()
-        state = "it runs" if command.is_running else f"exit code {command.exit_code}"
-        return f"{text or '(nothing new)'}\n({state})"
+        state = "still running" if command.is_running else f"exit code {command.exit_code}"
+        return f"{text or '(no new output)'}\n({state})"
 
     async def _stop(self, arguments: Mapping[str, Any]) -> str:
         command = self._named(arguments)
         del self._background[str(arguments["id"])]
         await command.end()
-        return f"{command.output.take() or '(nothing new)'}\n(ended)"
+        return f"{command.output.take() or '(no new output)'}\n(ended)"
 
     def _named(self, arguments: Mapping[str, Any]) -> RunningCommand:
         command = self._background.get(str(arguments["id"]))
         if command is None:
             known = ", ".join(self._background) or "none"
-            raise FileProblem(f"there is no such command in the background; there are: {known}")
+            raise BuiltinToolError(f"no command in the background has this id; the ids are: {known}")
         return command
 
 
@@ -199,8 +206,8 @@ class RunningCommand:
         folder_file: Path,
         watchdog: ProcessWatchdog,
     ) -> None:
-        """`pipe`: its output. It is not a pipe of the process object, whose `wait` would wait for every
-        process that holds such a pipe."""
+        """`pipe`: the output of the command. It is not a pipe of the process object, because `wait` of that
+        object would wait for every process that holds the pipe open."""
         self._process = process
         self._pipe = pipe
         self._started = start_of(process.pid)

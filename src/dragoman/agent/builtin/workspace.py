@@ -15,8 +15,9 @@ from dragoman.errors import CallError, InvalidArguments
 
 PATH: Final = "file_path"
 PROCESSES: Final = Path("/proc")
-"""The folder with the environment of processes, which contains keys that commands do not get."""
+"""This folder shows the environment of each process, with keys that commands of a model do not get."""
 Version = tuple[int, int]
+"""The modification time and the size of a file."""
 
 
 class Workspace:
@@ -41,8 +42,8 @@ class Workspace:
     def contains(self, path: Path) -> bool:
         return any(path.is_relative_to(folder) for folder in self._folders)
 
-    def holds(self, arguments: Mapping[str, Any], name: str = PATH) -> bool:
-        """Whether the path among the arguments of a call is inside these folders, and not private."""
+    def is_path_inside(self, arguments: Mapping[str, Any], name: str = PATH) -> bool:
+        """Whether the path in the arguments of a call is inside these folders, and not private."""
         path = Path(str(arguments.get(name, "")))
         return self.contains(path) and not self.is_private(path)
 
@@ -53,17 +54,17 @@ class Workspace:
     async def with_full_path(
         self, tool: str, arguments: Mapping[str, Any], name: str = PATH
     ) -> Mapping[str, Any]:
-        """The arguments of a call with the path resolved; the working directory by default."""
+        """The arguments of a call, with the resolved path; without a path, with the working directory."""
         try:
             return {**arguments, name: str(self.resolve(str(arguments.get(name) or ".")))}
         except ValueError as error:
             raise InvalidArguments("", tool, (f"{name} cannot be used: {error}",)) from None
 
     def path_in(self, arguments: Mapping[str, Any], name: str = PATH) -> Path:
-        """The path of an allowed call. Raises `FileProblem` if it has become a link meanwhile."""
+        """The path of an allowed call. Raises `BuiltinToolError` if it has become a link meanwhile."""
         path = Path(str(arguments[name]))
         if path.resolve() != path:
-            raise FileProblem(f"{path} was replaced by a link while permission was asked for")
+            raise BuiltinToolError(f"{path} was replaced by a link while permission was asked for")
         return path
 
     # Files that the model has read.
@@ -72,14 +73,14 @@ class Workspace:
         self._read[path] = version_of(path)
 
     def check_read(self, path: Path) -> None:
-        """Raises `FileProblem` if the model has not read the current content of an existing file."""
+        """Raises `BuiltinToolError` if the model has not read the current content of an existing file."""
         if path not in self._read:
-            raise FileProblem(f"{path} exists, and was not read. Read it first.")
+            raise BuiltinToolError(f"{path} exists, and you have not read it. Read it first.")
         if self._read[path] != version_of(path):
-            raise FileProblem(f"{path} was changed since it was read. Read it again.")
+            raise BuiltinToolError(f"{path} was changed after you read it. Read it again.")
 
 
-class FileProblem(CallError):
+class BuiltinToolError(CallError):
     """A built-in tool failed; the reason is text for the model."""
 
     def __init__(self, reason: str) -> None:

@@ -60,7 +60,7 @@ def block(
         ) from None
 
 
-def switched_off(row: Format, text: str, names: Sequence[str], source: str) -> str:
+def with_disabled(row: Format, text: str, names: Sequence[str], source: str) -> str:
     """The text with these names in the host's list of disabled servers."""
     if row.disabled_list is None or not names:
         return text
@@ -71,7 +71,7 @@ def switched_off(row: Format, text: str, names: Sequence[str], source: str) -> s
         raise misread(source, problem, None) from None
 
 
-def put(
+def with_entries(
     row: Format,
     text: str,
     path: KeyPath,
@@ -139,7 +139,7 @@ def with_project(servers: dict[str, Any], nearer: Mapping[str, Any], notes: Note
     return {**servers, **nearer}
 
 
-def switched_off_for_project(document: Document, project: Path | None) -> set[str]:
+def disabled_for_project(document: Document, project: Path | None) -> set[str]:
     """Claude Code's lists for one project."""
     own = _project(document, project)
     return _names(own.get("disabledMcpServers")) | _names(own.get("disabledMcpjsonServers"))
@@ -153,7 +153,7 @@ def list_at(document: Document, path: KeyPath) -> list[Any]:
     return cast("list[Any]", here) if isinstance(here, list) else []
 
 
-def switched_off_by_list(document: Document, names: Sequence[str]) -> set[str]:
+def disabled_by_lists(document: Document, names: Sequence[str]) -> set[str]:
     """Gemini CLI's two lists: those excluded, and, if there is a list of those allowed, all others."""
     lists = _mapping(document.get("mcp"))
     off = _names(lists.get("excluded"))
@@ -162,15 +162,15 @@ def switched_off_by_list(document: Document, names: Sequence[str]) -> set[str]:
     return off
 
 
-def is_switched_off(entry: Any) -> bool:
+def is_disabled_entry(entry: Any) -> bool:
     """Whether a field of the entry disables it. One that is neither true nor false does, too."""
     fields = _mapping(entry)
     return fields.get("disabled") not in (None, False) or fields.get("enabled") not in (None, True)
 
 
-def switch_of(entry: Any) -> dict[str, Any]:
+def enabling_fields(entry: Any) -> dict[str, Any]:
     """The fields of an entry that enable or disable it."""
-    kept = _mapping(without_switch(entry))
+    kept = _mapping(without_enabling_fields(entry))
     return {key: value for key, value in _mapping(entry).items() if key not in kept}
 
 
@@ -186,7 +186,7 @@ def fields_of(entry: Any) -> set[str]:
     return set(_mapping(entry))
 
 
-def without_switch(entry: Any) -> Any:
+def without_enabling_fields(entry: Any) -> Any:
     """The entry without the fields that only enable or disable it."""
     if not isinstance(entry, Mapping):
         return entry

@@ -64,7 +64,7 @@ def read(format_key: str, text: str, *, source: str, project: Path | None = None
     raw = found or {}
     nearer = files.project_servers(document, project) if row.key == "claude-code" else {}
     raw = files.with_project(raw, nearer, notes)
-    off = _switched_off(row, document, raw, project)
+    off = _disabled_names(row, document, raw, project)
     servers = _read_entries(_with_inputs(row, document), raw, notes)
     return Imported(
         servers=servers,
@@ -84,14 +84,14 @@ def _with_inputs(row: Format, document: Mapping[str, Any]) -> Format:
     return structs.replace(row, import_entry=partial(json_entries.import_entry, dialect))
 
 
-def _switched_off(
+def _disabled_names(
     row: Format, document: Mapping[str, Any], raw: Mapping[str, Any], project: Path | None
 ) -> set[str]:
-    off = {name for name, entry in raw.items() if files.is_switched_off(entry)}
+    off = {name for name, entry in raw.items() if files.is_disabled_entry(entry)}
     if row.key == "claude-code":
-        off |= files.switched_off_for_project(document, project)
+        off |= files.disabled_for_project(document, project)
     if row.key == "gemini":
-        off |= files.switched_off_by_list(document, tuple(raw))
+        off |= files.disabled_by_lists(document, tuple(raw))
     return off
 
 
@@ -101,7 +101,7 @@ def _read_entries(row: Format, raw: Mapping[str, Any], notes: Notes) -> dict[str
         note = notes.about(name)
         try:
             _check_name(name)
-            servers[name] = row.import_entry(files.without_switch(entry), note)
+            servers[name] = row.import_entry(files.without_enabling_fields(entry), note)
             json_entries.note_commands_and_other_hosts(servers[name], note)
         except CannotTranslate as problem:
             note(problem.field, f"the server is left out: {problem.reason}")
@@ -138,7 +138,7 @@ def write(
     text = text or ""
     document = files.parse(row, text, source)
     path, found = files.block(row, document, text, source)
-    off = files.switched_off_by_list(document, tuple(servers)) if row.disabled_list else set[str]()
+    off = files.disabled_by_lists(document, tuple(servers)) if row.disabled_list else set[str]()
     for name, entry in servers.items():
         theirs = _translated(row, name, entry, draft := Notes(), off=name in disabled)
         if theirs is not None:
@@ -148,9 +148,9 @@ def write(
         if name not in plan.conflicts:  # a server that is not written loses nothing
             notes.extend(draft)
     return Exported(
-        text=files.switched_off(
+        text=files.with_disabled(
             row,
-            files.put(row, text, path, found, plan.changes, source),
+            files.with_entries(row, text, path, found, plan.changes, source),
             [name for name in plan.changes if name in disabled and name not in off],
             source,
         ),
@@ -176,14 +176,14 @@ def _decide(
         plan.changes[name] = theirs
     elif _is_same(row, there[name], theirs):
         plan.unchanged.append(name)
-        if files.is_switched_off(there[name]):
+        if files.is_disabled_entry(there[name]):
             notes.add(name, None, f"it is present, but disabled in {row.title}")
     elif name not in replace:
         plan.conflicts.append(name)
     else:
         plan.changes[name] = theirs
-        if files.is_switched_off(there[name]):
-            theirs.update(files.switch_of(there[name]))
+        if files.is_disabled_entry(there[name]):
+            theirs.update(files.enabling_fields(there[name]))
             notes.add(name, None, f"it is disabled in {row.title}, and stays disabled")
         _note_losses(row, name, there[name], notes)
 
@@ -226,7 +226,7 @@ def _is_same(row: Format, there: Any, theirs: dict[str, Any]) -> bool:
 def _core(row: Format, entry: Any, note: Noting) -> dict[str, Any] | None:
     """The meaning of a host's entry: the same for two spellings of it."""
     try:
-        ours = row.import_entry(files.without_switch(entry), note)
+        ours = row.import_entry(files.without_enabling_fields(entry), note)
     except CannotTranslate:
         return None
     ours.setdefault("type", "stdio")
