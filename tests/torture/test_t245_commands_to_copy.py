@@ -39,7 +39,7 @@ async def test_t245_a_rule_of_a_file_is_one_word(desk: Desk, home: Path, monkeyp
         await seat.send("/permissions")
         await seat.until(lambda: len(seat.app.screen_stack) == 2)
         await seat.pilot.press("end", "d")
-        await seat.until(lambda: "It is in a file" in seat.shown(".problem"))
+        await seat.until(lambda: "This rule is in a file" in seat.shown(".problem"))
         assert seat.shown(".problem").endswith(f"dragoman permissions remove {shlex.quote(RULE)}")
 
 

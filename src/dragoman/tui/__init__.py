@@ -1,1 +1,1 @@
-"""Screens in the terminal, with Textual. Needs the extra `agent`."""
+"""The terminal application and its screens, with Textual. Needs the extra `agent`."""

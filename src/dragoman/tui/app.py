@@ -50,7 +50,7 @@ KEYS: Final = "Enter sends · Ctrl+J new line · Esc stops · /help"
 
 
 class ConversationApp(App[int]):
-    """`run_async` returns when the person quits."""
+    """The application. `run_async` returns when the person quits."""
 
     ENABLE_COMMAND_PALETTE = False
     TITLE = "dragoman"
@@ -282,9 +282,9 @@ class ConversationApp(App[int]):
     # Questions.
 
     async def ask(self, view: QuestionView[T]) -> T:
-        """Shows the question until it is answered or this is cancelled."""
+        """Shows the question until it is answered or the calling task is cancelled."""
         if len(self.screen_stack) > 1:
-            self.notify("A question waits in the conversation: Esc goes there.")
+            self.notify("A question waits for your answer. Esc returns to the conversation.")
         return await self._questions.ask(view)
 
     def on_question_area_changed(self) -> None:

@@ -46,7 +46,7 @@ class CompletionItem(Struct, frozen=True):
 
 
 def completion_at(before: str) -> CompletionRequest | None:
-    """The completion to request for the text before the cursor; None if there is none."""
+    """The completion to request for the text before the cursor; None if nothing can be completed there."""
     if found := _MENTION.search(before):
         return CompletionRequest("mention", found[1])
     if "\n" in before:
@@ -58,7 +58,7 @@ def completion_at(before: str) -> CompletionRequest | None:
     return None
 
 
-def fitting(word: str, choices: Iterable[CompletionItem]) -> list[CompletionItem]:
+def matching(word: str, choices: Iterable[CompletionItem]) -> list[CompletionItem]:
     """The choices that begin with the word, then those that contain it."""
     folded = word.lower()
     safe = [choice for choice in choices if is_safe(choice.text)]
@@ -80,12 +80,12 @@ class Completer:
     async def choices(self, wanted: CompletionRequest) -> list[CompletionItem]:
         match wanted.kind:
             case "command":
-                return fitting(wanted.word, [*self._commands, *await self._prompts()])
+                return matching(wanted.word, [*self._commands, *await self._prompts()])
             case "argument":
-                return fitting(wanted.word, await self._arguments(wanted))
+                return matching(wanted.word, await self._arguments(wanted))
             case "mention":
                 files = await asyncio.to_thread(files_at, self._folder, wanted.word)
-                return [*files, *fitting(wanted.word, await self._resources())][:LIMIT]
+                return [*files, *matching(wanted.word, await self._resources())][:LIMIT]
 
     async def _prompts(self) -> list[CompletionItem]:
         found = await self._host.prompts.list()

@@ -52,7 +52,7 @@ class BlockView(Static):
         self.update(block_text(self.block))
 
 
-def _made(block: Block) -> BlockView | ToolCard:
+def _new_view(block: Block) -> BlockView | ToolCard:
     return ToolCard(block) if isinstance(block, ToolBlock) else BlockView(block)
 
 
@@ -63,7 +63,8 @@ class ConversationView(VerticalScroll, can_focus=False):
         self._first = 0
         """The number of the first block that has a widget."""
         self._views: list[BlockView | ToolCard] = []
-        self._more = Static("", markup=False, id="earlier")
+        self._earlier = Static("", markup=False, id="earlier")
+        """The line about earlier blocks that have no widget."""
         self._answer: AnswerBlock | None = None
         """The answer to which text is added."""
         self._arrived: list[str] = []
@@ -73,10 +74,10 @@ class ConversationView(VerticalScroll, can_focus=False):
         self._changing = asyncio.Lock()
 
     def compose(self) -> list[Widget]:
-        return [self._more]
+        return [self._earlier]
 
     def on_mount(self) -> None:
-        self._more.display = False
+        self._earlier.display = False
         self.anchor()
 
     # Blocks.
@@ -87,10 +88,10 @@ class ConversationView(VerticalScroll, can_focus=False):
 
     def _append(self, block: Block) -> None:
         self.blocks.append(block)
-        view = _made(block)
+        view = _new_view(block)
         self._views.append(view)
         self.mount(view)
-        if len(self._views) > WIDGET_LIMIT + EXTRA_WIDGETS and not self._is_reading:
+        if len(self._views) > WIDGET_LIMIT + EXTRA_WIDGETS and not self._is_scrolled_up:
             self._remove_oldest(len(self._views) - WIDGET_LIMIT)
 
     def show_all(self, blocks: Sequence[Block]) -> None:
@@ -100,9 +101,9 @@ class ConversationView(VerticalScroll, can_focus=False):
             view.remove()
         self.blocks = list(blocks)
         self._first = max(0, len(self.blocks) - WIDGET_LIMIT)
-        self._views = [_made(block) for block in self.blocks[self._first :]]
+        self._views = [_new_view(block) for block in self.blocks[self._first :]]
         self.mount_all(self._views)
-        self._show_more()
+        self._update_earlier()
         self.anchor()
 
     def on_tool_card_toggled(self, message: ToolCard.Toggled) -> None:
@@ -111,7 +112,7 @@ class ConversationView(VerticalScroll, can_focus=False):
         if message.card.block.is_open and (images := image_widgets(message.card.block)):
             self.mount_all(images, after=message.card)
 
-    def changed(self, block: Block) -> None:
+    def update_block(self, block: Block) -> None:
         """Updates the widget of a block that has changed, if it has one."""
         for view in reversed(self._views):
             if view.block is block:
@@ -119,8 +120,7 @@ class ConversationView(VerticalScroll, can_focus=False):
                 return
 
     @property
-    def _is_reading(self) -> bool:
-        """Whether the person has scrolled up."""
+    def _is_scrolled_up(self) -> bool:
         return self.max_scroll_y - self.scroll_y > 1
 
     def _remove_oldest(self, count: int) -> None:
@@ -128,11 +128,11 @@ class ConversationView(VerticalScroll, can_focus=False):
             view.remove()
         del self._views[:count]
         self._first += count
-        self._show_more()
+        self._update_earlier()
 
-    def _show_more(self) -> None:
-        self._more.display = self._first > 0
-        self._more.update(Content.styled(f"↑ {self._first} earlier entries: scroll up to see them", "dim"))
+    def _update_earlier(self) -> None:
+        self._earlier.display = self._first > 0
+        self._earlier.update(Content.styled(f"↑ {self._first} earlier entries: scroll up to see them", "dim"))
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
@@ -142,14 +142,14 @@ class ConversationView(VerticalScroll, can_focus=False):
     async def _mount_earlier(self) -> None:
         async with self._changing:
             start = max(0, self._first - WIDGET_LIMIT // 2)
-            views = [_made(block) for block in self.blocks[start : self._first]]
+            views = [_new_view(block) for block in self.blocks[start : self._first]]
             if not views:
                 return
             anchor = self._views[0] if self._views else None
             self._first = start
             self._views[:0] = views
             await self.mount_all(views, before=anchor)
-            self._show_more()
+            self._update_earlier()
         if anchor is not None:  # keeps the scroll position
             self.call_after_refresh(self.scroll_to_widget, anchor, animate=False, top=True)
 
@@ -178,7 +178,7 @@ class ConversationView(VerticalScroll, can_focus=False):
             self._answer = AnswerBlock()
             self._append(self._answer)
         self._answer.text, *more = pieces(self._answer.text + text)
-        self.changed(self._answer)
+        self.update_block(self._answer)
         for piece in more:
             self._answer = AnswerBlock(piece)
             self._append(self._answer)

@@ -118,7 +118,7 @@ def _editor(field: FormField) -> Widget:
 
 
 class FormView(QuestionView[FormAnswer]):
-    """The whole form. Its answer is the `FormAnswer`."""
+    """A form. The answer is a `FormAnswer`."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "send", "Send"),
@@ -155,7 +155,7 @@ class FormView(QuestionView[FormAnswer]):
         self._show_field(event.widget)
 
     def _show_field(self, editor: Widget) -> None:
-        """Scrolls to the field, with its label: a long message must not hide what is entered."""
+        """Scrolls to the field with its label, so that a long message does not hide the field."""
         view = next((each for each in editor.ancestors_with_self if isinstance(each, FieldView)), None)
         if view is not None:
             self.call_after_refresh(view.scroll_visible, animate=False)

@@ -58,7 +58,7 @@ class AppInteraction:
                 self.app.host.add_rule(kind, rule)
             self._note(f"Changes of files in {one_line(str(self.folder), 200)} are allowed for this session.")
         else:
-            self._note(_answered(question, answer))
+            self._note(_answer_note(question, answer))
         return answer
 
     async def elicit_form(self, question: FormElicitation) -> FormAnswer:
@@ -97,7 +97,7 @@ class AppInteraction:
 _ACTIONS: dict[Any, str] = {"accept": "sent", "decline": "declined", "cancel": "left without an answer"}
 
 
-def _answered(question: PermissionQuestion, answer: PermissionAnswer) -> str:
+def _answer_note(question: PermissionQuestion, answer: PermissionAnswer) -> str:
     tool = one_line(question.tool, 100)
     if not answer.allowed:
         return f"{tool}: refused" + (f": {answer.message}" if answer.message else "")

@@ -1,8 +1,8 @@
 """Converts Markdown to styled text for a single widget. Pure.
 
-Textual's `Markdown` creates a widget for each paragraph, which makes a long conversation slow. The text of
-this module can be selected and copied as it was written, without padding and line breaks of the screen. Text
-of models is untrusted: it is cleaned, and never parsed as markup of Textual.
+Textual's `Markdown` creates a widget for each paragraph, which makes a long conversation slow. The text that
+this module returns can be selected and copied as it was written, without padding and without the line breaks
+of the screen. Text of models is untrusted: it is cleaned, and never parsed as markup of Textual.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from dragoman.cleaning import one_line, visible
 TEXT_LIMIT: Final = 200_000
 """The most characters of one text that are shown."""
 PARSE_LIMIT: Final = 8_000
-"""The most characters that are parsed: the time may grow with their square."""
+"""The most characters that are parsed: the time may grow with the square of their number."""
 PIECE_CHARACTERS: Final = 2_000
 """The length from which a text is continued in another widget, so that paints stay fast."""
 COLOURED_CHARACTERS: Final = 2_000
-"""The most characters of a code block that are coloured: with some lexers the time grows with their cube."""
+"""The most characters of a code block that are coloured. With some lexers, the time grows with the cube of
+their number."""
 COLOURED_SECONDS: Final = 0.05
 """The processor time after which the rest of a code block is not coloured."""
 FENCE_CHARACTERS: Final = 40
@@ -43,11 +44,12 @@ CODE: Final = "$text-accent"
 
 
 def markdown_text(source: str) -> Content:
-    """The text with headings, lists, code and tables as styles; a very long text stays as it is."""
+    """The text, with headings, lists, code and tables shown by styles. A text above `PARSE_LIMIT` is shown
+    without styles."""
     if len(source) > PARSE_LIMIT:
         return Content(shown_lines(source))
     tokens = _parser().parse(visible(source, TEXT_LIMIT))
-    return Content("\n").join(_Blocks(tokens).lines())
+    return Content("\n").join(_LineBuilder(tokens).lines())
 
 
 def split_point(text: str) -> int:
@@ -100,7 +102,7 @@ def _parser() -> MarkdownIt:
     return MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 
-class _Blocks:
+class _LineBuilder:
     """Converts tokens to lines in one pass."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:

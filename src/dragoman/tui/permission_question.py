@@ -1,5 +1,5 @@
-"""The permission question: the tool, its arguments, and for a change of a file the exact difference. All text
-is shown as data.
+"""Shows a permission question: the tool, its arguments, and for a change of a file the exact difference. All
+text is shown as data.
 """
 
 from __future__ import annotations
@@ -110,9 +110,11 @@ def diff_text(diff: str) -> Content:
 
 
 def folder_rules(question: PermissionQuestion, folder: Path) -> tuple[tuple[Behaviour, str], ...]:
-    """The rules that allow every change of files in the folder, except Dragoman's own files. None if the
-    question is about something else, if a rule requires the question, or if the person's settings are in the
-    folder: this answer must not allow changes of rules and hooks."""
+    """The rules that allow every change of files in the folder, except Dragoman's own files.
+
+    There are no such rules if the question is about something else, if a rule requires the question, or if
+    the person's settings are in the folder: the answer must not allow changes of rules and hooks.
+    """
     path = str(question.arguments.get("file_path", ""))
     is_change = not question.server and question.tool in ("Edit", "Write")
     if not is_change or question.reason != NO_RULE or not Path(path).is_relative_to(folder):

@@ -21,12 +21,14 @@ from dragoman.errors import DragomanError
 from dragoman.tui.completion import Completer, CompletionItem, CompletionRequest, completion_at
 
 HISTORY_LIMIT: Final = 200
-_FOR_COMPLETIONS: Final = frozenset({"up", "down", "tab", "enter", "escape"})
-_NOT_FOR_TEXT: Final = frozenset({"pageup", "pagedown", "shift+tab"})
+_COMPLETION_KEYS: Final = frozenset({"up", "down", "tab", "enter", "escape"})
+"""The keys that completions receive while they are shown."""
+_APPLICATION_KEYS: Final = frozenset({"pageup", "pagedown", "shift+tab"})
+"""The keys that the application receives."""
 
 
 class PromptHistory:
-    """The messages that were sent, and the one that is shown. The draft is kept while others are shown."""
+    """The messages that were sent. While the person looks at them, the unsent text is kept."""
 
     def __init__(self) -> None:
         self._sent: list[str] = []
@@ -107,14 +109,15 @@ class Prompt(TextArea):
 
     async def _on_key(self, event: Key) -> None:
         self.typed_at = time.monotonic()
-        if self._handled(event.key):
+        if self._handle_key(event.key):
             event.stop()
             event.prevent_default()
             return
         await super()._on_key(event)
 
-    def _handled(self, key: str) -> bool:
-        if key in _NOT_FOR_TEXT or (self.is_completing and key in _FOR_COMPLETIONS):
+    def _handle_key(self, key: str) -> bool:
+        """Returns false for a key that edits the text."""
+        if key in _APPLICATION_KEYS or (self.is_completing and key in _COMPLETION_KEYS):
             self.post_message(self.Navigated(key))
         elif key == "enter":
             self.submit()
@@ -168,15 +171,15 @@ class CompletionList(OptionList, can_focus=False):
         self._completer = completer
         self._choices: list[CompletionItem] = []
         self._wanted: CompletionRequest | None = None
-        self._looking: asyncio.Task[None] | None = None
+        self._requesting: asyncio.Task[None] | None = None
 
     def follow(self, prompt: Prompt) -> None:
         """Updates the list after a change of the prompt's text or cursor."""
-        if self._looking is not None:
-            self._looking.cancel()
-        self._looking = asyncio.create_task(self._look(prompt))
+        if self._requesting is not None:
+            self._requesting.cancel()
+        self._requesting = asyncio.create_task(self._request(prompt))
 
-    async def _look(self, prompt: Prompt) -> None:
+    async def _request(self, prompt: Prompt) -> None:
         wanted = completion_at(prompt.before_cursor)
         choices: list[CompletionItem] = []
         if wanted is not None:
@@ -213,8 +216,8 @@ class CompletionList(OptionList, can_focus=False):
         return True
 
     async def on_unmount(self) -> None:
-        if self._looking is not None:
-            self._looking.cancel()
+        if self._requesting is not None:
+            self._requesting.cancel()
 
 
 def _row(choice: CompletionItem, width: int) -> Content:

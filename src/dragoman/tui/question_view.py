@@ -28,7 +28,7 @@ CALLS_SHOWN: Final = 3
 
 
 class QuestionView(Vertical, Generic[T]):
-    """Its `BINDINGS` are the answers. Exactly one answer is sent."""
+    """A question. Its `BINDINGS` are the possible answers. Only the first answer is sent."""
 
     class Answered(Message):
         def __init__(self, view: QuestionView[Any], answer: Any) -> None:
@@ -100,7 +100,7 @@ def heading(server: str, asks: str, calls: Sequence[RelatedCall]) -> Text:
 QUIET_SECONDS: Final = 0.5
 """The pause in typing after which a question gets the focus, so that keys for the prompt do not answer it."""
 LOOK_SECONDS: Final = 0.1
-"""How often it is checked whether a message is being written or another screen is in front."""
+"""The interval between two checks whether a message is being written or another screen is in front."""
 WRITING_HINT: Final = "Send or clear your message to answer, or press Ctrl+G"
 ROWS_AROUND: Final = 10
 """The rows for the border and keys of a question, the prompt, and a part of the conversation."""
@@ -128,7 +128,7 @@ class QuestionArea(Vertical):
         return self._asked is not None
 
     async def ask(self, view: QuestionView[T]) -> T:
-        """Shows the question until it is answered or this is cancelled."""
+        """Shows the question until it is answered or the calling task is cancelled."""
         answered: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         view.answered = answered
         self.call_later(self._show, view)
@@ -142,8 +142,8 @@ class QuestionArea(Vertical):
             self.post_message(self.Changed())
 
     async def _show(self, view: QuestionView[Any]) -> None:
-        """Runs as a message of this widget: a task of the host has no active application, and widgets that it
-        creates could not find theirs."""
+        """Must be run by the message loop of this widget: a task of the host has no active application, which
+        new widgets need."""
         if view.answered is None or view.answered.done():
             return
         keys = Static("…", markup=False, classes="keys")
@@ -166,7 +166,7 @@ class QuestionArea(Vertical):
 
     def _focus_when_quiet(self) -> None:
         """Moves the focus to the question as soon as it is visible, no message is being written and no key
-        was pressed for a moment: a letter for the message must not become a permission."""
+        was pressed for a moment. Otherwise a letter that was meant for a message could allow a call."""
         if self._asked is None or self._keys is None or self._is_focused:
             return
         is_hidden = not self.screen.is_active

@@ -34,9 +34,9 @@ class OrderedKeys(App[T]):
     """An application that passes a key to its widgets after they have handled the key before it.
 
     Textual passes each key to the widget that has the focus when the key arrives, although earlier keys,
-    which may move the focus or change a value, are not handled yet. If several keys arrive at once (from a
-    fast typist, a slow machine, a script), some would go to the wrong field, or a form would be sent without
-    the last choice.
+    which may move the focus or change a value, are not handled yet. If several keys arrive at once (the
+    person types fast, the machine is slow, or a script types), some would go to the wrong field, or a form
+    would be sent without the last choice.
     """
 
     def __init__(self) -> None:
@@ -56,24 +56,24 @@ class OrderedKeys(App[T]):
         while self._keys and self.is_running and self.screen_stack:
             focused = self.focused or self.screen
             await super().on_event(self._keys.popleft())
-            if self._keys:  # without waiting keys, nothing has to settle
-                await self._settled(focused)
+            if self._keys:  # if no key waits, the application need not have handled this one
+                await self._wait_until_handled(focused)
 
-    async def _settled(self, receiver: Any) -> None:
+    async def _wait_until_handled(self, receiver: Any) -> None:
         """Waits until the receiver of a key, its parents and the application have handled it."""
         for widget in receiver.ancestors_with_self:
-            await _handled(widget)
+            await _drain(widget)
         for widget in receiver.walk_children():  # the buttons of a radio field send messages to it
-            await _handled(widget)
+            await _drain(widget)
         for widget in receiver.ancestors_with_self:
-            await _handled(widget)
+            await _drain(widget)
         if self.screen_stack and not isinstance(self.focused, Input | TextArea):
             # A select list that opens or closes moves the focus after the next refresh.
-            await _handled(self.screen, after_refresh=True)
-            await _handled(self)
+            await _drain(self.screen, after_refresh=True)
+            await _drain(self)
 
 
-async def _handled(pump: MessagePump, *, after_refresh: bool = False) -> None:
+async def _drain(pump: MessagePump, *, after_refresh: bool = False) -> None:
     """Waits until the widget has handled the messages in its queue."""
     done = asyncio.Event()
     schedule = pump.call_after_refresh if after_refresh else pump.call_later
@@ -90,8 +90,8 @@ CLOSE_SECONDS: Final = 5.0
 class QuestionApp(OrderedKeys[T]):
     """Shows one question, and exits with its answer.
 
-    Keys that are typed before the question is visible are dropped, and so are those that follow without a
-    pause: they are meant for something else, and could fill in a form and send it.
+    Keys that are typed before the question is visible are dropped, and so are keys that follow without a
+    pause. They are meant for something else, and could fill in a form and send it.
     """
 
     ENABLE_COMMAND_PALETTE = False

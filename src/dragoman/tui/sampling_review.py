@@ -28,7 +28,7 @@ class SamplingView(QuestionView["SamplingReview | None"]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "send", "Send"),
         Binding("escape", "answer(None)", "Refuse"),
-        # Before the text that can be changed takes them: what is above it, or below, must be seen.
+        # With priority, because the editor would take these keys, and text above or below it stay hidden.
         Binding("pageup", "scroll_body(-1)", "and PgDn scroll", priority=True),
         Binding("pagedown", "scroll_body(1)", show=False, priority=True),
         Binding("ctrl+o", "show_all", "Show all of it"),
@@ -91,11 +91,11 @@ def _rows(review: SamplingReview) -> Iterable[tuple[str, str]]:
     """The rows above the text that can be edited."""
     request, answer = review.request, review.answer
     if answer is not None:
-        rows = [("model", one_line(answer.model, 100)), ("besides", others_text(answer.content))]
+        rows = [("model", one_line(answer.model, 100)), ("also sent", non_text_content(answer.content))]
         return [(name, text) for name, text in rows if text]
     rows = [("system", request.system_prompt)]
     rows += [(message.role, blocks_text(message.content)) for message in request.messages[:-1]]
-    rows += [("besides", others_text(message.content)) for message in request.messages[-1:]]
+    rows += [("also sent", non_text_content(message.content)) for message in request.messages[-1:]]
     rows += request.further_texts
     rows += [("limit", f"{request.max_tokens} tokens")]
     return [(name, text) for name, text in rows if text]
@@ -108,6 +108,6 @@ def blocks_text(blocks: Iterable[Mapping[str, Any]]) -> str:
     )
 
 
-def others_text(blocks: Iterable[Mapping[str, Any]]) -> str:
-    """The content that is sent besides the text that can be edited."""
+def non_text_content(blocks: Iterable[Mapping[str, Any]]) -> str:
+    """The content that is sent together with the text that can be edited."""
     return blocks_text(block for block in blocks if block.get("type") != "text")

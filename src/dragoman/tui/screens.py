@@ -139,7 +139,7 @@ MARKS: Final = {
 }
 RULE_HINT: Final = "Write allow, ask or deny, and a rule: allow mcp__server__tool"
 SESSION: Final = "dynamic"
-"""The scope of rules that are in no file."""
+"""The scope of rules that are not in a file."""
 
 
 def rule_text(rule: Rule) -> Content:
@@ -196,7 +196,7 @@ class PermissionsScreen(Screen[None]):
         if not self._rules:
             options.add_option(Option("There are no rules.", disabled=True))
 
-    def _say(self, problem: str) -> None:
+    def _show_problem(self, problem: str) -> None:
         self.query_one(".problem", Static).update(problem)
 
     def action_add(self) -> None:
@@ -215,15 +215,15 @@ class PermissionsScreen(Screen[None]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         found = read_rule(event.value)
         if found is None:
-            self._say(RULE_HINT)
+            self._show_problem(RULE_HINT)
             return
         try:
             self._host.add_rule(*found)
         except DragomanError as error:
-            self._say(one_line(str(error), 300))
+            self._show_problem(one_line(str(error), 300))
             return
         event.input.value = ""
-        self._say("")
+        self._show_problem("")
         self.action_back()
         self._show()
 
@@ -233,18 +233,19 @@ class PermissionsScreen(Screen[None]):
             return
         rule = self._rules[place]
         if self._host.remove_rule(rule.behaviour, rule.text):
-            self._say("")
+            self._show_problem("")
             self._show()
         else:
-            self._say(
-                f"It is in a file: dragoman permissions remove {one_line(shell_quoted(rule.text), 200)}"
+            self._show_problem(
+                "This rule is in a file. To remove it there: dragoman permissions remove "
+                f"{one_line(shell_quoted(rule.text), 200)}"
             )
 
 
-SHOWN: Final = 200
+SHOWN_CONVERSATIONS: Final = 200
 
 
-def row(info: TranscriptInfo) -> Content:
+def conversation_row(info: TranscriptInfo) -> Content:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(info.changed_at))
     return Content.assemble(
         (f"{when}  ", "dim"), one_line(info.first_prompt, 200), (f"  {one_line(info.model, 60)}", "dim")
@@ -282,9 +283,11 @@ class ResumeScreen(Screen["str | None"]):
         self.query_one(".title", Static).update(f"Conversations in {where}: Enter continues one")
         options = self.query_one(OptionList)
         options.clear_options()
-        options.add_options([Option(row(info), id=info.id) for info in found[:SHOWN]])
+        options.add_options(
+            [Option(conversation_row(info), id=info.id) for info in found[:SHOWN_CONVERSATIONS]]
+        )
         if not found:
-            options.add_option(Option("There are none yet.", disabled=True))
+            options.add_option(Option("There are no conversations yet.", disabled=True))
         options.focus()
 
     async def action_toggle_all(self) -> None:

@@ -73,7 +73,7 @@ class ServerNotes:
 
     def _show_server(self, name: str, status: str, reason: str, hint: str | None) -> None:
         """Adds a note with the next step, unless it repeats the last note about the server."""
-        step = "/mcp signs in." if status == "needs-auth" else hint or f"/mcp reconnect {name}"
+        step = "Sign in with /mcp." if status == "needs-auth" else hint or f"/mcp reconnect {name}"
         reason = one_line(reason.removeprefix(f"{name}: "), 300).rstrip(".")
         text = f"server {one_line(name, 60)}: {reason}. {one_line(step, 200)}"
         if text != self._last.get(name) and self._counts[name] < SERVER_LIMIT:

@@ -59,7 +59,7 @@ def server_text(view: ServerStatus, tools: Sequence[Tool]) -> Content:
         ("reason", one_line(view.own_reason, 500)),
         ("next step", one_line(getattr(view.error, "hint", None) or _NEXT_STEPS.get(view.status, ""), 300)),
         ("from", f"{view.scope} ({one_line(view.source, 200)}), {view.transport}"),
-        ("speaks", one_line(" ".join(filter(None, _identity(view))), 200)),
+        ("server", one_line(" ".join(filter(None, _identity(view))), 200)),
         *(("!", one_line(problem, 300)) for problem in view.problems[:10]),
     ]
     lines = [Content.assemble((f"{name:<10}", "dim"), text) for name, text in rows if text]
@@ -87,6 +87,7 @@ _NEXT_STEPS: Final = {
 
 
 def _identity(view: ServerStatus) -> list[str]:
+    """The name, the version and the protocol revision that the server reported."""
     info = view.server_info
     return [str(info.get("name") or ""), str(info.get("version") or ""), view.protocol_version or ""]
 
@@ -201,11 +202,11 @@ class ServersScreen(Screen["str | None"]):
             self.dismiss(view.name)
 
     def _act(self, act: Callable[[str], Awaitable[ServerStatus]], name: str) -> None:
-        task = asyncio.ensure_future(self._acted(act, name))
+        task = asyncio.ensure_future(self._run_action(act, name))
         self._acting.add(task)
         task.add_done_callback(self._acting.discard)
 
-    async def _acted(self, act: Callable[[str], Awaitable[ServerStatus]], name: str) -> None:
+    async def _run_action(self, act: Callable[[str], Awaitable[ServerStatus]], name: str) -> None:
         try:
             await act(name)
         except DragomanError as error:

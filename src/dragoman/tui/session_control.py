@@ -70,7 +70,7 @@ class SessionControl:
                     self._opened(session)
                     await self._change.wait()
                     session.end_reason = "clear" if self.options.resume is None else "resume"
-                    await self._stopped()
+                    await self._stop_and_wait()
             except Exception as error:  # border: the model library, the disk
                 self._app.show_error(error)
                 await self._change.wait()
@@ -99,7 +99,7 @@ class SessionControl:
         self._change.set()
 
     def leave(self) -> None:
-        """Sets the end reason for hooks: the person quits."""
+        """Sets the reason that hooks of `SessionEnd` receive when the person quits."""
         if self.session is not None:
             self.session.end_reason = "prompt_input_exit"
 
@@ -159,9 +159,9 @@ class SessionControl:
     def run(self, work: Coroutine[Any, Any, None]) -> None:
         self._started_at = time.monotonic()
         self.turn.begin()
-        self._running = self._app.start(self._guarded(work))
+        self._running = self._app.start(self._run_and_report(work))
 
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _run_and_report(self, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
         except asyncio.CancelledError:
@@ -184,7 +184,7 @@ class SessionControl:
         self._running.cancel()
         return True
 
-    async def _stopped(self) -> None:
+    async def _stop_and_wait(self) -> None:
         if self._running is not None:
             self._running.cancel()
             await asyncio.wait([self._running])

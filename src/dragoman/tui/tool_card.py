@@ -167,7 +167,7 @@ class ToolCard(Static, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter,space", "open_or_close", "Open or close")]
 
     class Toggled(Message):
-        """The person opened or closed it."""
+        """The person opened or closed the card."""
 
         def __init__(self, card: ToolCard) -> None:
             super().__init__()

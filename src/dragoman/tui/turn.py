@@ -64,7 +64,7 @@ class TurnView:
             case ToolCallFinished():
                 if (block := self._running.pop(event.call_id, None)) is not None:
                     block.finish(event.outcome)
-                    self._conversation.changed(block)
+                    self._conversation.update_block(block)
                 self._name_activity()
             case ResponseFinished():
                 self._conversation.end_answer()
@@ -98,7 +98,7 @@ class TurnView:
             self.activity = f"{one_line(event.agent, 40)}: {one_line(event.event.tool, 60)}"
             if (block := self._running.get(event.call_id)) is not None:
                 block.message = self.activity
-                self._conversation.changed(block)
+                self._conversation.update_block(block)
 
     def _name_activity(self) -> None:
         count = len(self._running)
@@ -110,13 +110,13 @@ class TurnView:
             return
         block.progress = progress.progress / progress.total if progress.total else None
         block.message = progress.message or ("" if progress.total else f"{progress.progress:g}")
-        self._conversation.changed(block)
+        self._conversation.update_block(block)
 
     def interrupt(self) -> None:
         """Marks the running calls as interrupted."""
         for block in self._running.values():
             block.interrupt()
-            self._conversation.changed(block)
+            self._conversation.update_block(block)
 
     def end(self) -> None:
         self._running.clear()
@@ -126,5 +126,5 @@ class TurnView:
         for block in reversed(self._conversation.blocks):
             if isinstance(block, ToolBlock):
                 block.is_open = not block.is_open
-                self._conversation.changed(block)
+                self._conversation.update_block(block)
                 return

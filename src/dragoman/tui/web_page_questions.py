@@ -26,7 +26,7 @@ Action = Literal["accept", "decline", "cancel"]
 
 
 class UrlView(QuestionView[Action]):
-    """Shows the whole URL and its host. It does not open the URL."""
+    """Shows the whole URL and its host. The caller opens the URL after the answer."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer('accept')", "Yes, open it"),
@@ -58,7 +58,7 @@ class UrlView(QuestionView[Action]):
 
 
 class UrlWaitView(QuestionView[bool]):
-    """Asks whether the person is done with the page."""
+    """Waits until the person says that the page is done, or gives up."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", "Done, continue"),
@@ -109,7 +109,8 @@ class SignInPageView(QuestionView[None]):
             markup=False,
         )  # fmt: skip
         yield Static(
-            "If the browser runs on another machine, paste the address where it ended:", markup=False
+            "If the browser runs on another machine, paste the address of the page at which it ended:",
+            markup=False,
         )
         yield Input(placeholder="http://127.0.0.1:…", compact=True)
         yield Static("", markup=False, classes="problem")

@@ -100,7 +100,7 @@ async def working(seat: Seat) -> None:
     await seat.until(lambda: seat.app.control.turn.activity == "1 call")
     block = next(each for each in seat.app.conversation.blocks if isinstance(each, ToolBlock))
     block.progress, block.message = 0.4, "40 of 100 files"
-    seat.app.conversation.changed(block)
+    seat.app.conversation.update_block(block)
     await seat.send("and tell me when it is done")
 
 

@@ -268,7 +268,7 @@ class Commands:
         click.echo(f"Where no rule applies, mode {mode}: {MEANINGS[mode]}.")
 
     async def _resume(self, word: str) -> None:
-        from dragoman.tui.screens import row
+        from dragoman.tui.screens import conversation_row
 
         listed = await asyncio.to_thread(transcripts, self._options.folder)
         found = [info for info in listed if info.first_prompt and info.id != self._session.transcript.id]
@@ -281,5 +281,5 @@ class Commands:
             self.following = structs.replace(self._options, resume=name)
             return
         for number, info in enumerate(found[:SHOWN], 1):
-            click.echo(f"{number:3}  {row(info).plain}")
-        click.echo("/resume NUMBER continues one." if found else "There are none yet.")
+            click.echo(f"{number:3}  {conversation_row(info).plain}")
+        click.echo("/resume NUMBER continues one." if found else "There are no earlier conversations here.")
