@@ -1,4 +1,4 @@
-"""A program whose calls a person is asked about, in the terminal: python examples/asking.py"""
+"""A program that asks a person in the terminal before it makes a call: python examples/asking.py"""
 
 import asyncio
 

@@ -32,11 +32,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--port", type=int, default=8930, help="where nginx listens; 0: one that is free")
+    parser.add_argument("--port", type=int, default=8930, help="port of nginx; 0: a free port")
     parser.add_argument(
-        "--folder", type=Path, default=Path("gateway-cluster"), help="for files of the cluster"
+        "--folder", type=Path, default=Path("gateway-cluster"), help="folder for files of the cluster"
     )
-    parser.add_argument("options", nargs="*", metavar="-- OPTIONS", help="of `dragoman serve`")
+    parser.add_argument("options", nargs="*", metavar="-- OPTIONS", help="options of `dragoman serve`")
     given = parser.parse_args()
     given.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with contextlib.suppress(KeyboardInterrupt):
@@ -55,9 +55,9 @@ async def run(folder: Path, port: int, options: list[str]) -> None:
         "replica-b": [*serve, "--http", f"127.0.0.1:{ports[2]}"],
         "nginx": [program("nginx"), "-c", str(folder / "nginx.conf"), "-e", str(folder / "nginx-errors.log")],
     }
-    asked_to_end = asyncio.Event()
+    stop_requested = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, asked_to_end.set)
+        asyncio.get_running_loop().add_signal_handler(number, stop_requested.set)
     async with contextlib.AsyncExitStack() as stack:
         for name, words in commands.items():
             await stack.enter_async_context(started(name, words, folder))
@@ -65,12 +65,12 @@ async def run(folder: Path, port: int, options: list[str]) -> None:
             await until_ready(f"http://127.0.0.1:{each}/readyz")
         await until_ready(f"http://127.0.0.1:{ports[0]}/readyz")
         print(f"The gateway is at http://127.0.0.1:{ports[0]}/mcp; its token is in {settings}.", flush=True)
-        await asked_to_end.wait()
+        await stop_requested.wait()
 
 
 @contextlib.asynccontextmanager
 async def started(name: str, words: list[str], folder: Path) -> AsyncGenerator[None]:
-    """A program that runs as long as the block; what it prints goes to a file."""
+    """Runs a program until the block ends. The output of the program is written to a file."""
     with (folder / f"{name}.log").open("ab") as log:
         process = await asyncio.create_subprocess_exec(*words, stdout=log, stderr=log, start_new_session=True)
     print(f"{name} {process.pid}", flush=True)
@@ -102,7 +102,7 @@ def write_nginx(folder: Path, ports: list[int]) -> None:
 
 
 def redis_command(folder: Path, port: int) -> list[str]:
-    """A Redis that keeps nothing on the disk: sessions that are lost are opened again by their clients."""
+    """The command of a Redis server that stores nothing on the disk. Clients open lost sessions again."""
     return [
         program("redis-server"),
         "--port",

@@ -58,8 +58,8 @@ def test_a_name_without_its_server_is_not_taken_for_the_tool():
     nowhere = run("permissions", "explain", "mcp__nowhere__add", "--mcp-config", "demo")
 
     assert " ".join(explained.stderr.split()) == (
-        "! only a built-in tool can have this name: rules know a server's tool as mcp__SERVER__TOOL, as "
-        "`dragoman tools` lists it; decided by the name only"
+        "! only a built-in tool can have this name: in rules, the name of a server's tool is "
+        "mcp__SERVER__TOOL, as `dragoman tools` lists it; decided by the name only"
     )
     assert " ".join(nowhere.stderr.split()) == (
         "! no configured server has a tool of this name; decided by the name only"

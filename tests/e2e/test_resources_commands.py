@@ -45,7 +45,7 @@ def test_a_server_that_fails_is_told_beside_the_others():
     note = next(item for item in document["resources"] if item["uri"] == "e2e://note")
     assert note["mimeType"] == "text/plain"
     page = next(item for item in document["templates"] if item["uriTemplate"] == PAGES)
-    assert page["gaps"] == ["number", "language"]
+    assert page["variables"] == ["number", "language"]
     assert [server["status"] for server in document["servers"]] == ["connected", "failed"]
     assert all(problem.startswith("e2e: ") for problem in document["problems"])
 

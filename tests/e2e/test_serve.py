@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import pytest
 
-from dragoman.cli.commands.serve import Address, same_options
+from dragoman.cli.commands.serve import Address, options_to_repeat
 from tests.e2e.command import DRAGOMAN, Terminal
 from tests.e2e.forked import Forked, run
 from tests.gateway import Client
@@ -155,7 +155,7 @@ async def test_sigterm_lets_a_running_call_finish_and_is_no_failure(home: Path):
 def test_the_next_step_names_the_options_that_the_entry_depends_on(
     address: Address, file: Path | None, options: str
 ):
-    assert same_options(address, file) == options
+    assert options_to_repeat(address, file) == options
 
 
 @pytest.mark.parametrize("client", ["claude-code", "codex", "cursor", "vscode"])

@@ -255,7 +255,7 @@ def test_a_broken_lock_is_told_with_its_place_and_left_as_it_is():
 
 # --- two words where one tool is expected ---
 
-NEITHER = "There is no such server either, and a call takes one tool."
+NEITHER = "There is also no server of this name, and a call takes one tool."
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dragoman import Host
-from dragoman.adapters.answering import ask
+from dragoman.adapters.answering import make_call
 from dragoman.catalog.naming import qualify
 from dragoman.catalog.tools import ServerTool
 from dragoman.names import ServerName
@@ -54,7 +54,7 @@ async def test_a_toolbox_has_no_app_tools_finds_none_and_refuses_them(host: Host
 
 
 async def test_no_app_tool_is_proposed_for_a_name_that_no_tool_has(host: Host):
-    outcome = await ask(host, f"{APP}s", {})
+    outcome = await make_call(host, f"{APP}s", {})
     assert outcome.text.startswith(f"there is no tool named {APP}s.")
     assert APP not in outcome.text.removeprefix(f"there is no tool named {APP}s.")
 
@@ -62,8 +62,8 @@ async def test_no_app_tool_is_proposed_for_a_name_that_no_tool_has(host: Host):
 async def test_an_adapter_refuses_app_tools_whoever_calls(host: Host):
     async with host.for_agent(["board"]) as agent:
         for caller in (host, agent, host.toolbox()):
-            assert (await ask(caller, APP, {})).text == REFUSED
-            assert (await ask(caller, MODEL, {})).text == "done"
+            assert (await make_call(caller, APP, {})).text == REFUSED
+            assert (await make_call(caller, MODEL, {})).text == "done"
 
 
 async def test_the_servers_of_an_agent_have_app_tools_for_programs_only(host: Host):

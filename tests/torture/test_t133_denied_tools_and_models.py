@@ -11,7 +11,7 @@ from pydantic_ai.models.test import TestModel
 
 from dragoman import Host
 from dragoman.adapters import langchain, openai, pydantic_ai
-from dragoman.adapters.answering import ask
+from dragoman.adapters.answering import make_call
 from dragoman.testing import InMemoryServer
 from tests.e2e.forked import run
 from tests.torture import projects
@@ -78,7 +78,7 @@ async def test_t133_no_model_is_shown_a_denied_tool(home: Path, rule: str):
     ):
         for caller in (host, sharing, host.toolbox()):
             assert await shown(caller) == [[READ]] * 5
-            outcome = await ask(caller, DROP, {})
+            outcome = await make_call(caller, DROP, {})
             assert outcome.is_error
             assert "deny rule" in outcome.text
         await owner.ready(timeout=20)

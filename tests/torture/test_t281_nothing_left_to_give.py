@@ -44,7 +44,7 @@ def test_t281_a_command_without_threads_ends_with_one_error(words: tuple[str, ..
     done = run(WITHOUT_THREADS, *words)
     assert (done.returncode, done.stderr) == (
         1,
-        "error: the operating system refuses what the command needs: it starts no more threads\n"
+        "error: the command has reached a limit of the operating system: no more threads can be started\n"
         "  hint: Raise the limits of this user or container. A call may have run.\n",
     )
 
@@ -53,7 +53,7 @@ def test_t281_a_command_without_descriptors_says_so_and_does_not_blame_the_outpu
     done = run(WITHOUT_DESCRIPTORS, "call", "count", "to=1", "4")
     assert (done.returncode, done.stderr.splitlines()[0]) == (
         1,
-        "error: the operating system refuses what the command needs: Too many open files",
+        "error: the command has reached a limit of the operating system: Too many open files",
     )
 
 

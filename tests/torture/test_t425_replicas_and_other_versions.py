@@ -32,4 +32,4 @@ async def test_t425_grants_are_read_without_those_of_another_version():
 async def test_t425_a_command_without_words_is_declined():
     gateway: Any = LocalGateway.__new__(LocalGateway)
     with pytest.raises(_Declined):
-        gateway._found(RequestedCall())
+        gateway._find_tool(RequestedCall())

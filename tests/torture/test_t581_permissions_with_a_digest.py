@@ -17,7 +17,7 @@ from tests.torture.projects import servers, user, write
 
 pytestmark = pytest.mark.requirement("CFG-8")
 MINE = {"command": sys.executable, "args": ["-S", "-E", str(ZOO / "calm.py")]}
-TOLD = "! these allow rules apply to tools that it defines like those that were allowed: "
+TOLD = "! these allow rules apply to its tools with exactly the definition that was allowed: "
 
 
 async def allowed_always(home: Path) -> str:

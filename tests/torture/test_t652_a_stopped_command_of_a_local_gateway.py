@@ -31,7 +31,7 @@ async def connected(gateway: LocalGateway) -> tuple[socket.socket, asyncio.Strea
 def gateway_with(host: object) -> LocalGateway:
     found: Any = SimpleNamespace(name="count", server="counts")
     gateway: Any = LocalGateway(host, Sources.here(), CallingTerminals(), {})  # pyright: ignore[reportArgumentType]
-    gateway._found = lambda asked: (found, dict[str, Any]())  # pyright: ignore[reportUnknownLambdaType]
+    gateway._find_tool = lambda asked: (found, dict[str, Any]())  # pyright: ignore[reportUnknownLambdaType]
     return gateway
 
 

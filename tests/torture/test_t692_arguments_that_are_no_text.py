@@ -26,4 +26,7 @@ def test_t692_a_call_is_refused(argument: str):
 @pytest.mark.requirement("PRM-6")
 def test_t692_a_decision_is_explained_all_the_same():
     done = run("permissions", "test", "mcp__calm__echo", f"message={HALF}")
-    assert (done.returncode, done.stdout.startswith("mcp__calm__echo would be asked")) == (8, True)
+    assert (done.returncode, done.stdout.startswith("mcp__calm__echo would need your permission")) == (
+        8,
+        True,
+    )

@@ -87,7 +87,7 @@ def test_it_says_which_server_would_be_replaced_and_which_rules_would_hold(home:
     file = home / ".dragoman" / "settings.json"
     assert f"! it would replace the server of the same name in {file}" in box
     told = "! these allow rules apply to its tools, which are then called without a question: "
-    same = "! these allow rules apply to tools that it defines like those that were allowed: "
+    same = "! these allow rules apply to its tools with exactly the definition that was allowed: "
     assert (
         f"{told}mcp__box, mcp__box__read_file(readOnly), mcp__*__read*, mcp__bo*\n"
         f"  {same}mcp__box__x@{'a' * 32} y  yes"

@@ -1,8 +1,8 @@
 """Makes the calls of models for all adapters, and converts outcomes to parts that model APIs accept.
 
-Every call of a model gets an answer, because APIs refuse a conversation in which one is missing. So the loss
-of a server is reported to the model; only a closed host and cancellation are raised. Texts are cleaned and
-never empty, and images have a format that model APIs accept.
+Every call of a model gets an answer, because APIs refuse a conversation in which an answer is missing.
+Therefore the loss of a server is reported to the model; only the error of a closed host and cancellation are
+raised. Texts are cleaned and never empty, and images have a format that model APIs accept.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dragoman.content.blocks import Block, ImageBlock
 from dragoman.errors import CallError, InvalidArguments, UnknownTool
 from dragoman.wire.codec import DECODE_ERRORS
 
-NOTHING: Final = "(no output)"
+NO_OUTPUT: Final = "(no output)"
 
 
 class ToolCaller(Protocol):
@@ -33,7 +33,9 @@ class ToolCaller(Protocol):
     ) -> CallOutcome: ...
 
 
-async def ask(caller: ToolCaller, name: str, arguments: object, call_id: str | None = None) -> CallOutcome:
+async def make_call(
+    caller: ToolCaller, name: str, arguments: object, call_id: str | None = None
+) -> CallOutcome:
     """Makes a call of a model. `arguments` may be JSON text, and may be invalid. `call_id`: the id of the
     call in the model's API, for events and hooks."""
     if caller.is_app_tool(name):
@@ -45,11 +47,12 @@ async def ask(caller: ToolCaller, name: str, arguments: object, call_id: str | N
 
 
 def parts_of(outcome: CallOutcome) -> list[str | ImageBlock]:
-    """The texts and images of an outcome, at least one. Errors are text only: APIs refuse images there."""
+    """The texts and images of an outcome, at least one. Errors have text only, because APIs refuse images in
+    errors."""
     parts = [_part(block, with_images=not outcome.is_error) for block in outcome.content]
     if not outcome.content and outcome.has_structured:
         parts = [for_model(msgspec.json.encode(outcome.structured).decode())]
-    return [part for part in parts if part] or [NOTHING]
+    return [part for part in parts if part] or [NO_OUTPUT]
 
 
 def all_text(parts: list[str | ImageBlock]) -> bool:
@@ -85,7 +88,7 @@ def _part(block: Block, *, with_images: bool) -> str | ImageBlock:
 
 
 def _kind_of_image(block: ImageBlock) -> str | None:
-    """The media type by the first bytes; None if APIs refuse it, or if it is not the declared one."""
+    """The media type, detected from the first bytes; None if it is a type that APIs refuse."""
     try:
         start = base64.b64decode(block.data, validate=True)[:12]
     except ValueError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
-from dragoman.adapters.answering import ToolCaller, ask, parts_of
+from dragoman.adapters.answering import ToolCaller, make_call, parts_of
 from dragoman.catalog.tools import Tool
 from dragoman.content.blocks import ImageBlock
 
@@ -24,7 +24,7 @@ def _tool(tool: Tool) -> ToolParam:
 
 async def answer(caller: ToolCaller, block: ToolUseBlock) -> ToolResultBlockParam:
     """Makes the call. Returns the block for the next user message."""
-    outcome = await ask(caller, block.name, block.input, block.id)
+    outcome = await make_call(caller, block.name, block.input, block.id)
     return {
         "type": "tool_result",
         "tool_use_id": block.id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from dragoman.adapters.answering import ToolCaller, all_text, ask, parts_of, text_of
+from dragoman.adapters.answering import ToolCaller, all_text, make_call, parts_of, text_of
 from dragoman.calls.outcome import CallOutcome
 from dragoman.content.blocks import ImageBlock
 from dragoman.errors import MissingPackage
@@ -29,14 +29,14 @@ class CallerTool(BaseTool):
     handle_tool_error: Any = True
 
     def _to_args_and_kwargs(self, tool_input: Any, tool_call_id: str | None) -> tuple[tuple[Any, ...], Any]:
-        # As one value: as keywords, a parameter `config` or `run_manager` would collide with LangChain's own.
+        # Passed as one value: keywords named `config` or `run_manager` would collide with LangChain's own.
         return (tool_input, tool_call_id), {}
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"{self.name} is asynchronous: use ainvoke")
 
     async def _arun(self, arguments: Any, tool_call_id: str | None = None) -> tuple[Any, CallOutcome]:
-        outcome = await ask(self.caller, self.name, arguments, tool_call_id)
+        outcome = await make_call(self.caller, self.name, arguments, tool_call_id)
         if outcome.is_error:
             raise ToolException(text_of(outcome))
         parts = parts_of(outcome)

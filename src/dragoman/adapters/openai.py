@@ -1,12 +1,12 @@
-"""Tools for OpenAI's APIs, chat completions and responses. The library need not be installed.
-Strict mode is never requested: it forbids optional parameters."""
+"""Tools for OpenAI's APIs, chat completions and responses. The library need not be installed. Strict mode is
+never requested, because it forbids optional parameters."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, cast
 
-from dragoman.adapters.answering import ToolCaller, ask, parts_of, shortened, text_of
+from dragoman.adapters.answering import ToolCaller, make_call, parts_of, shortened, text_of
 from dragoman.catalog.tools import Tool
 from dragoman.content.blocks import ImageBlock
 
@@ -28,19 +28,19 @@ async def answer_chat(
     caller: ToolCaller, call: chat.ChatCompletionMessageFunctionToolCall
 ) -> chat.ChatCompletionToolMessageParam:
     """Makes the call. Returns the message to append. It contains text only: images are described."""
-    outcome = await ask(caller, call.function.name, call.function.arguments, call.id)
+    outcome = await make_call(caller, call.function.name, call.function.arguments, call.id)
     return {"role": "tool", "tool_call_id": call.id, "content": text_of(outcome)}
 
 
 async def answer_response(caller: ToolCaller, item: responses.ResponseFunctionToolCall) -> FunctionCallOutput:
     """Makes the call. Returns the item to append to the next input."""
-    outcome = await ask(caller, item.name, item.arguments, item.call_id)
+    outcome = await make_call(caller, item.name, item.arguments, item.call_id)
     output = [_item(part) for part in parts_of(outcome)]
     return {"type": "function_call_output", "call_id": item.call_id, "output": output}
 
 
 def _function(tool: Tool) -> Any:
-    # With a longer description the whole request fails: "string too long. Expected … maximum length 1024".
+    # A longer description makes the request fail: "string too long. Expected … maximum length 1024".
     return {
         "name": tool.name,
         "description": shortened(tool, 1024),

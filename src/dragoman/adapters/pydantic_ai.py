@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.adapters.answering import ToolCaller, all_text, ask, parts_of, text_of
+from dragoman.adapters.answering import ToolCaller, all_text, make_call, parts_of, text_of
 from dragoman.content.blocks import ImageBlock
 from dragoman.errors import MissingPackage
 
@@ -42,7 +42,7 @@ class Toolset(AbstractToolset[Any]):
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> str | list[str | BinaryContent]:
-        outcome = await ask(self._caller, name, tool_args, ctx.tool_call_id)
+        outcome = await make_call(self._caller, name, tool_args, ctx.tool_call_id)
         if outcome.is_error:
             raise ToolFailed(text_of(outcome))
         parts = parts_of(outcome)

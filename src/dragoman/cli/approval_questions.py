@@ -38,7 +38,8 @@ ServersToStart = Callable[[Configuration], Collection[str] | None]
 def load_with_approvals(sources: Sources, servers_to_start: ServersToStart | None = None) -> Configuration:
     """Loads the configuration. At a terminal, asks about servers that need approval first.
 
-    `servers_to_start` names the servers that the command starts (None for all): only those are asked about.
+    `servers_to_start` names the servers that the command starts (None for all). Questions are asked about
+    these servers only.
     """
     configuration = load(sources)
     if configuration.policy.broken is not None or not is_interactive():
@@ -77,7 +78,7 @@ def save_decision(configuration: Configuration, server: ConfiguredServer, decisi
 
 
 def show_entry(configuration: Configuration, server: ConfiguredServer) -> bool:
-    """Shows the entry in printable ASCII, and warnings about it. Returns whether some of it is cut."""
+    """Shows the entry in printable ASCII, and warnings about it. Returns whether some values are cut."""
     click.echo(err=True)
     mark, name = click.style("?", fg="yellow", bold=True), click.style(one_line(server.name, 80), bold=True)
     click.echo(f"{mark} Server {name} needs approval.", err=True)
@@ -177,7 +178,7 @@ def warnings_about_rules(configuration: Configuration, name: str) -> Iterator[st
         words = "these allow rules apply to its tools, which are then called without a question"
         yield f"{words}: {_shown(rules)}"
     if rules := [rule for rule in meant if rule.digest]:  # any program can define its tools in the same way
-        words = "these allow rules apply to tools that it defines like those that were allowed"
+        words = "these allow rules apply to its tools with exactly the definition that was allowed"
         yield f"{words}: {_shown(rules)}"
     if rules := [rule for rule in allows if _may_mean_resources(rule, name)]:
         yield f"these allow rules let a model read its resources without a question: {_shown(rules)}"

@@ -1,7 +1,7 @@
 """Evaluates rules and hooks for a call that is not made.
 
-Connects to the tool's server, because rules use the tool's annotations. A tool that cannot be found is
-evaluated by its name only, and that is reported; hooks are then listed, and not run.
+Connects to the tool's server, because rules use the tool's annotations. If the tool cannot be found, rules
+are evaluated for its name only, and the output says so; hooks are then listed, and not run.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from dragoman.permissions.rules import Call, Rule
 from dragoman.permissions.subject_form import SHELL, fault_of_name
 
 _COLOURS = {"allow": "green", "ask": "yellow", "deny": "red"}
-_WORDS = {"allow": "would be allowed", "ask": "would be asked", "deny": "would be refused"}
+_WORDS = {"allow": "would be allowed", "ask": "would need your permission", "deny": "would be refused"}
 
 _NO_SERVER = "no configured server has a tool of this name; decided by the name only"
 _BUILTIN_NAME = (
-    "only a built-in tool can have this name: rules know a server's tool as mcp__SERVER__TOOL, as `dragoman "
-    "tools` lists it; decided by the name only"
+    "only a built-in tool can have this name: in rules, the name of a server's tool is mcp__SERVER__TOOL, as "
+    "`dragoman tools` lists it; decided by the name only"
 )
 
 
@@ -119,12 +119,12 @@ def evaluate_call(name: str, words: tuple[str, ...], *, run_hooks: bool) -> Eval
     else:  # with a host, the host reports them
         for problem in (*rules.problems, *hooks.problems):
             show_problem(problem)
-        found = _Found(*_call_of_words(name, words, fitting, None))
+        found = _EvaluatedCall(*_call_of_words(name, words, fitting, None))
     verdict = judge(found.call, rules.book, rules.mode, hook_decision=found.hook_decision)
     return Evaluation(verdict, rules.mode, found.doubt, found.hooks, found.hook_decision)
 
 
-class _Found(NamedTuple):
+class _EvaluatedCall(NamedTuple):
     """A call that is not made, and the hooks that run for it."""
 
     call: Call
@@ -135,22 +135,22 @@ class _Found(NamedTuple):
 
 async def _evaluate_in_host(
     host: Host, name: str, words: tuple[str, ...], fitting: list[str], *, run_hooks: bool
-) -> _Found:
+) -> _EvaluatedCall:
     await host.ready()
     tool: Tool | None = KINDS.get(name) or next((each for each in all_tools(host) if each.name == name), None)
     call, doubt = _call_of_words(name, words, fitting, tool)
     if tool is None and fitting:
         doubt = _why_absent(host, fitting)
     subject, given = (tool, call.arguments) if tool is not None else (name, NO_ARGUMENTS)
-    concerned = tuple(
+    matching = tuple(
         MatchingHook(event, hook)
         for event in ("PreToolUse", "PermissionRequest")
         for hook in host.hooks.names(event, subject, given)
     )
-    if not run_hooks or tool is None or not any(each.event == "PreToolUse" for each in concerned):
-        return _Found(call, doubt, concerned)
+    if not run_hooks or tool is None or not any(each.event == "PreToolUse" for each in matching):
+        return _EvaluatedCall(call, doubt, matching)
     before = await host.hooks.before_call(tool, call.arguments)
-    return _Found(call_of(tool, before.arguments), doubt, concerned, before.hook_decision)
+    return _EvaluatedCall(call_of(tool, before.arguments), doubt, matching, before.hook_decision)
 
 
 def _call_of_words(
@@ -205,9 +205,9 @@ def show_evaluation(evaluation: Evaluation, *, with_all: bool = False) -> None:
             f"  {mark} {click.style(rule.behaviour, fg=_COLOURS[rule.behaviour])} {one_line(rule.text)}"
         )
         why = each.why_not or (
-            "it decides" if rule is verdict.rule else "it applies, but another one decides"
+            "it decides" if rule is verdict.rule else "it applies, but another rule decides"
         )
-        if with_all and each.why_not and not verdict.call.arguments and _looks_at_arguments(rule):
+        if with_all and each.why_not and not verdict.call.arguments and _depends_on_arguments(rule):
             why = "it depends on the arguments"
         echo_wrapped(f"{rule.scope}, {one_line(rule.source)}: {one_line(why)}", label="      ", dim=True)
     if evaluation.doubt:
@@ -220,7 +220,7 @@ def show_evaluation(evaluation: Evaluation, *, with_all: bool = False) -> None:
 
 
 def _show_hooks(evaluation: Evaluation) -> None:
-    """Shows the hooks that can decide besides the rules, and whether they were run."""
+    """Shows the hooks that can decide about the call, and whether they were run."""
     texts = {
         "PreToolUse": "was asked"
         if evaluation.hook_decision is not None
@@ -231,7 +231,8 @@ def _show_hooks(evaluation: Evaluation) -> None:
         click.echo(f"  hook {click.style(one_line(each.name), bold=True)} {texts[each.event]} ({each.event})")
 
 
-def _looks_at_arguments(rule: Rule) -> bool:
-    """Whether the rule has conditions on arguments only: annotations of a tool are known before a call."""
+def _depends_on_arguments(rule: Rule) -> bool:
+    """Whether all conditions of the rule are about arguments. Annotations of a tool are known without a
+    call."""
     hints = (isinstance(condition, HintCondition) for condition in rule.conditions)
     return bool(rule.conditions) and not any(hints)

@@ -117,7 +117,7 @@ def find_server(configuration: Configuration, name: str) -> ConfiguredServer:
             )
     near = difflib.get_close_matches(name, configuration.servers, 3)
     known = one_line(", ".join(near or list(configuration.servers)[:10]))
-    hint = "`dragoman mcp list` shows what there is."
+    hint = "`dragoman mcp list` shows the configured servers."
     if known:
         hint = f"Did you mean {known}?" if near else f"There are: {known}."
     raise NotFound(f"there is no server {name!r}", hint=hint)
@@ -135,7 +135,7 @@ def run_with_host(
 
     `options`: those of `Host`. Without an `interaction` the command makes no calls; the permission mode is
     `default` unless another one is given. `shows_reports`: whether reports of hooks, and failures to write
-    the audit log or rules, are shown on stderr. `at_end`: is awaited after the host was closed.
+    the audit log or rules, are shown on stderr. `at_end`: called and awaited after the host was closed.
     """
     import asyncio
 
@@ -353,7 +353,7 @@ def unknown_server_and_tool(host: Host, first: str, second: str) -> UnknownTool:
     """The error for two words of which the first names neither a server nor a tool."""
     same = tuple(tool.name for tool in all_tools(host) if tool.wire_name == second)[:3]
     error = UnknownTool(first, near=same or _near_tools(host, second))
-    error.hint = f"There is no such server either, and a call takes one tool. {error.hint}"
+    error.hint = f"There is also no server of this name, and a call takes one tool. {error.hint}"
     return error
 
 

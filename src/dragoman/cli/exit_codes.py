@@ -22,13 +22,15 @@ MEANINGS: Final = {
     FAILED: "the tool or its server answered with an error; `tools lock --check` found a difference; the "
     "output could not be written",
     USAGE: "the command line is wrong, or the arguments do not fit the tool",
-    CONFIG: "configuration cannot be used: a file that cannot be read, an entry, policy, no servers at all",
-    NOT_CONNECTED: "a server that was needed could not be connected, for whatever reason, or was lost",
-    NOT_FOUND: "there is no server, tool, task, prompt, template or rule of that name, or nothing fits",
+    CONFIG: "the configuration cannot be used: a file that cannot be read, an invalid entry, policy, or no "
+    "servers",
+    NOT_CONNECTED: "a server that was needed could not be connected, or its connection was lost",
+    NOT_FOUND: "there is no server, tool, task, prompt, template or rule of that name, or nothing matches",
     REFUSED: "a rule, a hook or the person does not allow it",
     TIMEOUT: "a connected server did not answer the request in time",
-    WOULD_ASK: "`permissions test`: a person would be asked",
-    INTERRUPTED: "interrupted by Ctrl-C, also at a question; `serve`, which is ended that way, has 0",
+    WOULD_ASK: "`permissions test`: the call would need a permission",
+    INTERRUPTED: "interrupted by Ctrl-C, also at a question; `serve`, which is ended in this way, exits with "
+    "0",
 }
 """The meaning of each code, the same for all commands."""
 

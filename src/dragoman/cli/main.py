@@ -148,7 +148,7 @@ def main() -> None:
     except RuntimeError as error:
         if str(error) != NO_THREAD_MESSAGE:
             raise
-        code = _report_shortage("it starts no more threads")
+        code = _report_shortage("no more threads can be started")
     sys.exit(code)
 
 
@@ -169,7 +169,7 @@ def report_system_error(error: OSError) -> int:
 
 
 def _report_shortage(what: str) -> int:
-    click.echo(f"error: the operating system refuses what the command needs: {what}", err=True)
+    click.echo(f"error: the command has reached a limit of the operating system: {what}", err=True)
     click.echo("  hint: Raise the limits of this user or container. A call may have run.", err=True)
     return 1
 

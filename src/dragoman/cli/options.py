@@ -78,7 +78,7 @@ _ADDED_SERVERS: Final = (
         type=click.Path(exists=True, file_okay=False, path_type=Path),
         expose_value=False,
         callback=remember(ADD_DIR_KEY),
-        help="Another folder that servers are given as a root. Repeatable.",
+        help="Another folder that servers get as a root. Repeatable.",
     ),
     *MCP_CONFIG_OPTIONS,
 )
@@ -196,7 +196,7 @@ def stdio_option(function: F) -> F:
         expose_value=False,
         is_eager=True,
         callback=take,
-        help="Only this server, without configuration: COMMAND is started for it.",
+        help="Use only the server that COMMAND starts. It needs no configuration.",
     )(function)
 
 
@@ -230,7 +230,9 @@ def chosen_server(named: str | None) -> str | None:
     """The only server that a command uses: given on the command line, or by its name."""
     given = adhoc_server()
     if given is not None and named not in (None, given.name):
-        raise click.UsageError("--server chooses among configured servers; a URL or --stdio is one by itself")
+        raise click.UsageError(
+            "--server names a configured server: it cannot be combined with a URL or --stdio"
+        )
     return given.name if given is not None else named
 
 

@@ -65,8 +65,8 @@ class TerminalSignIn:
         picture = None if complete_url is None else qr_code(complete_url)
         if picture is not None:
             click.echo(picture, err=True)
-        or_scanned = "" if picture is None else ", or scan the picture"
-        click.echo(f"Open this page on any device{or_scanned}:\n\n  {url}\n", err=True)
+        or_scan = "" if picture is None else ", or scan the QR code"
+        click.echo(f"Open this page on any device{or_scan}:\n\n  {url}\n", err=True)
         click.echo(f"Enter the code  {click.style(code, bold=True)}\n", err=True)
         click.echo("Waiting for the code to be entered (Ctrl-C to stop)", err=True)
 
@@ -121,4 +121,4 @@ def qr_code(text: str) -> str | None:
 
 
 _LINES_BELOW: Final = 8
-"""The lines below the picture: they must not scroll it off the screen."""
+"""The number of lines below the QR code, which must not scroll it off the screen."""

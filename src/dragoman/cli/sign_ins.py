@@ -64,8 +64,8 @@ def gateway_accounts(settings_file: Path | None, server: str) -> SharedAccounts 
         )
     if settings.store is None:
         raise ConfigError(
-            f"{one_line(str(settings_file))} names no store, so the gateway runs alone",
-            hint="It uses the sign-ins of its machine: leave out --gateway there.",
+            f'{one_line(str(settings_file))} has no "store", so the gateway has no shared sign-ins',
+            hint="It uses the sign-ins of the machine on which it runs: leave out --gateway there.",
         )
     return accounts_in(RedisStore(settings.store))
 
@@ -132,14 +132,14 @@ def required_credentials(
 identity_option = click.option(
     "--identity",
     metavar="NAME",
-    help="Another account than the one that the entry uses (oauth.identity).",
+    help="The name of another account than the entry uses (oauth.identity).",
 )
 gateway_option = click.option(
     "--gateway",
     "settings_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="The sign-in that all replicas of a gateway use: the file that they are given as --config.",
+    help="Use the sign-in that all replicas of a gateway share. FILE: their --config file.",
 )
 
 

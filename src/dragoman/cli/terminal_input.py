@@ -2,7 +2,7 @@
 
 The mode of the terminal is always restored, and waiting for a person can be cancelled. Keys that were typed
 before the question appeared are dropped. Ctrl-D, Escape and the end of input mean no; Ctrl-C interrupts the
-command. Text is shown so that no part of it can look like a line of the question.
+command. Text is indented, so that no part of it can look like a line of the question.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def is_interactive() -> bool:
 
 
 def has_screen() -> bool:
-    """Whether questions can be shown on a screen with fields to move between: the terminal can move its
-    cursor, the extra `agent` is installed, and the person does not want plain prompts."""
+    """Whether questions can be shown on a separate screen: the terminal can move its cursor, the extra
+    `agent` is installed, and the person has not chosen plain prompts."""
     is_plain = os.environ.get("TERM", "dumb") == "dumb" or bool(os.environ.get(PLAIN))
     return is_interactive() and not is_plain and importlib.util.find_spec("textual") is not None
 
@@ -179,8 +179,8 @@ def quoted(text: str) -> str:
 async def _read_typed(descriptor: int) -> bytes:
     """Reads the next input; empty at the end of input.
 
-    A thread that only reads would wait for a key after cancellation, and keep the program from ending. This
-    one also waits for a pipe.
+    A thread that only reads would wait for a key after cancellation, and keep the program from ending. The
+    thread that is started here also waits for a pipe, which ends the wait.
     """
     ours, theirs = os.pipe()
     waiting = asyncio.get_running_loop().run_in_executor(None, _wait_for_any, descriptor, ours)

@@ -1,4 +1,5 @@
-"""Asks a person in a terminal: whether a call may be made, and what servers ask (`terminal_questions.py`).
+"""Asks a person in a terminal whether a call may be made. Shows questions of servers
+(`terminal_questions.py`).
 
 Defines the texts and the meaning of keys. Text from a server or a model is shown as data, escaped; text that
 is cut can be shown in full before the answer. Questions go to stderr, so that results can be piped.
@@ -63,9 +64,9 @@ class TerminalInteraction:
     requests of servers."""
 
     def __init__(self, cwd: Path | str | None = None, *, is_single: bool = False) -> None:
-        """`cwd`: the folder that the host is configured for, if it is not the current one; it determines the
-        file that is named for a permanent permission. `is_single`: whether the only call is the one that the
-        person typed, without a model."""
+        """`cwd`: the folder for which the host is configured; None: the current folder. It determines the
+        file that is shown for a permanent permission. `is_single`: whether the person typed a single call, so
+        that there is no model and no session."""
         self._sources = Sources.here(Path(cwd) if cwd is not None else None)
         self._is_single = is_single
         self._turn = asyncio.Lock()
@@ -73,9 +74,9 @@ class TerminalInteraction:
 
     async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
         """Shows the call, waits for a key, and returns its answer."""
-        return await self._shown(self._allow, question)
+        return await self._ask_in_turn(self._allow, question)
 
-    async def _shown(self, ask: Callable[[Q], Awaitable[A]], question: Q) -> A:
+    async def _ask_in_turn(self, ask: Callable[[Q], Awaitable[A]], question: Q) -> A:
         async with self._turn:
             TerminalStatus.hide_current()
             drop_typed()
@@ -117,24 +118,24 @@ class TerminalInteraction:
         if has_screen():
             from dragoman.tui import questions
 
-            return await self._shown(questions.fill_in, question)
-        return await self._shown(terminal_questions.fill_in, question)
+            return await self._ask_in_turn(questions.fill_in, question)
+        return await self._ask_in_turn(terminal_questions.fill_in, question)
 
     async def elicit_url(self, question: UrlElicitation) -> Literal["accept", "decline", "cancel"]:
         """Shows the URL, and opens it in a browser if the person agrees."""
-        return await self._shown(terminal_questions.ask_to_open, question)
+        return await self._ask_in_turn(terminal_questions.ask_to_open, question)
 
     async def wait_for_url(self, question: UrlElicitation) -> bool:
         """Waits until the person is done with the page, or gives up."""
-        return await self._shown(terminal_questions.ask_if_done, question)
+        return await self._ask_in_turn(terminal_questions.ask_if_done, question)
 
     async def review_sampling(self, review: SamplingReview) -> SamplingReview | None:
         """Shows the request to the model, or its answer."""
         if has_screen():
             from dragoman.tui import questions
 
-            return await self._shown(questions.review, review)
-        return await self._shown(terminal_questions.review, review)
+            return await self._ask_in_turn(questions.review, review)
+        return await self._ask_in_turn(terminal_questions.review, review)
 
     def _keys(self, question: PermissionQuestion) -> Iterator[tuple[str, str]]:
         yield "y", "yes, this once"
@@ -155,7 +156,7 @@ class TerminalInteraction:
 
 
 class CommandLineUser:
-    """The person who typed a command, which allows its call unless a rule asks or the tool is declared
+    """The person who typed a command. Typing it allows its call, unless a rule asks or the tool is declared
     destructive."""
 
     def __init__(self, sources: Sources, *, assumes_yes: bool) -> None:
@@ -171,18 +172,19 @@ class CommandLineUser:
         raise NoInteraction(f"{why}give --yes to call it")
 
     async def elicit_form(self, question: FormElicitation) -> FormAnswer:
-        return await self._attended().elicit_form(question)
+        return await self._required_terminal().elicit_form(question)
 
     async def elicit_url(self, question: UrlElicitation) -> Literal["accept", "decline", "cancel"]:
-        return await self._attended().elicit_url(question)
+        return await self._required_terminal().elicit_url(question)
 
     async def wait_for_url(self, question: UrlElicitation) -> bool:
-        return await self._attended().wait_for_url(question)
+        return await self._required_terminal().wait_for_url(question)
 
     async def review_sampling(self, review: SamplingReview) -> SamplingReview | None:
-        return review if self._assumes_yes else await self._attended().review_sampling(review)
+        return review if self._assumes_yes else await self._required_terminal().review_sampling(review)
 
-    def _attended(self) -> TerminalInteraction:
+    def _required_terminal(self) -> TerminalInteraction:
+        """The terminal. Raises `NoInteraction` if there is none."""
         if not is_interactive():
             raise NoInteraction("run it in a terminal to answer it")
         return self._terminal
@@ -269,7 +271,8 @@ def _argument_rows(question: PermissionQuestion, *, full: bool = False) -> Itera
 
 
 def _name(name: str) -> str:
-    """The name, in quotes unless it is plain: a name with blanks could look like a name and its value."""
+    """The name. It is in quotes unless it is plain, because a name with blanks could look like a name and its
+    value."""
     return name if _PLAIN_NAME.fullmatch(name) else _written(name)
 
 
@@ -277,7 +280,7 @@ _PLAIN_NAME: Final = re.compile(r"[\w.$-]+", re.ASCII)
 
 
 def _written(value: Any) -> str:
-    """The value as JSON, with invisible characters escaped: text stays inside quotes."""
+    """The value as JSON, with invisible characters escaped. Text cannot leave its quotes."""
     return visible(json.dumps(value, ensure_ascii=False, default=repr))
 
 

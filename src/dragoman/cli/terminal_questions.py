@@ -171,8 +171,8 @@ async def ask_to_open(question: UrlElicitation) -> Action:
     click.echo(f"  host: {click.style(one_line(question.host, 300), bold=True)}", err=True)
     for warning in question.warnings:
         click.secho(f"  ! {indented(one_line(warning, 400), 4)}", fg="red", err=True)
-    untouched = "Dragoman has not opened or fetched it. Open it only if you trust the server."
-    click.secho(f"  {untouched}", dim=True, err=True)
+    note = "Dragoman has not opened or fetched it. Open it only if you trust the server."
+    click.secho(f"  {note}", dim=True, err=True)
     opens = "yes, open it in the browser" if opener() else "yes, I open it myself"
     meanings = {"y": opens, "n": "no", CANCEL_KEY: "leave without an answer"}
     show_keys(meanings)

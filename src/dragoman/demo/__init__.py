@@ -1,1 +1,1 @@
-"""The built-in demo server: tools that show what MCP can do, without network and key."""
+"""The built-in demo server: tools that show what MCP can do. Needs neither network nor API key."""

@@ -17,6 +17,7 @@ from dragoman.wire.server.service import Handler, RequestError, ResourceNotFound
 
 Json = dict[str, Any]
 Fill = Callable[[Mapping[str, str]], str]
+"""Returns the text for the values of variables or arguments."""
 
 
 class _Resource(Struct):
@@ -77,7 +78,7 @@ class ServerContents:
         self._prompts[name] = _Offer({"name": name, "arguments": list(arguments), **more}, fill, values)
 
     def handlers(self) -> dict[str, Handler]:
-        """The handlers by method; only for the kinds that the server has."""
+        """The handlers by method. There are none for a kind of which the server has nothing."""
         resources: dict[str, Handler] = {
             "resources/list": self._list_resources,
             "resources/templates/list": self._list_templates,
@@ -113,10 +114,10 @@ class ServerContents:
         offer = (
             _known(self._templates, asked.ref.uri) if is_template else _known(self._prompts, asked.ref.name)
         )
-        begun = asked.argument.value.lower()
+        typed = asked.argument.value.lower()
         values = offer.values.get(asked.argument.name, ())
-        fitting = [value for value in values if value.lower().startswith(begun)]
-        completion = {"values": fitting[:100], "total": len(fitting), "hasMore": len(fitting) > 100}
+        matching = [value for value in values if value.lower().startswith(typed)]
+        completion = {"values": matching[:100], "total": len(matching), "hasMore": len(matching) > 100}
         return {"completion": completion}
 
     def _read(self, uri: str) -> Json:
@@ -124,8 +125,8 @@ class ServerContents:
         if offer is not None:
             return {"uri": uri, "mimeType": "text/plain", "text": offer.fill({})}
         for template, offer in self._templates.items():
-            gaps = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(template))
-            if found := re.fullmatch(gaps, uri):
+            pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(template))
+            if found := re.fullmatch(pattern, uri):
                 filled = {name: unquote(value) for name, value in found.groupdict().items()}
                 return {"uri": uri, "mimeType": "text/plain", "text": offer.fill(filled)}
         raise ResourceNotFound(uri)

@@ -1,4 +1,4 @@
-"""A model that follows a script, for tests and demonstrations of agents. It needs the extra `agent`."""
+"""A model that follows a script, for tests and demonstrations of agents. Needs the extra `agent`."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class ScriptedModel:
         self.model = FunctionModel(stream_function=self._respond, model_name="scripted")
 
     @property
-    def is_left(self) -> bool:
-        """Whether responses of the script are left."""
+    def has_responses_left(self) -> bool:
+        """Whether the script contains responses that were not requested yet."""
         return bool(self._script)
 
     async def _respond(
@@ -56,7 +56,7 @@ class ScriptedModel:
         self.tools.append([tool.name for tool in info.function_tools])
         self.definitions.append(list(info.function_tools))
         if not self._script:
-            raise AssertionError("the script of the model has ended, and it is asked once more")
+            raise AssertionError("the script of the model contains no response to this request")
         for place, part in enumerate(self._parts(self._script.pop(0), messages)):
             if isinstance(part, Says):
                 for piece in part.pieces:

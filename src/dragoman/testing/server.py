@@ -1,7 +1,7 @@
 """A small MCP server made of Python functions, for tests, demos and built-in tools.
 
-`wire/server` speaks the protocol, in both eras; `contents.py` has resources and prompts. It runs in-process
-(pass it to a host) or over stdio (`run_stdio`).
+`wire/server` implements the protocol for both eras; `contents.py` has resources and prompts. A server runs
+in-process (pass it to a host) or over stdio (`run_stdio`).
 """
 
 from __future__ import annotations

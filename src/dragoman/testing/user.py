@@ -32,8 +32,8 @@ class ScriptedUser:
         urls: Sequence[Action] = (),
         reviews: Sequence[bool | SamplingReview] = (),
     ) -> None:
-        """`forms`: an answer, the values of an accepted form, or an action. `reviews`: whether a sampling
-        request or answer is let through, or what is let through instead."""
+        """`forms`: each an answer, the values of an accepted form, or an action. `reviews`: each says whether
+        the sampling request or answer is sent, or what is sent instead."""
         self._answers = list(answers) or [False]
         self.asked: list[PermissionQuestion] = []
         self.forms: list[FormElicitation] = []

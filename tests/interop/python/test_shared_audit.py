@@ -161,4 +161,4 @@ async def test_a_gateway_without_a_store_has_no_shared_log(tmp_path: Path):
     done = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
     said = (await done.communicate())[1].decode()
     assert done.returncode != 0
-    assert "names no store, so the gateway runs alone" in said
+    assert 'has no "store", so the gateway has no shared audit log' in said

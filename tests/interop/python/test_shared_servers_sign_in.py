@@ -176,4 +176,4 @@ async def test_a_server_with_sign_ins_of_callers_and_a_gateway_without_store_are
     alone.chmod(0o600)
     code, said = await dragoman("mcp", "login", "tracker", "--gateway", str(alone))
     assert code == 3
-    assert "names no store, so the gateway runs alone" in said
+    assert 'has no "store", so the gateway has no shared sign-ins' in said

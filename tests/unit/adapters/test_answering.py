@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dragoman import CallOutcome, Host, ImageBlock, TextBlock, Tool
-from dragoman.adapters.answering import ask, parts_of, shortened, text_of
+from dragoman.adapters.answering import make_call, parts_of, shortened, text_of
 from dragoman.adapters.plain import tool_schema
 from dragoman.catalog.naming import qualify
 from dragoman.catalog.tools import ServerTool
@@ -64,19 +64,19 @@ async def test_plain_schemas_are_what_every_api_takes(host: Host):
 async def test_arguments_may_be_text_and_wrong_ones_are_told_to_the_model(
     host: Host, arguments: Any, text: str
 ):
-    outcome = await ask(host, "mcp__demo__add", arguments)
+    outcome = await make_call(host, "mcp__demo__add", arguments)
 
     assert outcome.is_error is (text != "3")
     assert text in text_of(outcome)
 
 
 async def test_a_tool_that_does_not_exist_is_told_to_the_model(host: Host):
-    assert "no tool named nothing" in text_of(await ask(host, "nothing", {}))
+    assert "no tool named nothing" in text_of(await make_call(host, "nothing", {}))
 
 
 @pytest.mark.requirement("CAL-6")
 async def test_a_lost_server_is_told_to_the_model():
-    outcome = await ask(Broken(NotConnected("demo", "failed", "it crashed")), "mcp__demo__add", {})
+    outcome = await make_call(Broken(NotConnected("demo", "failed", "it crashed")), "mcp__demo__add", {})
 
     assert outcome.is_error
     assert "demo is failed" in text_of(outcome)
@@ -84,7 +84,7 @@ async def test_a_lost_server_is_told_to_the_model():
 
 async def test_the_end_of_the_work_is_not_told_to_the_model():
     with pytest.raises(HostClosed):
-        await ask(Broken(HostClosed()), "mcp__demo__add", {})
+        await make_call(Broken(HostClosed()), "mcp__demo__add", {})
 
 
 @pytest.mark.requirement("CAT-2")
@@ -98,7 +98,7 @@ async def test_the_end_of_the_work_is_not_told_to_the_model():
     ],
 )
 async def test_what_comes_back_can_be_read_by_every_model(host: Host, tool: str, text: str):
-    (part,) = parts_of(await ask(host, f"mcp__odd__{tool}", {}))
+    (part,) = parts_of(await make_call(host, f"mcp__odd__{tool}", {}))
 
     assert isinstance(part, str)
     assert part.startswith(text)

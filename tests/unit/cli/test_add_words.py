@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.cli.commands.mcp.add import WordsAfterCommand, command, is_url, transport_of_url
+from dragoman.cli.commands.mcp.add import OptionsBeforeCommand, command, is_url, transport_of_url
 
 
 def understood(*words: str) -> dict[str, Any]:
@@ -17,7 +17,7 @@ def understood(*words: str) -> dict[str, Any]:
 
 
 def test_the_command_reads_its_words_this_way():
-    assert isinstance(command, WordsAfterCommand)
+    assert isinstance(command, OptionsBeforeCommand)
 
 
 BASE: dict[str, Any] = {"name": "box", "command_or_url": "npx"}

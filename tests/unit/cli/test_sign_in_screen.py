@@ -22,5 +22,5 @@ async def test_the_qr_code_and_the_text_below_fit_the_screen(
     complete = "http://127.0.0.1:37687/device?user_code=QVCJ-LHQR"
     await TerminalSignIn("s").show_code("http://127.0.0.1:37687/device", "QVCJ-LHQR", complete)
     shown = capsys.readouterr().err
-    assert ("scan the picture" in shown) is fits
+    assert ("scan the QR code" in shown) is fits
     assert shown.count("\n") + 1 <= lines, "with the line of the cursor"

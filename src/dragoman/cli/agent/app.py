@@ -21,13 +21,13 @@ def open_app(start_options: StartOptions, options: AgentOptions) -> int:
 
     async def work(host: Host) -> int:
         app = ConversationApp(host, options, interaction)
-        app.on_session_opened = _leave_out_of_collections
+        app.on_session_opened = _exclude_from_garbage_collection
         try:
             await app.run_async()
         finally:
             interaction.app = None
         task = asyncio.current_task()
-        if task is not None and task.cancelling():  # a signal; Textual ends without passing it on
+        if task is not None and task.cancelling():  # by a signal; Textual ends without raising the error
             raise asyncio.CancelledError
         if app.return_code:
             return app.return_code
@@ -38,8 +38,8 @@ def open_app(start_options: StartOptions, options: AgentOptions) -> int:
     return run(start_options, options, work, interaction, shows_reports=False)
 
 
-def _leave_out_of_collections() -> None:
-    """Excludes the objects of a loaded conversation from garbage collection: a collection that goes through
-    all of them would delay keys by 100 ms and more."""
+def _exclude_from_garbage_collection() -> None:
+    """Excludes the objects of a loaded conversation from garbage collection. A collection that visits all of
+    them would delay keys by 100 ms and more."""
     gc.collect()
     gc.freeze()

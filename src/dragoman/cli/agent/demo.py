@@ -1,8 +1,8 @@
 """`dragoman demo --agent`: a conversation with a scripted model. Needs no key and no network.
 
 The model's answers are fixed texts of this module; everything else is real: tools, results, permission, the
-loop. At a terminal the person answers the questions; without one, the demonstration answers them and reports
-that.
+loop. In a terminal the person answers the questions. Without a terminal the demonstration answers them, and
+prints that it does.
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ async def _work(host: Host, folder: Path) -> bool:
             shown.end()
             click.echo()
     click.echo("With a model of your own: set a key (docs/guides/models.md), and type `dragoman`.")
-    return not script.is_left
+    return not script.has_responses_left
 
 
 class _AllowsAll:
-    """Allows every call, where there is no terminal."""
+    """Allows every call. Used where there is no terminal."""
 
     async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
         click.echo(f"? {question.tool} needs permission: {one_line(question.reason, 200)}")
@@ -106,7 +106,7 @@ def scripted_model() -> ScriptedModel:
 
 
 def _search(messages: Sequence[ModelMessage]) -> list[Says | Calls]:
-    """Searches the large result by the handle that came with its beginning."""
+    """Searches the large result, using the handle that the model got with its beginning."""
     from dragoman.testing.model import Calls, Says
 
     found = _HANDLE.search(_last_results(messages))

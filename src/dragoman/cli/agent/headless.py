@@ -50,14 +50,14 @@ def answer(start_options: StartOptions, options: AgentOptions) -> int:
             output.begin(host, options.model.spec)
             code = exit_codes.OK
             async for prompt in _prompts(start_options):
-                code = await _answered(session, prompt, output)
+                code = await _answer_prompt(session, prompt, output)
             show_failed_servers(host, "`dragoman mcp list` shows the servers.", err=True)
             return code
 
     return run(start_options, options, work)
 
 
-async def _answered(session: AgentSession, prompt: str, output: OutputWriter) -> int:
+async def _answer_prompt(session: AgentSession, prompt: str, output: OutputWriter) -> int:
     started = time.monotonic()
     try:
         reply = await session.conversation.run(prompt, output.event)
@@ -87,8 +87,8 @@ async def _prompts(start_options: StartOptions) -> AsyncIterator[str]:
 
 
 def _standard_input() -> TextIO:
-    """Standard input, for a thread that may still wait for it when the program ends: Python aborts if that
-    thread holds the lock of `sys.stdin` at that moment. Invalid UTF-8 is replaced."""
+    """Opens standard input a second time, for a thread that may still wait for input when the program ends.
+    Python aborts if that thread then holds the lock of `sys.stdin`. Invalid UTF-8 is replaced."""
     return open(sys.stdin.fileno(), encoding=sys.stdin.encoding, errors="replace", closefd=False)
 
 
@@ -108,7 +108,7 @@ def _prompt_in(line: str) -> str:
 
 
 class OutputWriter:
-    """Writes events in one of the output formats. Messages besides the answer go to stderr."""
+    """Writes events in one of the output formats. All text other than the answer goes to stderr."""
 
     def __init__(self, form: str, session: AgentSession) -> None:
         self._form = form

@@ -39,7 +39,7 @@ MCP_CONFIG_OPTIONS: Final = (
         is_flag=True,
         expose_value=False,
         callback=remember(STRICT_KEY),
-        help="Only the servers of --mcp-config.",
+        help="Use only the servers of --mcp-config.",
     ),
     click.option(
         MCP_CONFIG,
@@ -60,35 +60,47 @@ _OPTIONS: Final = (
         is_flag=False,
         flag_value="-",
         metavar="[PROMPT]",
-        help="Answer one prompt and end. Without one it is read from stdin.",
+        help="Answer one prompt and exit. Without PROMPT, reads it from stdin.",
     ),
     click.option("--output-format", type=click.Choice(["text", "json", "stream-json"]), default="text"),
     click.option("--input-format", type=click.Choice(["text", "stream-json"]), default="text"),
     click.option(
-        "--model", metavar="PROVIDER:NAME", help="The model; otherwise DRAGOMAN_MODEL, or by your keys."
+        "--model",
+        metavar="PROVIDER:NAME",
+        help="The model. Default: DRAGOMAN_MODEL, or a model of the first provider whose API key is set.",
     ),
     click.option(
-        "--base-url", metavar="URL", help="An endpoint of your own: Ollama, vLLM, llama.cpp, a proxy."
+        "--base-url", metavar="URL", help="The URL of another endpoint: Ollama, vLLM, llama.cpp, a proxy."
     ),
     click.option(
-        "--permission-mode", type=click.Choice(MODES), help="How calls are decided that no rule decides."
+        "--permission-mode", type=click.Choice(MODES), help="How to decide about calls that match no rule."
     ),
-    click.option("--allowed-tools", multiple=True, metavar="RULE", help="Allow such calls. Repeatable."),
-    click.option("--disallowed-tools", multiple=True, metavar="RULE", help="Deny such calls. Repeatable."),
+    click.option(
+        "--allowed-tools", multiple=True, metavar="RULE", help="Allow calls that match RULE. Repeatable."
+    ),
+    click.option(
+        "--disallowed-tools", multiple=True, metavar="RULE", help="Deny calls that match RULE. Repeatable."
+    ),
     click.option(
         "--add-dir",
         multiple=True,
         type=click.Path(exists=True, file_okay=False, path_type=Path),
         callback=remember(ADD_DIR_KEY),
-        help="Another folder that built-in tools may read, and servers are given as a root. Repeatable.",
+        help="Another folder that built-in tools may read, and that servers get as a root. Repeatable.",
     ),
-    click.option("--agent", metavar="NAME", help="The agent of a file; `dragoman agents list` shows them."),
-    click.option("--max-turns", type=click.IntRange(1), help="Responses of the model to one prompt."),
+    click.option("--agent", metavar="NAME", help="The agent to talk to; `dragoman agents list` shows all."),
+    click.option("--max-turns", type=click.IntRange(1), help="The most responses of the model to a prompt."),
     click.option(
-        "-c", "--continue", "continue_last", is_flag=True, help="Continue the last conversation here."
+        "-c",
+        "--continue",
+        "continue_last",
+        is_flag=True,
+        help="Continue the last conversation in this folder.",
     ),
-    click.option("--plain", is_flag=True, help="Line by line: for screen readers and simple terminals."),
-    click.option("-r", "--resume", metavar="ID", help="Continue a conversation."),
+    click.option(
+        "--plain", is_flag=True, help="Show text line by line, for screen readers and simple terminals."
+    ),
+    click.option("-r", "--resume", metavar="ID", help="Continue the conversation with this id."),
     *reversed(MCP_CONFIG_OPTIONS),
 )
 

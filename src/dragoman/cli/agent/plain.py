@@ -48,9 +48,9 @@ T = TypeVar("T")
 
 def converse(start_options: StartOptions, options: AgentOptions) -> int:
     async def work(host: Host) -> int:
-        following: AgentOptions | None = options
-        while following is not None:
-            following = await _conversation(host, following)
+        next_options: AgentOptions | None = options
+        while next_options is not None:
+            next_options = await _conversation(host, next_options)
         return exit_codes.OK
 
     return run(start_options, options, work, TerminalInteraction(options.folder))
@@ -74,9 +74,9 @@ async def _conversation(host: Host, options: AgentOptions) -> AgentOptions | Non
                 return None
             if prompt.strip():
                 await _handle(commands, session, prompt.strip())
-            if commands.following is not None:
-                session.end_reason = "clear" if commands.following.resume is None else "resume"
-                return commands.following
+            if commands.next_options is not None:
+                session.end_reason = "clear" if commands.next_options.resume is None else "resume"
+                return commands.next_options
 
 
 async def _expanded(host: Host, options: AgentOptions, text: str) -> str:
@@ -148,7 +148,7 @@ class EventPrinter:
         self._is_in_line = False
         self._running = 0
         self._is_named = False
-        """Whether results name their tool, because several calls were under way at once."""
+        """Whether results name their tool, because several calls are running at the same time."""
 
     def event(self, event: AgentEvent) -> None:
         match event:
@@ -193,11 +193,11 @@ HELP: Final = """\
 /help         this list
 /mcp          the servers and their state
 /tools        the tools that the model is given
-/permissions  the rules in effect; with allow, ask or deny and a rule behind it: one more, for this session
+/permissions  the rules in effect; /permissions allow|ask|deny RULE adds a rule for this session
 /usage        tokens and cost so far
-/compact      replace the conversation so far by a summary; after it: what the summary must contain
+/compact      replace the conversation so far by a summary; /compact TEXT says what it must contain
 /clear        begin a new conversation
-/resume       earlier conversations in this folder; with a number or an id behind it: continue that one
+/resume       earlier conversations in this folder; /resume NUMBER|ID continues one of them
 /server:name  a prompt of a server
 /exit         end (or Ctrl-D)"""
 SHOWN: Final = 20
@@ -211,8 +211,8 @@ class Commands:
         self._host = host
         self._session = session
         self._options = options
-        self.following: AgentOptions | None = None
-        """The options of the conversation that replaces this one, if one does."""
+        self.next_options: AgentOptions | None = None
+        """The options of the conversation that replaces this one; None if this one continues."""
 
     async def run(self, line: CommandLine) -> Message | None:
         """Runs the command. Returns a message for the model, if there is one. Raises `DragomanError`."""
@@ -229,7 +229,7 @@ class Commands:
             case "permissions":
                 self._permissions(line.rest)
             case "clear":
-                self.following = structs.replace(self._options, resume=None, source="clear")
+                self.next_options = structs.replace(self._options, resume=None, source="clear")
             case "resume":
                 await self._resume(line.rest)
             case _:
@@ -278,7 +278,7 @@ class Commands:
                 count = len(found)
                 raise NotFound(f"there are {count} earlier conversations here", hint="/resume lists them.")
             name = found[number - 1].id if number else Transcript.existing(word).id
-            self.following = structs.replace(self._options, resume=name)
+            self.next_options = structs.replace(self._options, resume=name)
             return
         for number, info in enumerate(found[:SHOWN], 1):
             click.echo(f"{number:3}  {conversation_row(info).plain}")

@@ -30,7 +30,7 @@ class StartOptions(NamedTuple):
     """The options of the command."""
 
     prompt: str | None
-    """The only prompt of this run; "-": it is read from stdin."""
+    """The only prompt of this run; "-": the prompt is read from stdin."""
     output_format: str
     input_format: str
     model: str | None
@@ -47,15 +47,16 @@ class StartOptions(NamedTuple):
     """Whether the conversation is shown line by line even if the terminal could show the application."""
 
     @property
-    def is_print(self) -> bool:
+    def has_prompts(self) -> bool:
+        """Whether the prompts are given with the command, so that there is no conversation with a person."""
         return self.prompt is not None or self.input_format == "stream-json"
 
 
 def start(start_options: StartOptions) -> int:
-    if not start_options.is_print and not sys.stdin.isatty():
+    if not start_options.has_prompts and not sys.stdin.isatty():
         raise click.UsageError("there is no terminal for a conversation; give a prompt with -p, or a command")
     options = _options(start_options)
-    if start_options.is_print:
+    if start_options.has_prompts:
         from dragoman.cli.agent.headless import answer
 
         return answer(start_options, options)
@@ -151,7 +152,8 @@ def run(
 
 
 def show_failed_servers(host: Host, otherwise: str, *, err: bool = False) -> None:
-    """Prints a line with the next step (or `otherwise`) for each server that is not connected."""
+    """Prints a line for each server that is not connected, with the next step; `otherwise`: the text if the
+    error of the server names none."""
     for name, view in host.servers.items():
         if view.status in ("failed", "needs-auth"):
             reason = one_line(view.own_reason or view.status, 300)

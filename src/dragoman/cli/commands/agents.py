@@ -42,7 +42,7 @@ def approve(name: str, yes: bool) -> None:
     """
     sources = Sources.here()
     load_and_report(sources)
-    agent = _found(sources, name)
+    agent = _find(sources, name)
     if agent.state == "ready":
         click.echo(f"{agent.name} needs no approval.")
         return
@@ -55,7 +55,8 @@ def approve(name: str, yes: bool) -> None:
     click.echo(f"{agent.name} is approved.")
 
 
-def _found(sources: Sources, name: str) -> AgentDefinition:
+def _find(sources: Sources, name: str) -> AgentDefinition:
+    """The agent. Raises `NotFound`, and `ConfigError` for an agent that cannot be used."""
     agent = next((agent for agent in find_agents(sources) if agent.name == name), None)
     if agent is None:
         raise NotFound(f"there is no agent {one_line(name, 80)!r}", hint="`dragoman agents list` shows them.")
@@ -67,8 +68,8 @@ def _found(sources: Sources, name: str) -> AgentDefinition:
 
 
 def _show(agent: AgentDefinition) -> None:
-    """Shows the file. Each of its lines is indented, so that none looks like output of this command, and long
-    runs of blanks are shortened, so that they cannot move the rest out of sight."""
+    """Shows the file. Each line of it is indented, so that no line looks like output of this command. Long
+    runs of blanks are shortened, so that they cannot move the rest off the screen."""
     click.echo(f"{one_line(str(agent.path))}:\n")
     text = _BLANKS.sub(lambda found: f" … [{len(found[0])} blank characters] … ", visible(agent.text))
     for line in text.split("\n"):
@@ -76,7 +77,7 @@ def _show(agent: AgentDefinition) -> None:
 
 
 def _show_rights(sources: Sources, agent: AgentDefinition, *, full: bool) -> bool:
-    """Shows the tools and servers that the agent may use. Returns whether some of that is cut."""
+    """Shows the tools and servers that the agent may use. Returns whether some values are cut."""
     tools = "all" if agent.tools is None else ", ".join(agent.tools) or "none"
     if agent.disallowed_tools:
         tools += f", but not {', '.join(agent.disallowed_tools)}"

@@ -47,7 +47,7 @@ output_option = click.option(
     "--output",
     type=click.Path(path_type=Path),
     metavar="FILE|FOLDER",
-    help="Write images, audio and files of the result there; if it has none, its text.",
+    help="Write images, audio and files of the result to this place; if there are none, the text.",
 )
 timeout_option = click.option(
     "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Time limit."
@@ -70,7 +70,7 @@ timeout_option = click.option(
     metavar="PROVIDER:NAME",
     help="The model for a server that asks for one (sampling); each request is shown to you first.",
 )
-@click.option("--base-url", metavar="URL", help="The endpoint of that model, if it is one of your own.")
+@click.option("--base-url", metavar="URL", help="The URL of another endpoint for that model.")
 @yes_option
 @frozen_option
 def command(
@@ -195,7 +195,7 @@ def call_parts(
 
 
 def _may_be_tool(word: str) -> bool:
-    """Whether the word is no argument."""
+    """Whether the word can be the name of a tool. Arguments have a form that names do not have."""
     return word[0:1] not in ("{", "@", "-") and "=" not in word
 
 

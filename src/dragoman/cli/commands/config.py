@@ -191,8 +191,8 @@ _SIGNS = (
 @command.command("plan", short_help="Show what has changed since a host was last started here.")
 @json_option
 def plan_command(as_json: bool) -> None:
-    """Compares the configuration with the one a host last used in this folder: servers that would be added,
-    removed or changed, and reasons why a server would not be started. Starts no server.
+    """Compares the configuration with the one that a host used last in this folder: servers that would be
+    added, removed or changed, and reasons why a server would not be started. Starts no server.
     """
     configuration = load_and_report(everything=True)
     plan = compare(last_snapshots(configuration.sources), snapshots_of(configuration))

@@ -38,12 +38,14 @@ _COLOURS = {"allow": "green", "deny": "red"}
 @click.command("logs")
 @click.argument("server", required=False, shell_complete=complete_server)
 @click.option("--audit", "is_audit", is_flag=True, help="Show the audit log, also if SERVER is given.")
-@click.option("-n", "--last", type=click.IntRange(min=1), default=50, show_default=True, help="How many.")
+@click.option(
+    "-n", "--last", type=click.IntRange(min=1), default=50, show_default=True, help="How many lines."
+)
 @click.option(
     "--gateway",
     "settings_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Show the audit log that all replicas of a gateway share: the file that it is given as --config.",
+    help="Show the audit log that all replicas of a gateway share. FILE: the --config file of the gateway.",
 )
 @click.option(
     "-f",
@@ -112,8 +114,8 @@ async def _show_shared(
     entry = read_settings(settings_file).store
     if entry is None:
         raise ConfigError(
-            f"{one_line(str(settings_file))} names no store, so the gateway runs alone",
-            hint="`dragoman logs --audit` on its machine shows its calls.",
+            f'{one_line(str(settings_file))} has no "store", so the gateway has no shared audit log',
+            hint="`dragoman logs --audit` shows its calls, on the machine on which it runs.",
         )
     store = RedisStore(entry)
     try:
@@ -172,7 +174,8 @@ def _names(entry: dict[str, Any]) -> Iterator[str]:
 
 
 INDENT: Final = "    "
-LOOK_SECONDS: Final = 0.25
+POLL_SECONDS: Final = 0.25
+"""The interval between two reads of a log that is followed."""
 _LEVEL_COLOURS: Final = {"notice": "cyan", "warning": "yellow"} | dict.fromkeys(
     ("error", "critical", "alert", "emergency"), "red"
 )
@@ -193,7 +196,7 @@ def _show_server_log(server: str, *, last: int, level: LogLevel | None, follow: 
         lines = tail.new_lines()
         for line in server_log.at_least(level, lines) if level else lines:
             _echo(line, as_json, _line_parts)
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
 
 
 def _echo_parts(parts: list[str]) -> None:

@@ -34,8 +34,8 @@ def command() -> None:
 
     A rule names a server (mcp__github), a tool (mcp__github__create_issue, with * for any letters), or a
     shell command (Bash(git status)), and may have conditions: mcp__github(readOnly), mcp__gh__*(repo=acme/*).
-    Any deny rule decides, from every source: you, your administrator, a project. Otherwise ask takes
-    precedence over allow.
+    A deny rule takes precedence over all others, whether it is yours, your administrator's or a project's.
+    Otherwise ask takes precedence over allow.
     """
 
 
@@ -45,7 +45,8 @@ MARKS = {"deny": ("✗", "red"), "ask": ("?", "yellow"), "allow": ("✓", "green
 @command.command("list", short_help="List every effective rule and the file that defines it.")
 @json_option
 def list_rules(as_json: bool) -> None:
-    """Lists the rules of all files, strictest first, and the mode, which decides where no rule applies."""
+    """Lists the rules of all files, the strictest first, and the mode, which decides where no rule
+    applies."""
     configuration = load(Sources.here())
     rules = EffectiveRules.of(configuration)
     problems = [*configuration.problems, *rules.problems]
@@ -173,7 +174,7 @@ def test(tool: str, arguments: tuple[str, ...], as_json: bool) -> None:
 
     No tool is called, but PreToolUse hooks are run. For the shell:
     `dragoman permissions test Bash 'git status && make'`.
-    Exit codes: 0 allowed, 6 refused, 8 a question would be asked.
+    Exit codes: 0 allowed, 6 refused, 8 your permission would be needed.
     """
     evaluation = evaluate_call(tool, arguments, run_hooks=True)
     if as_json:

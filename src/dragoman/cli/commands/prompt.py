@@ -90,7 +90,8 @@ def command(
 
 
 def _servers_of(name: str, configuration: Configuration) -> list[str] | None:
-    """The servers that can have the prompt, by its name; None for all, if none fits."""
+    """The servers whose prompts can have this name; None (all servers) if it begins with no server's
+    prefix."""
     return [server for server in configuration.servers if name.startswith(prefix(server))] or None
 
 

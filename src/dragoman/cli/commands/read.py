@@ -126,7 +126,7 @@ def command(
 
 def _no_template(server: str, uri: str, known: Iterable[str]) -> CallError:
     near = difflib.get_close_matches(uri, known, n=2)
-    hint = f"Did you mean {' or '.join(near)}?" if near else "`dragoman resources` lists what there is."
+    hint = f"Did you mean {' or '.join(near)}?" if near else "`dragoman resources` lists the templates."
     return CallError(server, f"{server} has no template {uri}", hint=hint)
 
 

@@ -58,7 +58,7 @@ class Address(NamedTuple):
 
 
 class _Serve(click.Command):
-    """Stores its arguments: the entry for a client that starts the gateway contains the same."""
+    """Stores the words of the command line: the entry for a client that starts the gateway repeats them."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta[ARGUMENTS_KEY] = tuple(args)
@@ -87,17 +87,19 @@ class _Serve(click.Command):
     show_default=True,
     help="Where to listen.",
 )
-@click.option("--public-host", multiple=True, metavar="NAME[:PORT]", help="A name by which clients reach it.")
+@click.option("--public-host", multiple=True, metavar="NAME[:PORT]", help="A host name that clients use.")
 @click.option(
     "--config",
     "settings_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="The callers and views: a JSON file, see docs/guides/gateway.md.",
 )
-@click.option("--plain-names", is_flag=True, help="Names of tools without the server's, where unique.")
-@click.option("--tool-search", is_flag=True, help="Clients find tools by searching, and get no list of them.")
+@click.option("--plain-names", is_flag=True, help="Leave out the server in names of tools that stay unique.")
+@click.option("--tool-search", is_flag=True, help="Clients search for tools, and get no list of all tools.")
 @click.option(
-    "--permission-mode", type=click.Choice(get_args(PermissionMode)), help="For calls that no rule decides."
+    "--permission-mode",
+    type=click.Choice(get_args(PermissionMode)),
+    help="How to decide about calls that match no rule.",
 )
 @click.option(
     "--forget-caller",
@@ -260,13 +262,13 @@ def _caller_sign_in_servers(
     if settings.caller_sign_in and not settings.public_url and not is_loopback(where.host):
         raise ConfigError(
             f"{where.host} can be reached from other machines, and browsers need an address for callerSignIn",
-            hint='Name it: "publicUrl": "https://…".',
+            hint='Add "publicUrl": "https://…" to the gateway\'s file.',
         )
     return settings.caller_sign_in
 
 
 def _forget_caller(settings: GatewaySettings, configuration: Configuration, name: str) -> None:
-    """Signs a caller out of every server at which it has an account. Running gateways notice that."""
+    """Signs a caller out of every server at which it has an account. Running gateways stop using it."""
     from dragoman.connections.factory import AccountOptions, TransportDependencies, oauth_credentials
     from dragoman.gateway.callers import accounts_in, identity_of
     from dragoman.interaction import Caller
@@ -445,7 +447,7 @@ async def _serve_http(gateway: Gateway, wanted: ServeOptions, log: GatewayLog) -
         gc.set_threshold(*GC_THRESHOLDS)
         _log_ready(gateway, log)
         _report_unknown_servers(gateway, settings)
-        _show_served(gateway, where, settings, same_options(where, wanted.settings_file))
+        _show_served(gateway, where, settings, options_to_repeat(where, wanted.settings_file))
         await _check_store(gateway)
         await asyncio.Event().wait()
 
@@ -461,7 +463,7 @@ def _report_unknown_servers(gateway: Gateway, settings: GatewaySettings) -> None
 async def _check_store(gateway: Gateway) -> None:
     """Reports if the store does not answer; requests that need it are refused until it does."""
     try:
-        await gateway.store.get("is it there", 1.0)
+        await gateway.store.get("availability check", 1.0)
     except StoreUnavailable as error:
         gateway.report(f"{error}: sessions, limits and sign-ins need it. {error.hint}")
 
@@ -512,15 +514,16 @@ def _host_of(url: str) -> list[str]:
     return [parse_url(url).origin.partition("//")[2]] if url else []
 
 
-def same_options(where: Address, settings_file: Path | None) -> str:
-    """The options without which `--print-config` would print another address or a token that is not valid."""
+def options_to_repeat(where: Address, settings_file: Path | None) -> str:
+    """The options that `--print-config` must be given too, so that it prints this address and a valid
+    token."""
     address = where.url.removeprefix("http://").removesuffix("/mcp")
     words = [] if address == DEFAULT_ADDRESS else ["--http", address]
     words += [] if settings_file is None else ["--config", str(settings_file)]
     return "".join(f"{one_line(shlex.quote(word), 300)} " for word in words)
 
 
-def _show_served(gateway: Gateway, where: Address, settings: GatewaySettings, again: str) -> None:
+def _show_served(gateway: Gateway, where: Address, settings: GatewaySettings, repeated: str) -> None:
     views = gateway.host.servers.values()
     connected = sum(view.status == "connected" for view in views)
     tools = len(gateway.tools())
@@ -542,7 +545,7 @@ def _show_served(gateway: Gateway, where: Address, settings: GatewaySettings, ag
         ),
         f"Callers: {', '.join(callers)}. Each request needs a token.",
         "Connect a client (claude-code, codex, cursor or vscode):",
-        f"  dragoman serve {again}--print-config claude-code",
+        f"  dragoman serve {repeated}--print-config claude-code",
         "Calls, and why they were allowed or denied: dragoman logs --audit. Stop: Ctrl-C.",
     ]
     for line in lines:

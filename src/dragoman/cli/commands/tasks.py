@@ -89,7 +89,7 @@ def show_state(
 def line_of(info: TaskInfo) -> str:
     age = _duration(time.time() - info.created)
     left = "" if info.expires is None else f", kept for {_duration(info.expires - time.time())}"
-    status = {"unknown": "not asked"}.get(info.status, info.status)
+    status = {"unknown": "status not requested yet"}.get(info.status, info.status)
     if info.status == "expired":
         left = ""
     message = f": {one_line(info.message, 200)}" if info.message else ""

@@ -83,7 +83,7 @@ def command() -> None:
 @json_option
 @server_option
 @click.option("--schema", is_flag=True, help="Show the input schemas too.")
-@click.option("--cost", is_flag=True, help="Show about how many tokens each takes in a model's context.")
+@click.option("--cost", is_flag=True, help="Show the approximate number of tokens of each tool's definition.")
 @full_option
 @frozen_option
 def list_tools(
@@ -121,7 +121,7 @@ def list_tools(
                 }
             )
         else:
-            _show(views, found, schema=schema, cost=cost, full=full, are_some=pattern is not None)
+            _show(views, found, schema=schema, cost=cost, full=full, is_filtered=pattern is not None)
         if pattern is not None and found:
             return exit_codes.OK  # the other servers were not connected
         nothing = exit_codes.NOT_FOUND if pattern is not None else exit_codes.OK
@@ -131,7 +131,7 @@ def list_tools(
 
 
 def fits(tool: ServerTool, pattern: str) -> bool:
-    """Whether the qualified name or the wire name fits; without a wildcard, a part of the name is enough."""
+    """Whether the pattern matches the qualified name or the wire name; without a wildcard, a part of it."""
     if not set("*?[") & set(pattern):
         pattern = f"*{pattern}*"
     return any(fnmatch.fnmatchcase(name.lower(), pattern.lower()) for name in (tool.name, tool.wire_name))
@@ -144,20 +144,20 @@ def _show(
     schema: bool,
     cost: bool,
     full: bool,
-    are_some: bool,
+    is_filtered: bool,
 ) -> None:
     absent = [view for view in views if view.error is not None]
     for view in views:
         if view in absent:
             continue
         offered = [tool for tool in found if tool.server == view.name]
-        if are_some and view.status == "connected" and not offered:
+        if is_filtered and view.status == "connected" and not offered:
             continue
         text.show_server(view)
         tools.show_table(offered, schema=schema, cost=cost, full=full)
     if found:
         tools.show_legend(found, cost=cost)
-    elif are_some:
+    elif is_filtered:
         click.echo("No tool matches; `dragoman tools search WORDS` also searches descriptions.", err=True)
     show_unconnected(absent)
 
@@ -168,7 +168,9 @@ def _show(
 @json_option
 @server_option
 @full_option
-@click.option("-n", "--limit", type=click.IntRange(1, 100), default=5, show_default=True, help="How many.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(1, 100), default=5, show_default=True, help="How many tools."
+)
 def search(
     words: tuple[str, ...],
     as_json: bool,
@@ -322,7 +324,7 @@ def _compared(
 
 
 def _show_changes(comparison: _LockComparison) -> None:
-    """Shows the changes. For a first lock file, which would list everything as new, none are shown."""
+    """Shows the changes. Shows none for a first lock file, in which everything would be new."""
     for change in () if comparison.is_first else comparison.changes:
         head, *lines = describe(change).split("\n")
         click.echo(click.style(head, bold=True))

@@ -1,7 +1,7 @@
 """`dragoman call` through a local gateway, if there is one for this folder.
 
-Only plain calls are made this way. With an option that is not known here, or a gateway that cannot make the
-call, `commands/call.py` makes it. This module imports nothing that takes long to load.
+Only plain calls are made in this way. If there is an option that this module does not know, or the gateway
+cannot make the call, `commands/call.py` makes it. This module imports nothing that takes long to load.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class _Call:
                 self._show_progress(message["progress"])
             elif "exit" in message:
                 self._hide_progress()
-                return _shown(message)
+                return _write_output(message)
 
     def _lost(self) -> int:
         text = "error: the local gateway ended during the call, which may have run"
@@ -157,7 +157,7 @@ def _terminal() -> dict[str, Any]:
     }
 
 
-def _shown(message: Mapping[str, Any]) -> int:
+def _write_output(message: Mapping[str, Any]) -> int:
     """Writes the output of the command. Returns the exit code."""
     for is_error, text in message["output"]:
         stream = sys.stderr if is_error else sys.stdout
@@ -167,7 +167,7 @@ def _shown(message: Mapping[str, Any]) -> int:
 
 
 def _answer(message: Mapping[str, Any], *, yes: bool) -> dict[str, Any]:
-    """Asks the person in this terminal, as a command does that starts the server itself."""
+    """Asks the person in this terminal, like a command that starts the server itself."""
     import asyncio
 
     from dragoman.cli.local_gateway.questions import ask

@@ -28,6 +28,7 @@ TERMINAL_VARIABLES: Final = frozenset(
 TERMINAL_PREFIXES: Final = ("GNOME_TERMINAL_", "ITERM_", "KITTY_", "KONSOLE_", "TERM_", "VTE_", "WT_")
 
 Stamp = list[int] | None
+"""Values that differ after a change of a file; None for a file that cannot be read."""
 
 
 def has_sockets() -> bool:
@@ -49,7 +50,7 @@ def environment_digest(salt: str, environ: Mapping[str, str] = os.environ) -> st
 
 
 def stamps(files: Iterable[str]) -> dict[str, Stamp]:
-    """A stamp of each file that changes with its content; None if it cannot be read."""
+    """The stamp of each file."""
     found: dict[str, Stamp] = {}
     for path in files:
         try:

@@ -47,7 +47,7 @@ from dragoman.version import VERSION
 from dragoman.wire.peer import Progress
 
 
-class Screen(Struct, frozen=True):
+class CallerTerminal(Struct, frozen=True):
     """The properties of the terminal of a command, as the command reports them."""
 
     terminals: tuple[bool, bool] = (False, False)
@@ -79,19 +79,20 @@ class _Stream(io.StringIO):
         return self._is_terminal
 
 
-def rendered(screen: Screen, show: Callable[[], Any]) -> Output:
-    """The output of a function, which must not wait: the streams of this process are replaced."""
+def rendered(terminal: CallerTerminal, show: Callable[[], Any]) -> Output:
+    """The output of a function. The function must not wait, because the streams of this process are replaced
+    until it returns."""
     output: Output = []
     out, err = (
-        _Stream(output, is_error=is_error, is_terminal=screen.terminals[is_error])
+        _Stream(output, is_error=is_error, is_terminal=terminal.terminals[is_error])
         for is_error in (False, True)
     )
-    token = COLUMNS.set(screen.columns)
+    token = COLUMNS.set(terminal.columns)
     try:
         with (
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(err),
-            click.Context(click.Command("call"), color=False if screen.plain else None),
+            click.Context(click.Command("call"), color=False if terminal.plain else None),
         ):
             show()
     finally:
@@ -101,10 +102,10 @@ def rendered(screen: Screen, show: Callable[[], Any]) -> Output:
 
 LINE_LIMIT_BYTES: Final = 16 * 1024 * 1024
 UNREAD_BYTES: Final = 256 * 1024
-"""How much may wait for a command that does not read, before progress is left out."""
+"""If more bytes wait for a command that does not read them, progress is not sent to it."""
 
 
-class RequestedCall(Screen, frozen=True):
+class RequestedCall(CallerTerminal, frozen=True):
     """A call that a command requests."""
 
     words: tuple[str, ...] = ()
@@ -116,7 +117,7 @@ class RequestedCall(Screen, frozen=True):
 
 
 class _Declined(Exception):
-    """The command has to make the call itself: it can ask for approval and report problems."""
+    """The command has to make the call itself, because it can ask for approval and report problems."""
 
 
 def files_of(sources: Sources) -> dict[str, Stamp]:
@@ -179,10 +180,10 @@ class LocalGateway:
         )
         asked = msgspec.json.decode(await reader.readline(), type=RequestedCall, strict=False)
         if asked.outdated:
-            await self._read_again()
+            await self._reload()
             return
         try:
-            tool, arguments = self._found(asked)
+            tool, arguments = self._find_tool(asked)
         except (_Declined, DragomanError, click.ClickException):
             send({"declined": True})
             return
@@ -195,7 +196,7 @@ class LocalGateway:
                 send({"progress": [progress.progress, progress.total, progress.message]})
 
         relay = Relay(send)
-        calling = asyncio.create_task(self._called(asked, tool, arguments, relay, progressed))
+        calling = asyncio.create_task(self._make_call(asked, tool, arguments, relay, progressed))
         answering = asyncio.create_task(_take_answers(reader, relay))
         try:
             await asyncio.wait([calling, answering], return_when=asyncio.FIRST_COMPLETED)
@@ -207,14 +208,15 @@ class LocalGateway:
                 task.cancel()
             await asyncio.gather(calling, answering, return_exceptions=True)
 
-    async def _read_again(self) -> None:
+    async def _reload(self) -> None:
+        """Reads the configuration files again, if they have changed."""
         async with self._reloading:
             files = files_of(self._sources)
             if files != self._files:
                 await self._host.reload()
                 self._files = files
 
-    def _found(self, asked: RequestedCall) -> tuple[ServerTool, dict[str, Any]]:
+    def _find_tool(self, asked: RequestedCall) -> tuple[ServerTool, dict[str, Any]]:
         """The tool and its arguments. After an error the command makes the call itself, and reports it."""
         if not asked.words or is_url(asked.words[0]) or suggested_url(asked.words[0]):
             raise _Declined
@@ -224,7 +226,7 @@ class LocalGateway:
             raise _Declined
         return tool, parse_arguments(words, tool.input_schema)
 
-    async def _called(
+    async def _make_call(
         self,
         asked: RequestedCall,
         tool: ServerTool,

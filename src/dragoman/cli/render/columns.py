@@ -1,7 +1,7 @@
 """Text in columns: its width on a terminal, and cutting, wrapping and padding it to fit.
 
-The first column of a table is never cut, because people copy it into the next command. Where it leaves no
-room for the other columns, they are on separate lines.
+The first column of a table is never cut, because people copy it into the next command. If it leaves no room
+for the other columns, they are printed on separate lines.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import click
 LEAST_ROOM: Final = 20
 """The fewest columns for a description beside the first column."""
 TWO_LINE_RATIO: Final = 4
-"""If more than one row in this many needs two lines, every row gets two."""
+"""If more than one of this many rows needs two lines, every row gets two lines."""
 GAP: Final = "  "
 
 
@@ -25,8 +25,11 @@ class TableRow(NamedTuple):
     """One row of a table; its texts are safe for a terminal."""
 
     typed: str
+    """The first column: a name that people type or copy."""
     fact: str = ""
+    """A short text in a column of its own."""
     about: str = ""
+    """The description."""
     mark: str = ""
     colour: str | None = None
     """The colour of the mark."""

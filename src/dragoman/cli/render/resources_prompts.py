@@ -140,8 +140,8 @@ def resource_json(item: Resource) -> dict[str, Any]:
 
 
 def template_json(item: ResourceTemplate) -> dict[str, Any]:
-    gaps = list(item.variables)
-    return {"server": item.server, "uriTemplate": item.uri_template, "gaps": gaps, **_described(item)}
+    names = list(item.variables)
+    return {"server": item.server, "uriTemplate": item.uri_template, "variables": names, **_described(item)}
 
 
 def _described(item: Resource | ResourceTemplate) -> dict[str, Any]:

@@ -33,7 +33,7 @@ _ELIGIBILITY_MARKS = {
 }
 
 OUTPUT_CHARACTERS: Final = 300
-"""The most that is shown of a line of a server's output; advice is often at its end."""
+"""The most characters of a line of a server's output that are shown. Advice is often at its end."""
 
 _STATES = {"connected": ("✓", "green"), "failed": ("✗", "red"), "needs-auth": ("!", "yellow")}
 
@@ -96,7 +96,8 @@ def show_reasons(servers: Iterable[ConfiguredServer], views: Mapping[str, Server
 
 
 def _reason_of(server: ConfiguredServer) -> str | None:
-    """Why it is not started, and for an entry without approval why it could not be."""
+    """The reason why the server is not started. For an entry without approval, also a reason why it could not
+    be started after approval."""
     return "; ".join(filter(None, (server.reason, server.fault_before_approval))) or None
 
 

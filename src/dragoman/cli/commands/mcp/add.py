@@ -18,8 +18,8 @@ from dragoman.config import jsonc
 from dragoman.transport_types import SELF_CONTAINED, transport_type
 
 
-class WordsAfterCommand(click.Command):
-    """Accepts options anywhere before the server's command; everything after it belongs to that command.
+class OptionsBeforeCommand(click.Command):
+    """Accepts options anywhere before the server's command. All words after the command are its arguments.
 
     After a URL, options may follow as well.
     """
@@ -60,7 +60,7 @@ SECRET_VARIABLE: Final = "MCP_CLIENT_SECRET"
 """The environment variable with the client secret; Claude Code uses the same name."""
 
 
-@click.command("add", cls=WordsAfterCommand)
+@click.command("add", cls=OptionsBeforeCommand)
 @click.argument("name")
 @click.argument("command_or_url")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
@@ -130,17 +130,17 @@ def command(
         if value
     }
     if not _is_command(transport) and (transport or is_url(command_or_url)):
-        _refuse("-e/--env applies to commands only", bool(env))
+        _refuse_if(bool(env), "-e/--env applies to commands only")
         entry = _remote(command_or_url, args, transport, header)
         if client_secret:
-            _refuse("--client-secret needs --client-id", client_id is None)
+            _refuse_if(client_id is None, "--client-secret needs --client-id")
             oauth["clientSecret"] = _read_secret()
         if oauth:
             entry["oauth"] = oauth
     else:
-        _refuse("OAuth options apply to URLs only", bool(oauth) or client_secret)
-        _refuse("-H/--header applies to URLs only", bool(header))
-        _refuse_one_word(name, command_or_url, args)
+        _refuse_if(bool(oauth) or client_secret, "OAuth options apply to URLs only")
+        _refuse_if(bool(header), "-H/--header applies to URLs only")
+        _refuse_quoted_command(name, command_or_url, args)
         entry = _local(command_or_url, args, env)
         _warn_of_swallowed_options(args)
     add_server(name, entry, scope or "local", force=force, check=check, as_json=as_json)
@@ -156,8 +156,8 @@ def _local(program: str, args: tuple[str, ...], env: tuple[str, ...]) -> dict[st
 def _remote(
     url: str, args: tuple[str, ...], transport: str | None, header: tuple[str, ...]
 ) -> dict[str, Any]:
-    _refuse("a URL takes no further arguments", bool(args))
-    _refuse(f"--transport {transport} needs a URL", not is_url(url) and "${" not in url)
+    _refuse_if(bool(args), "a URL takes no further arguments")
+    _refuse_if(not is_url(url) and "${" not in url, f"--transport {transport} needs a URL")
     entry: dict[str, Any] = {"type": transport or transport_of_url(url), "url": url}
     if header:
         pairs = (_pair("-H/--header", text, ":", '"Key: Value"') for text in header)
@@ -191,7 +191,7 @@ def _with_scheme(word: str, transport: str | None) -> str:
     )
 
 
-def _refuse_one_word(name: str, program: str, args: tuple[str, ...]) -> None:
+def _refuse_quoted_command(name: str, program: str, args: tuple[str, ...]) -> None:
     """Refuses a whole command line in quotes, which is not the name of a program."""
     if args or " " not in program.strip() or shutil.which(program) is not None:
         return
@@ -206,11 +206,11 @@ _NAME_ALONE: Final = re.compile(r"[A-Z]+(?:_[A-Z]+)*|[A-Z][A-Za-z]*(?:-[A-Z][A-Z
 def _pair(option: str, text: str, mark: str, form: str) -> tuple[str, str]:
     key, found, value = text.partition(mark)
     given = f"{option} {text}" if _NAME_ALONE.fullmatch(text) else option
-    _refuse(f"{given}: expected {form}", not found or not key.strip())
+    _refuse_if(not found or not key.strip(), f"{given}: expected {form}")
     return key.strip(), value
 
 
-def _refuse(reason: str, wrong: bool) -> None:
+def _refuse_if(wrong: bool, reason: str) -> None:
     if wrong:
         raise click.UsageError(reason)
 

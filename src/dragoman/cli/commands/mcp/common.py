@@ -1,7 +1,7 @@
-"""Functions of the commands that write servers.
+"""Functions that several commands of `dragoman mcp` share.
 
-`add`, `add-json`, `import`: check an entry, compare it with policy, optionally connect to it, then write it.
-`import` and `export`: shared arguments, and the report of settings that could not be converted.
+For `add`, `add-json` and `import`: check an entry, compare it with policy, optionally connect to it, and
+write it. For `import` and `export`: shared arguments, and the report of settings that could not be converted.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ def with_stored_secret(name: str, entry: Mapping[str, Any], scope: Scope) -> Map
     if not isinstance(oauth, dict):
         return entry
     fields = cast("dict[str, Any]", oauth)
-    plain = {field: fields[field] for field in OAUTH_SECRETS if _is_written_out(fields.get(field))}
+    plain = {field: fields[field] for field in OAUTH_SECRETS if _is_plain_text(fields.get(field))}
     for field in [field for field, text in plain.items() if "${" in text or not isinstance(url, str)]:
-        # A variable with a default, or with text beside it, cannot be stored, nor a secret for no URL.
+        # A variable with a default or with text beside it cannot be stored, nor a secret without a URL.
         del plain[field]
         if scope in IN_PROJECT:
             raise ConfigError(
@@ -107,7 +107,7 @@ def with_stored_secret(name: str, entry: Mapping[str, Any], scope: Scope) -> Map
 OAUTH_SECRETS: Final = ("clientSecret", "privateKey", "workloadToken")
 
 
-def _is_written_out(value: object) -> bool:
+def _is_plain_text(value: object) -> bool:
     """Whether the value is a secret in plain text: not a ${VARIABLE}, a file or a reference to the store."""
     return isinstance(value, str) and not value.startswith(("@", REFERENCE)) and COVER in masked_value(value)
 
@@ -148,7 +148,7 @@ def _notes(configuration: Configuration, name: str, scope: Scope) -> list[str]:
     notes: list[str] = []
     server = configuration.servers.get(name)
     if server is not None and server.scope != scope:
-        notes.append(f"the one of {server.candidate.origin} is used instead: its scope has precedence")
+        notes.append(f"the entry of {server.candidate.origin} is used instead: its scope has precedence")
     elif server is not None and server.eligibility == "disabled":
         notes.append(
             f"it is {server.reason}; `dragoman mcp enable {one_line(shell_quoted(name))}` enables it"

@@ -1,4 +1,4 @@
-"""`dragoman mcp enable` and `disable`: enable and disable servers, and save that."""
+"""`dragoman mcp enable` and `disable`: enable and disable servers, and save the choice."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _what_else(result: dict[str, str]) -> str:
         case "pending":
             return f"; it needs approval: dragoman mcp approve {one_line(shell_quoted(result['name']))}"
         case "duplicate":
-            return "; it is the same server as another: see `dragoman mcp list`"
+            return "; it is the same server as another entry: see `dragoman mcp list`"
         case _:
             return ""
 

@@ -27,7 +27,7 @@ from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError
 from dragoman.names import shell_quoted
 
-_CHOSEN = ("user", "project", "local")
+_EXPORTED_SCOPES = ("user", "project", "local")
 """The scopes that are exported by default: entries of the person. Plugins, connectors and the administrator
 provide their servers to other hosts themselves."""
 
@@ -42,14 +42,14 @@ provide their servers to other hosts themselves."""
 def command(
     host: str, file: Path | None, names: tuple[str, ...], force: bool, dry_run: bool, as_json: bool
 ) -> None:
-    """Writes your servers into FILE, or into the file HOST keeps for its user.
+    """Writes your servers into FILE, or into HOST's own user configuration.
 
     Other keys, their order and comments are kept. A server of the same name is replaced only after
     confirmation. Variable references are kept. Settings that HOST does not support are reported.
     """
     sources = Sources.here()
     path = file or _usual_place(host, sources)
-    chosen = _Chosen(load_and_report(sources), names)
+    chosen = _Selection(load_and_report(sources), names)
     text = read_text(path)
     exported = chosen.write(host, text, path, chosen.servers if force else ())
     if replaced := _confirmed_replacements(exported, dry_run):
@@ -68,7 +68,7 @@ def _usual_place(host: str, sources: Sources) -> Path:
     return next((path for path in users if path.exists()), users[0])
 
 
-class _Chosen:
+class _Selection:
     """The servers to export, and why the others are left out."""
 
     def __init__(self, configuration: Configuration, names: tuple[str, ...]) -> None:
@@ -100,7 +100,7 @@ def _reason_against(server: ConfiguredServer, *, named: bool) -> str | None:
         return f"{server.reason}; `dragoman mcp approve {shell_quoted(server.name)}` approves it"
     if server.eligibility == "refused":
         return server.reason
-    if server.scope not in _CHOSEN and not named:
+    if server.scope not in _EXPORTED_SCOPES and not named:
         return f"it is of scope {server.scope}; --name {shell_quoted(server.name)} exports it"
     return None
 
@@ -113,7 +113,7 @@ def _confirmed_replacements(exported: Exported, dry_run: bool) -> list[str]:
     return [name for name in exported.conflicts if confirm(question.format(one_line(name)))]
 
 
-def _write(host: str, path: Path, chosen: _Chosen, replace: Collection[str]) -> Exported:
+def _write(host: str, path: Path, chosen: _Selection, replace: Collection[str]) -> Exported:
     from dragoman.config.writer import rewrite
 
     done: list[Exported] = []

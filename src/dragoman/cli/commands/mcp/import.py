@@ -60,7 +60,9 @@ def command(
     path, imported = _read(host, file, sources)
     for name in names:
         if name not in imported.servers:
-            raise NotFound(f"there is no server {name!r} in {path}", hint="Leave --name out to see all.")
+            raise NotFound(
+                f"there is no server {name!r} in {path}", hint="Without --name, all servers are imported."
+            )
     done = _Importer(configuration, cast("Scope", scope or "user"), force, dry_run)
     for name, entry in imported.servers.items():
         if not names or name in names:
@@ -98,7 +100,7 @@ def _for_all_projects(host: str, scope: Scope) -> str:
 
 
 def _workspace_notes(entry: dict[str, Any], scope: Scope) -> list[str]:
-    """That a server of the person does not start in the folder that an editor would give it."""
+    """A note for an entry that uses the workspace folder of an editor: the server will not start there."""
     if scope != "user" or "cwd" in entry or WORKSPACE not in json.dumps(entry):
         return []
     return [
@@ -118,8 +120,10 @@ def _read(host: str, file: Path | None, sources: Sources) -> tuple[Path, Importe
         text = read_text(path)
         if text is not None:
             return path, read(host, text, source=str(path), project=project)
-    looked = ", ".join(str(path) for path in ([file] if file else usual))
-    raise ConfigError(f"no file of {FORMATS[host].title} found: {looked}", hint="Give the FILE.")
+    tried = ", ".join(str(path) for path in ([file] if file else usual))
+    raise ConfigError(
+        f"there is no configuration file of {FORMATS[host].title}: {tried}", hint="Give the FILE."
+    )
 
 
 class _Importer:

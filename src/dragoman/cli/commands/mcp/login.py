@@ -41,9 +41,13 @@ if TYPE_CHECKING:
 @click.command("login")
 @click.argument("name", shell_complete=complete_server)
 @click.option("--no-browser", is_flag=True, help="Show the page instead of opening it.")
-@click.option("--device", is_flag=True, help="Enter a code on another device.")
+@click.option("--device", is_flag=True, help="Sign in with a code that you enter on another device.")
 @click.option(
-    "--timeout", type=click.FloatRange(1), default=SIGN_IN_SECONDS, show_default=True, help="In seconds."
+    "--timeout",
+    type=click.FloatRange(1),
+    default=SIGN_IN_SECONDS,
+    show_default=True,
+    help="Time limit in seconds.",
 )
 @identity_option
 @gateway_option

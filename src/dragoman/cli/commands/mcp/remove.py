@@ -53,7 +53,8 @@ def command(name: str, scope: str | None, as_json: bool) -> None:
 
 
 def _forget_secrets(configuration: Configuration, name: str) -> str | None:
-    """Revokes and deletes the tokens and secrets of a server that is in no file. Returns the problems."""
+    """Revokes and deletes the tokens and secrets of a server that is in no file. Returns the first
+    problem."""
     server = configuration.servers.get(name)
     if server is None or server.eligibility not in ("ready", "disabled"):
         return None
