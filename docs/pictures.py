@@ -29,6 +29,7 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from dragoman import Host, ImageBlock
+from dragoman.agent.events import Message
 from dragoman.agent.models import ModelChoice
 from dragoman.agent.session import AgentOptions
 from dragoman.interaction import (
@@ -66,8 +67,8 @@ RULES = (
     "dragoman permissions add deny 'mcp__*__fail'",
 )
 PICTURED: dict[str, list[tuple[str, list[Step]]]] = {
-    "question": [("python examples/asking.py", [("y/s/a/p/n/t", "s")])],
-    "refusal": [("python examples/asking.py", [("y/s/a/p/n/t", "t"), ("Message to the model", "keep it\r")])],
+    "question": [("python examples/asking.py", [("y/s/a/p/w/n/t", "s")])],
+    "refusal": [("python examples/asking.py", [("y/s/a/p/w/n/t", "t"), ("Message to the model", "keep it\r")])],
     "asked": [(ASK, [("y/n", "y")])],
     "refused": [
         ("dragoman call mcp__demo__fail --yes --mcp-config demo", []),
@@ -172,7 +173,7 @@ async def draw_conversation() -> None:
         async with app.run_test(size=(100, 40)) as pilot:
             while app.control.session is None:
                 await pilot.pause()
-            app.control.send("What is 40 and 2? Write it down.")
+            app.control.send(Message("What is 40 and 2? Write it down."))
             await _wait_for_question(pilot)
             (PICTURES / "conversation.svg").write_text(app.export_screenshot())
             app.control.stop()
