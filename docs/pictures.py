@@ -68,7 +68,9 @@ RULES = (
 )
 PICTURED: dict[str, list[tuple[str, list[Step]]]] = {
     "question": [("python examples/asking.py", [("y/s/a/p/w/n/t", "s")])],
-    "refusal": [("python examples/asking.py", [("y/s/a/p/w/n/t", "t"), ("Message to the model", "keep it\r")])],
+    "refusal": [
+        ("python examples/asking.py", [("y/s/a/p/w/n/t", "t"), ("Message to the model", "keep it\r")])
+    ],
     "asked": [(ASK, [("y/n", "y")])],
     "refused": [
         ("dragoman call mcp__demo__fail --yes --mcp-config demo", []),

@@ -49,7 +49,7 @@ class AgentTools(NamedTuple):
             views = await self.servers.ready(only=self.required)
             for name in self.required:
                 if (view := views.get(name)) is None or view.status != "connected":
-                    raise _missing(name, view)
+                    raise _not_connected(name, view)
         await self.servers.ready(timeout=SERVER_WAIT_SECONDS)
 
 
@@ -103,6 +103,6 @@ def _startable(host: Host) -> list[str]:
     return [name for name, server in servers.items() if server.eligibility == "ready"]
 
 
-def _missing(name: str, view: ServerStatus | None) -> NotConnected:
+def _not_connected(name: str, view: ServerStatus | None) -> NotConnected:
     status, reason = ("missing", None) if view is None else (view.status, view.reason)
     return NotConnected(name, status, reason, hint="The agent requires this server.")

@@ -21,6 +21,7 @@ class Message(Struct, frozen=True):
 
     @property
     def written(self) -> str:
+        """The words of the person."""
         return self.text if self.shown is None else self.shown
 
 

@@ -184,7 +184,7 @@ class FrontMatter:
         fields = cast("Mapping[str, Any]", entry) if isinstance(entry, dict) else None
         if fields is None or self._scope == "user":
             return cast("object", entry)
-        claims = {field for field, value, _ in CLAIMS if _may_mean(fields.get(field), value)}
+        claims = {field for field, value, _ in CLAIMS if _may_equal(fields.get(field), value)}
         self._problems += [f"{claim} of a server has no effect here" for claim in sorted(claims)]
         return {key: value for key, value in fields.items() if key not in claims}
 
@@ -195,6 +195,6 @@ class FrontMatter:
         return found
 
 
-def _may_mean(given: object, value: object) -> bool:
+def _may_equal(given: object, value: object) -> bool:
     """Whether a field of an entry has the value, or may have it after variables are replaced."""
     return given == value or (isinstance(given, str) and "${" in given)

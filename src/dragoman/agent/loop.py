@@ -317,7 +317,7 @@ class Conversation:
                     left -= _characters(event)
                     if left < 0:
                         raise ModelUnavailable(RESPONSE_TOO_LONG, hint="Try again, or choose another model.")
-                    if (shown := _shown(event)) is not None:
+                    if (shown := _agent_event_of(event)) is not None:
                         on_event(shown)
             except asyncio.CancelledError:
                 if is_recorded:
@@ -465,7 +465,7 @@ def _with_instructions(messages: Sequence[ModelMessage], instructions: str) -> l
     return [*messages[:-1], ModelRequest(last.parts, instructions=instructions or None)]
 
 
-def _shown(event: object) -> AgentEvent | None:
+def _agent_event_of(event: object) -> AgentEvent | None:
     match event:
         case PartStartEvent(part=TextPart(content=text)) if text:
             return TextDelta(joined(text))

@@ -76,7 +76,7 @@ async def open_session(
 ) -> AsyncGenerator[AgentSession]:
     """Opens a conversation. Raises `ModelNotConfigured`, and `ConfigError` or `NotConnected` for required
     servers. `load`: loads the model; tests pass another function."""
-    loading = asyncio.ensure_future(_loaded(host, options.model, load))
+    loading = asyncio.ensure_future(_load_when_connecting(host, options.model, load))
     transcript, source = _transcript(options)
     host.hooks.enter_conversation(transcript.id, str(transcript.path))
     hooks = ConversationHooks(host.hooks)
@@ -91,7 +91,9 @@ async def open_session(
             required=options.required_servers,
             extra_tools=subagents.tools(),
         ) as agent_tools:
-            context = await _prepared(loading, hooks.started(source), agent_tools.wait_until_connected())
+            context = await _wait_until_ready(
+                loading, hooks.started(source), agent_tools.wait_until_connected()
+            )
             from dragoman.agent.loop import Conversation, limits_of
 
             toolbox, model = agent_tools.toolbox, loading.result()
@@ -113,7 +115,7 @@ async def open_session(
         await hooks.ended(session.end_reason if session is not None else "other")
 
 
-async def _loaded(host: Host, choice: ModelChoice, load: Load) -> Model:
+async def _load_when_connecting(host: Host, choice: ModelChoice, load: Load) -> Model:
     """Loads the model. The import of its library takes seconds and slows down other work, so it begins after
     servers have started to connect, and continues while they do."""
     events = host.events()
@@ -135,7 +137,7 @@ def _is_before_connecting(host: Host) -> bool:
     )
 
 
-async def _prepared(
+async def _wait_until_ready(
     loading: asyncio.Future[Model],
     starting: Coroutine[Any, Any, tuple[str, ...]],
     connecting: Coroutine[Any, Any, None],

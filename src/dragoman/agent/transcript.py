@@ -75,7 +75,7 @@ class Transcript:
     @staticmethod
     def begin(folder: Path, model: str) -> Transcript:
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
-        return _begun(_folder() / f"{name}.jsonl", folder, model)
+        return _new_transcript(_folder() / f"{name}.jsonl", folder, model)
 
     def begin_subagent(self, agent: str, folder: Path, model: str) -> Transcript:
         """A transcript for a subagent of this conversation, in the same folder. Its name begins with the id
@@ -84,7 +84,7 @@ class Transcript:
         places = map(self._path.with_name, names)
         free = next(path for path in places if path not in self._subagent_files and not path.exists())
         self._subagent_files.add(free)  # the file may not exist yet: the disk may be full
-        return _begun(free, folder, model)
+        return _new_transcript(free, folder, model)
 
     @staticmethod
     def existing(name: str) -> Transcript:
@@ -99,7 +99,7 @@ class Transcript:
 
     def history(self) -> list[ModelMessage]:
         """The messages so far, in a form that can be continued."""
-        return complete(read_messages(self._path))
+        return with_all_results(read_messages(self._path))
 
     def add(self, message: ModelMessage) -> None:
         self.write({"message": _dump([message])[0]})
@@ -121,7 +121,7 @@ class Transcript:
             self._is_at_start, self._unwritten, self.problem = True, [], None
 
 
-def _begun(path: Path, folder: Path, model: str) -> Transcript:
+def _new_transcript(path: Path, folder: Path, model: str) -> Transcript:
     transcript = Transcript(path, {"version": VERSION, "folder": str(folder), "model": model})
     transcript.write()
     return transcript
@@ -162,7 +162,7 @@ def read_messages(path: Path) -> list[ModelMessage]:
     return history
 
 
-def complete(history: Sequence[ModelMessage]) -> list[ModelMessage]:
+def with_all_results(history: Sequence[ModelMessage]) -> list[ModelMessage]:
     """The conversation with exactly one result for every tool call, and no result without a call. Providers
     refuse any other conversation.
 

@@ -16,7 +16,7 @@ from pydantic_ai.messages import (
 
 from dragoman import paths
 from dragoman.agent.conversion import INTERRUPTED
-from dragoman.agent.transcript import Transcript, complete, transcripts
+from dragoman.agent.transcript import Transcript, transcripts, with_all_results
 from dragoman.errors import NotFound
 
 pytestmark = pytest.mark.requirement("AGT-5")
@@ -134,7 +134,7 @@ def test_the_newest_of_a_folder_is_first(home: Path):
 def test_every_call_has_a_result_afterwards(history: list, outcomes: list):
     given = [
         part.content
-        for message in complete(history)
+        for message in with_all_results(history)
         for part in message.parts
         if isinstance(part, ToolReturnPart)
     ]

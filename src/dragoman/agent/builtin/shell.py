@@ -179,18 +179,18 @@ class Shell:
         return f"Started in the background as {name}."
 
     async def _show(self, arguments: Mapping[str, Any]) -> str:
-        command = self._named(arguments)
+        command = self._find_command(arguments)
         text = command.output.take()
         state = "still running" if command.is_running else f"exit code {command.exit_code}"
         return f"{text or '(no new output)'}\n({state})"
 
     async def _stop(self, arguments: Mapping[str, Any]) -> str:
-        command = self._named(arguments)
+        command = self._find_command(arguments)
         del self._background[str(arguments["id"])]
         await command.end()
         return f"{command.output.take() or '(no new output)'}\n(ended)"
 
-    def _named(self, arguments: Mapping[str, Any]) -> RunningCommand:
+    def _find_command(self, arguments: Mapping[str, Any]) -> RunningCommand:
         command = self._background.get(str(arguments["id"]))
         if command is None:
             known = ", ".join(self._background) or "none"

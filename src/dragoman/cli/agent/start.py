@@ -81,7 +81,7 @@ def _options(start_options: StartOptions) -> AgentOptions:
     found = find_agents(sources)
     for each in found:
         if each.state != "ready":
-            show_problem(_unusable(each))
+            show_problem(_why_unusable(each))
     agent = None if start_options.agent is None else find_agent(sources, start_options.agent)
     model = choose_model(
         start_options.model or (agent.model if agent is not None else None), start_options.base_url
@@ -99,7 +99,7 @@ def _options(start_options: StartOptions) -> AgentOptions:
     )
 
 
-def _unusable(agent: AgentDefinition) -> str:
+def _why_unusable(agent: AgentDefinition) -> str:
     if agent.state == "broken":
         return f"the agent {agent.name} cannot be used: {agent.problems[0]}"
     path = one_line(str(agent.path))

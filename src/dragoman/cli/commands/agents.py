@@ -48,7 +48,7 @@ def approve(name: str, yes: bool) -> None:
         return
     _show(agent)
     is_cut = _show_rights(sources, agent, full=not is_interactive())
-    if not yes and not _agrees(sources, agent, is_cut=is_cut):
+    if not yes and not _person_approves(sources, agent, is_cut=is_cut):
         click.echo("Not approved.")
         return
     approve_agent(sources, agent)
@@ -111,7 +111,7 @@ def _server_lines(configuration: Configuration, name: str, entry: object) -> Ite
         yield f"! {warning}"
 
 
-def _agrees(sources: Sources, agent: AgentDefinition, *, is_cut: bool) -> bool:
+def _person_approves(sources: Sources, agent: AgentDefinition, *, is_cut: bool) -> bool:
     if not is_interactive():
         raise ConfigError(
             "there is no terminal to ask on, so nothing was approved",

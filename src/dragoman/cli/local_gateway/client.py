@@ -91,7 +91,7 @@ class _Call:
         except (OSError, ValueError) as error:
             if isinstance(error, BrokenPipeError) and not error.filename and sys.stdout.closed:
                 raise
-            return self._lost()
+            return self._report_loss()
         finally:
             self._hide_progress()
 
@@ -107,7 +107,7 @@ class _Call:
                 self._hide_progress()
                 return _write_output(message)
 
-    def _lost(self) -> int:
+    def _report_loss(self) -> int:
         text = "error: the local gateway ended during the call, which may have run"
         print(
             f"{text}\n  hint: Run the command again; without a local gateway it starts the server itself.",

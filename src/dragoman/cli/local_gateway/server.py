@@ -265,7 +265,10 @@ async def _take_answers(reader: asyncio.StreamReader, relay: Relay) -> None:
 async def listening(gateway: LocalGateway, cwd: Path) -> AsyncGenerator[None]:
     """Accepts commands while the context is open. Raises `ConfigError` if another gateway does so."""
     if not has_sockets():
-        raise ConfigError("--local needs unix sockets, which this system does not have")
+        raise ConfigError(
+            "--local needs unix sockets, which this system does not have",
+            hint="`dragoman call` works without it.",
+        )
     path = socket_path(str(cwd))
     if len(str(path).encode()) > PATH_LIMIT_BYTES:
         raise ConfigError(f"the path of the socket is too long: {path}", hint="Set DRAGOMAN_CONFIG_DIR.")
@@ -274,7 +277,10 @@ async def listening(gateway: LocalGateway, cwd: Path) -> AsyncGenerator[None]:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        raise ConfigError(f"a local gateway for {cwd} is running already") from None
+        raise ConfigError(
+            f"a local gateway for {cwd} is running already",
+            hint="`dragoman call` uses it. Ctrl-C in its terminal ends it.",
+        ) from None
     try:
         path.unlink(missing_ok=True)  # left by a gateway that was killed
         server = await asyncio.start_unix_server(gateway.handle, path, limit=LINE_LIMIT_BYTES)

@@ -84,7 +84,7 @@ def table(
         if most is not None and size > most:
             rest = " · ".join(filter(None, (row.fact.strip(), row.about)))
             yield [
-                *_alone(row, start, columns, below, full=full),
+                *_first_column(row, start, columns, below, full=full),
                 *_block(rest, columns, below, full=full),
             ]
             continue
@@ -95,7 +95,7 @@ def table(
         yield [f"{start}{typed}{fact}{GAP}{first[len(aside) :]}".rstrip(), *more]
 
 
-def _alone(row: TableRow, start: str, columns: int | None, below: str, *, full: bool) -> list[str]:
+def _first_column(row: TableRow, start: str, columns: int | None, below: str, *, full: bool) -> list[str]:
     """The first column on a separate line, with as much of the suffix as fits, or with all of it below."""
     taken = len(below) - len(GAP) + cells(row.typed)
     room = None if columns is None else max(1, columns - taken)

@@ -92,7 +92,7 @@ def bytes_of(contents: ResourceContents) -> bytes:
             parts.append(part.text.encode() if part.text is not None else base64.b64decode(part.blob or ""))
         except binascii.Error:
             raise CallError(
-                contents.server, f"{contents.server} sent {contents.uri} in broken base64"
+                contents.server, f"{contents.server} sent {contents.uri} with invalid base64 data"
             ) from None
     return b"\n".join(parts)
 

@@ -138,7 +138,7 @@ Json = Mapping[str, Any]
 
 def parameters(schema: Json) -> list[TableRow]:
     """A row for each parameter: name (with a star if it is required), type, and description."""
-    rows = _inside(schema, References(dict(schema)), "", DEPTH_LIMIT)
+    rows = _nested_rows(schema, References(dict(schema)), "", DEPTH_LIMIT)
     found = list(islice(rows, ROW_LIMIT))
     if next(rows, None) is not None:
         found.append(TableRow("…", "", "and more: --json shows the whole schema"))
@@ -160,7 +160,7 @@ def signature(schema: Json) -> str:
     return f"({', '.join([*shown, *['…'] * (len(properties) > SIGNATURE_LIMIT)])})"
 
 
-def _inside(part: Json, root: References, where: str, depth: int) -> Iterator[TableRow]:
+def _nested_rows(part: Json, root: References, where: str, depth: int) -> Iterator[TableRow]:
     if not depth:
         return
     wanted = as_list(part.get("required"))
@@ -168,9 +168,9 @@ def _inside(part: Json, root: References, where: str, depth: int) -> Iterator[Ta
         described = _resolved(value, root)
         place = f"{where}.{name}" if where else name
         yield _row(place + ("*" if name in wanted else ""), described, root)
-        yield from _inside(described, root, place, depth - 1)
+        yield from _nested_rows(described, root, place, depth - 1)
         items = _resolved(described.get("items"), root)
-        yield from _inside(items, root, f"{place}[]", depth - 1)
+        yield from _nested_rows(items, root, f"{place}[]", depth - 1)
 
 
 def _row(place: str, part: Json, root: References) -> TableRow:

@@ -31,7 +31,7 @@ def command(names: tuple[str, ...], decision: str | None, as_json: bool) -> None
     terminal, give --yes or --no together with the NAMES.
     """
     configuration = load_and_report()
-    waiting = _chosen(configuration, names)
+    waiting = _servers_to_decide(configuration, names)
     if decision is None and not is_interactive() and (waiting or configuration.unconfirmed_variables):
         for server in waiting:
             show_entry(configuration, server)
@@ -52,7 +52,7 @@ def command(names: tuple[str, ...], decision: str | None, as_json: bool) -> None
     _report(waiting, as_json)
 
 
-def _chosen(configuration: Configuration, names: tuple[str, ...]) -> list[ConfiguredServer]:
+def _servers_to_decide(configuration: Configuration, names: tuple[str, ...]) -> list[ConfiguredServer]:
     # If several entries have the same name, the first is the one that is listed.
     waiting: dict[str, ConfiguredServer] = {}
     for server in configuration.needing_approval:

@@ -63,31 +63,31 @@ def command(
             raise NotFound(
                 f"there is no server {name!r} in {path}", hint="Without --name, all servers are imported."
             )
-    done = _Importer(configuration, cast("Scope", scope or "user"), force, dry_run)
+    importer = _Importer(configuration, cast("Scope", scope or "user"), force, dry_run)
     for name, entry in imported.servers.items():
         if not names or name in names:
-            done.take(name, entry)
+            importer.add_server(name, entry)
     if not dry_run:
-        _disable_added(sources, imported, done.added)
+        _disable_added(sources, imported, importer.added)
     shown = [note for note in imported.notes if not names or note.server in (None, *names)]
-    shown += done.notes
+    shown += importer.notes
     shown += [
-        Note(server=name, field=None, text=_for_all_projects(host, done.scope))
+        Note(server=name, field=None, text=_for_all_projects(host, importer.scope))
         for name in imported.of_project
-        if name in done.added
+        if name in importer.added
     ]
     if as_json:
         notes = [{"server": n.server, "field": n.field, "text": n.text} for n in shown]
-        echo({"file": str(path), "added": done.added, "skipped": done.skipped, "notes": notes})
+        echo({"file": str(path), "added": importer.added, "skipped": importer.skipped, "notes": notes})
         return
     verb = "Would add" if dry_run else "Added"
     all_of_them = counted(imported.count, "server")
-    click.echo(f"{verb} {len(done.added)} of {all_of_them} of {FORMATS[host].title}")
+    click.echo(f"{verb} {len(importer.added)} of {all_of_them} of {FORMATS[host].title}")
     click.echo(f"  from {one_line(str(path))}")
-    for name in done.added:
+    for name in importer.added:
         off = " (disabled there, so disabled here)" if name in imported.disabled else ""
         click.echo(f"  {click.style('+', fg='green')} {one_line(name)}{off}")
-    for name, why in done.skipped.items():
+    for name, why in importer.skipped.items():
         click.echo(f"  {click.style('–', fg='yellow')} {one_line(name)}: {one_line(why)}")
     show_notes(shown)
 
@@ -138,7 +138,7 @@ class _Importer:
         """Notes about variables that are not set, secrets that become readable for others, and the folder of
         the workspace."""
 
-    def take(self, name: str, entry: dict[str, Any]) -> None:
+    def add_server(self, name: str, entry: dict[str, Any]) -> None:
         path = self._configuration.sources.file_of(self.scope)
         present = edits.entry_in(path, name)
         if present == entry:

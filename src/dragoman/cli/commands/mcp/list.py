@@ -74,10 +74,10 @@ def command(
     if configuration.policy.broken or has_unread_files(configuration):
         sys.exit(exit_codes.CONFIG)
     if check:
-        sys.exit(_checked(configuration, views))
+        sys.exit(_check_exit_code(configuration, views))
 
 
-def _checked(configuration: Configuration, views: Mapping[str, ServerStatus]) -> int:
+def _check_exit_code(configuration: Configuration, views: Mapping[str, ServerStatus]) -> int:
     if any(server.eligibility == "broken" for server in configuration.servers.values()):
         return exit_codes.CONFIG
     failed = any(view.status in ("failed", "needs-auth") for view in views.values())
