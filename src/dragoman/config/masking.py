@@ -49,7 +49,7 @@ is not one."""
 _INNER_LOGIN: Final = re.compile(r"(?:(?<=//)|(?<=:/))[^/\s@]*:[^/\s]*@")
 """A login in a second URL, inside the path of the first."""
 _NO_PORT: Final = re.compile(r"(?<=:)(?!\d*\Z)[^:\]]+\Z")
-"""What stands in place of a port and is no number: a password whose `@` is missing or encoded."""
+"""Text that is written where a port belongs, and is no number: a password whose `@` is missing or encoded."""
 _BETWEEN_PARAMETERS: Final = re.compile(r"[\s,;]+")
 _BETWEEN_KEYS: Final = re.compile(r"[,;:\s]+")
 PART_LIMIT: Final = 40

@@ -171,7 +171,8 @@ class RedisStore:
 
     @contextlib.asynccontextmanager
     async def locked(self, key: str, wait_seconds: float) -> AsyncGenerator[None]:
-        """A lock between replicas. It is extended while it is held, and expires if the process of its holder ends."""
+        """A lock between replicas. It is extended while it is held, and expires if the holder's process
+        ends."""
         name = self._name(f"lock {key}")
         lock: Any = self._redis.lock(name, timeout=TAKEN_SECONDS, blocking=False, thread_local=False)
         deadline = monotonic() + wait_seconds
