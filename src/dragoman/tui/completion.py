@@ -58,7 +58,7 @@ def completion_at(before: str) -> CompletionRequest | None:
     return None
 
 
-def matching(word: str, choices: Iterable[CompletionItem]) -> list[CompletionItem]:
+def fitting(word: str, choices: Iterable[CompletionItem]) -> list[CompletionItem]:
     """The choices that begin with the word, then those that contain it."""
     folded = word.lower()
     safe = [choice for choice in choices if is_safe(choice.text)]
@@ -80,12 +80,12 @@ class Completer:
     async def choices(self, wanted: CompletionRequest) -> list[CompletionItem]:
         match wanted.kind:
             case "command":
-                return matching(wanted.word, [*self._commands, *await self._prompts()])
+                return fitting(wanted.word, [*self._commands, *await self._prompts()])
             case "argument":
-                return matching(wanted.word, await self._arguments(wanted))
+                return fitting(wanted.word, await self._arguments(wanted))
             case "mention":
                 files = await asyncio.to_thread(files_at, self._folder, wanted.word)
-                return [*files, *matching(wanted.word, await self._resources())][:LIMIT]
+                return [*files, *fitting(wanted.word, await self._resources())][:LIMIT]
 
     async def _prompts(self) -> list[CompletionItem]:
         found = await self._host.prompts.list()

@@ -128,7 +128,7 @@ class QuestionArea(Vertical):
         return self._asked is not None
 
     async def ask(self, view: QuestionView[T]) -> T:
-        """Shows the question until it is answered or the calling task is cancelled."""
+        """Shows the question until it is answered or this is cancelled."""
         answered: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         view.answered = answered
         self.call_later(self._show, view)

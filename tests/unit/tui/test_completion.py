@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.tui.completion import CompletionItem, CompletionRequest, completion_at, files_at, matching
+from dragoman.tui.completion import CompletionItem, CompletionRequest, completion_at, files_at, fitting
 from tests.unit.tui.desk import Desk, desk
 
 __all__ = ["desk"]
@@ -40,7 +40,7 @@ def test_what_begins_with_the_word_comes_first_and_unsafe_names_are_left_out():
         CompletionItem("com\x1b[31mx"),
         CompletionItem("other"),
     ]
-    assert [each.text for each in matching("COM", choices)] == ["compact", "recompact"]
+    assert [each.text for each in fitting("COM", choices)] == ["compact", "recompact"]
 
 
 def test_files_are_completed_folder_by_folder():

@@ -15,7 +15,7 @@ from dragoman.errors import CallError, InvalidArguments
 
 PATH: Final = "file_path"
 PROCESSES: Final = Path("/proc")
-"""This folder shows the environment of each process, with keys that commands of a model do not get."""
+"""The folder with the environment of processes, which contains keys that commands do not get."""
 Version = tuple[int, int]
 """The modification time and the size of a file."""
 
@@ -54,7 +54,7 @@ class Workspace:
     async def with_full_path(
         self, tool: str, arguments: Mapping[str, Any], name: str = PATH
     ) -> Mapping[str, Any]:
-        """The arguments of a call, with the resolved path; without a path, with the working directory."""
+        """The arguments of a call with the path resolved; the working directory by default."""
         try:
             return {**arguments, name: str(self.resolve(str(arguments.get(name) or ".")))}
         except ValueError as error:
