@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman import CallOutcome, Host, ImageBlock
-from dragoman.agent.mentions import expand_mentions
+from dragoman.agent.mentions import expanded
 from dragoman.calls.reading_tools import resource_tools
 from dragoman.content.saving import mark_of
 from dragoman.errors import HostClosed, HostNotOpen, InputUnavailable, InvalidArguments, RemoteError
@@ -228,7 +228,7 @@ async def test_where_several_servers_have_the_resource_or_none_the_model_is_told
 async def test_mentions_in_a_persons_text_are_read_for_the_model(home: Path):
     async with Way("in-process", MODERN)() as host:
         text = "Compare @lib:book://divan with @lib:book://none and mail me@lib.example."
-        message, (problem,) = await expand_mentions(text, host, home)
+        message, (problem,) = await expanded(text, host, home)
         assert message == f'{text}\n\n<resource name="lib:book://divan">\nPoems\n</resource>'
         assert problem.startswith("@lib:book://none was not added: lib answered error -32602")
 

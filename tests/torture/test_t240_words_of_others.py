@@ -9,7 +9,7 @@ from dragoman import Host
 from dragoman.agent.context import SUMMARY_HEADING
 from dragoman.agent.events import Message
 from dragoman.agent.loop import Conversation
-from dragoman.agent.mentions import expand_mentions
+from dragoman.agent.mentions import expanded
 from dragoman.agent.transcript import Record, Transcript
 from dragoman.interaction import ConversationTurn
 from dragoman.permissions.classifier import Classification
@@ -46,7 +46,7 @@ async def test_t240_a_classifier_is_given_what_the_person_wrote_and_nothing_that
         conversation = Conversation(host.toolbox(), model.model, "")
 
         async def expand(text: str) -> str:
-            return (await expand_mentions(text, host, home))[0]
+            return (await expanded(text, host, home))[0]
 
         conversation.expand = expand
         await conversation.run("See @notes.md")
@@ -99,7 +99,7 @@ async def test_t240_a_conversation_that_is_continued_shows_what_the_person_wrote
         conversation = Conversation(host.toolbox(), model.model, "")
 
         async def expand(text: str) -> str:
-            return (await expand_mentions(text, host, home))[0]
+            return (await expanded(text, host, home))[0]
 
         conversation.expand = expand
         await conversation.run("See @notes.md")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman import Host
-from dragoman.agent.mentions import expand_mentions
+from dragoman.agent.mentions import expanded
 from dragoman.hooks.declared import hook
 
 pytestmark = pytest.mark.requirement("AGT-1")
@@ -26,7 +26,7 @@ def work(home: Path) -> Path:
 
 async def said(text: str, folder: Path, **rules: list[str]) -> tuple[str, list[str]]:
     async with Host({}, rules=rules) as host:
-        return await expand_mentions(text, host, folder)
+        return await expanded(text, host, folder)
 
 
 @pytest.mark.parametrize("target", ["../keys/id", "{home}/keys/id"])
@@ -69,7 +69,7 @@ async def test_t242_a_hook_that_denies_the_file_holds_for_a_mention(work: Path):
         return {"decision": "block", "reason": "no"}
 
     async with Host({}, hooks=[hook(refuse, "PreToolUse", matcher="Read", name="guard")]) as host:
-        text, problems = await expand_mentions("See @inner.md", host, work)
+        text, problems = await expanded("See @inner.md", host, work)
     assert text == "See @inner.md"
     assert problems == ["@inner.md was not added: the hook guard denies it"]
     assert seen == [{"file_path": str((work / "plain.md").resolve())}]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import Host
-from dragoman.agent.mentions import expand_mentions
+from dragoman.agent.mentions import expanded
 
 pytestmark = pytest.mark.requirement("AGT-1")
 
@@ -32,7 +32,7 @@ async def test_t313_a_link_in_a_folder_of_the_person_leads_out_of_none_of_them(
     home: Path, work: Path, mention: str
 ):
     async with Host({}) as host:
-        text, problems = await expand_mentions(f"See @{mention}", host, work, [home / "library"])
+        text, problems = await expanded(f"See @{mention}", host, work, [home / "library"])
     key = (home / "keys/id").resolve()
     assert text == f"See @{mention}"
     assert problems == [f"@{mention} was not added: it is a link to {key}, which is outside your folders"]
@@ -43,5 +43,5 @@ async def test_t313_a_link_to_another_folder_of_the_person_and_a_path_as_written
     home: Path, work: Path, mention: str
 ):
     async with Host({}) as host:
-        text, problems = await expand_mentions(f"See @{mention}", host, work, [home / "library"])
+        text, problems = await expanded(f"See @{mention}", host, work, [home / "library"])
     assert (text.count("<file "), problems) == (1, [])

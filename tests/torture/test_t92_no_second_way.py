@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman import Host, PermissionAnswer
-from dragoman.agent.mentions import expand_mentions
+from dragoman.agent.mentions import expanded
 from dragoman.calls import audit
 from dragoman.cli import exit_codes
 from dragoman.errors import PermissionRefused
@@ -161,7 +161,7 @@ async def test_t92_what_is_denied_is_not_shown_among_others():
         assert {tool.server for tool in (await box.search("touch acquire heard look")).tools} <= {"other", ""}
         assert (await box.search("select:mcp__lib__heard")).tools == ()
         assert set(host.instructions()) == {"other"}
-        message, (problem,) = await expand_mentions("see @lib:book://divan", host, Path.cwd())
+        message, (problem,) = await expanded("see @lib:book://divan", host, Path.cwd())
         assert message == "see @lib:book://divan"
         assert "was not allowed" in problem
     assert asked(library) == []

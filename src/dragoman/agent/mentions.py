@@ -122,7 +122,7 @@ def mentioned(text: str, servers: Collection[str]) -> list[Mention | FileMention
     return list(by_name.values())[:MENTION_LIMIT]
 
 
-async def expand_mentions(
+async def expanded(
     text: str, host: Host, folder: Path, extra_folders: Sequence[Path] = ()
 ) -> tuple[str, list[str]]:
     """The message with the mentioned files and resources, and the reasons for those that were not added."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import structs
 
 from dragoman.agent.events import AgentEvent, Message, TextDelta, ThinkingDelta, ToolCallProgressed
-from dragoman.agent.mentions import expand_mentions
+from dragoman.agent.mentions import expanded
 from dragoman.agent.models import ModelChoice, load_model
 from dragoman.agent.session import AgentOptions, AgentSession, open_session
 from dragoman.cleaning import one_line
@@ -125,9 +125,7 @@ class SessionControl:
 
     async def _expanded(self, text: str) -> str:
         """The message with the files and resources that it mentions."""
-        text, problems = await expand_mentions(
-            text, self.host, self.options.folder, self.options.extra_folders
-        )
+        text, problems = await expanded(text, self.host, self.options.folder, self.options.extra_folders)
         for problem in problems:
             self._app.note(problem, is_problem=True)
         return text

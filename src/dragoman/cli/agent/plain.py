@@ -26,7 +26,7 @@ from dragoman.agent.events import (
     ToolCallStarted,
     TranscriptIncomplete,
 )
-from dragoman.agent.mentions import expand_mentions
+from dragoman.agent.mentions import expanded
 from dragoman.agent.session import AgentOptions, AgentSession, open_session
 from dragoman.agent.transcript import Transcript, transcripts
 from dragoman.cleaning import one_line, visible
@@ -81,7 +81,7 @@ async def _conversation(host: Host, options: AgentOptions) -> AgentOptions | Non
 
 async def _expanded(host: Host, options: AgentOptions, text: str) -> str:
     """The message with the files and resources that it mentions."""
-    text, problems = await expand_mentions(text, host, options.folder, options.extra_folders)
+    text, problems = await expanded(text, host, options.folder, options.extra_folders)
     for problem in problems:
         click.echo(f"! {problem}")
     return text
