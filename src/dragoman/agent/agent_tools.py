@@ -81,7 +81,8 @@ async def open_agent_tools(
             return
         needed = tuple(dict.fromkeys((*agent.required_servers, *required)))
         named = agent.servers if agent.servers is not None else _startable(host)
-        # Treated like configured servers of the same file: exactly the approved entry is run, in any folder.
+        # As for configured servers: an approved entry starts the same program in whatever folder the person
+        # works.
         folder = project_of(agent.path) if agent.scope in IN_PROJECT else "own"
         async with host.for_agent(
             named,

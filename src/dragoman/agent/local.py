@@ -70,7 +70,7 @@ class LocalEngine:
         parameters.n_parallel = 1
         parameters.verbosity = -1
         parameters.warmup = False
-        # The engine also listens on loopback; other programs cannot use it without this key.
+        # The engine also listens on loopback. Without this key, other programs could use it.
         parameters.hostnames = ["127.0.0.1"]
         parameters.api_keys = [secrets.token_hex(32)]
         self._server: Any = engine.Server(parameters)

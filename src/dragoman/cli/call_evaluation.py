@@ -116,7 +116,7 @@ def evaluate_call(name: str, words: tuple[str, ...], *, run_hooks: bool) -> Eval
             lambda host: _evaluate_in_host(host, name, words, fitting, run_hooks=run_hooks),
             only=fitting,
         )
-    else:  # with a host, the host reports them
+    else:  # a host would report them itself
         for problem in (*rules.problems, *hooks.problems):
             show_problem(problem)
         found = _EvaluatedCall(*_call_of_words(name, words, fitting, None))

@@ -106,7 +106,8 @@ class ConversationApp(App[int]):
         yield self._status_line
 
     def on_load(self) -> None:
-        # From Python 3.12 on, Textual uses eager tasks. Servers run in the same event loop, and must not.
+        # From Python 3.12 on, Textual sets a factory of eager tasks. The host's tasks run in the same event
+        # loop, and must not be eager.
         asyncio.get_running_loop().set_task_factory(None)
 
     def on_mount(self) -> None:

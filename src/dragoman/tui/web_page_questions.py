@@ -48,7 +48,7 @@ class UrlView(QuestionView[Action]):
         text.append("host  ").append(one_line(question.host, 300), style="bold").append("\n")
         text.append(visible(question.url, 8192), style="cyan")
         text.append("\n\nNothing was opened or fetched. Open it only if you trust the server.", style="dim")
-        if question.message:  # below the host, and in one line: it could look like another host
+        if question.message:  # below the host and in one line, so that it cannot look like a host
             text.append(f"\n\n“{one_line(question.message, 4096)}”")
         with VerticalScroll(classes="body"):
             yield Static(text)

@@ -172,7 +172,7 @@ class Shell:
             raise BuiltinToolError(
                 f"{BACKGROUND_LIMIT} commands run in the background already. End one of them with BashStop."
             )
-        for name in ended[:-BACKGROUND_LIMIT]:  # the output of the last ones is kept
+        for name in ended[:-BACKGROUND_LIMIT]:  # the output of the last commands is kept
             await self._background.pop(name).end()
         name = f"bash-{next(self._numbers)}"
         self._background[name] = await self._start(text)
