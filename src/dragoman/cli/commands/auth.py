@@ -27,10 +27,10 @@ def command() -> None:
     """Sign-ins. `dragoman mcp login` and `logout` change them."""
 
 
-@command.command("status", short_help="List the servers that take a sign-in, and the state of each.")
+@command.command("status", short_help="List the servers that use OAuth, and the state of each sign-in.")
 @json_option
 def status(as_json: bool) -> None:
-    """Lists the servers that take a sign-in, and the state of each. Contacts no server."""
+    """Lists the servers that use OAuth, and the state of each sign-in. Contacts no server."""
     from dragoman.auth.state import SignInState, sign_in_state
 
     configuration = load_and_report()

@@ -68,7 +68,7 @@ timeout_option = click.option(
 @click.option(
     "--model",
     metavar="PROVIDER:NAME",
-    help="The model for a server that asks for one (sampling); each request is shown to you first.",
+    help="The model that answers sampling requests of the server; each request is shown to you first.",
 )
 @click.option("--base-url", metavar="URL", help="The URL of another endpoint for that model.")
 @yes_option
@@ -84,7 +84,7 @@ def command(
     yes: bool,
     frozen: Path | None,
 ) -> None:
-    """Calls TOOL with ARGUMENTS: key=value words, one JSON object, @FILE with one, or - for stdin.
+    """Calls TOOL with ARGUMENTS: key=value words, one JSON object, @FILE with a JSON object, or - for stdin.
 
     \b
     dragoman call mcp__files__list_directory path=.

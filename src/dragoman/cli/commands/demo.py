@@ -42,9 +42,9 @@ TABLE_ROWS = 20_000
 @click.option("--agent", is_flag=True, help="A conversation with a scripted model (extra: agent).")
 @json_option
 def command(agent: bool, as_json: bool) -> None:
-    """Starts the built-in demo server, in this process and in one of its own, and calls its tools.
+    """Starts the built-in demo server, in this process and in a separate process, and calls its tools.
 
-    No network, no key, no configuration.
+    Needs no network, no key and no configuration.
     """
     if agent:
         _converse(as_json)

@@ -37,9 +37,9 @@ _COLOURS = {"allow": "green", "deny": "red"}
 
 @click.command("logs")
 @click.argument("server", required=False, shell_complete=complete_server)
-@click.option("--audit", "is_audit", is_flag=True, help="Show the audit log, also if SERVER is given.")
+@click.option("--audit", "is_audit", is_flag=True, help="Show the audit log; with SERVER, only its calls.")
 @click.option(
-    "-n", "--last", type=click.IntRange(min=1), default=50, show_default=True, help="How many lines."
+    "-n", "--last", type=click.IntRange(min=1), default=50, show_default=True, help="How many lines or calls."
 )
 @click.option(
     "--gateway",
@@ -70,8 +70,9 @@ def command(
 ) -> None:
     """Shows the log of SERVER: its log messages, its stderr, and changes of its connection, oldest first.
 
-    Without SERVER, or with --audit: the newest calls. That log holds names of arguments, never their values.
-    With --gateway: the newest calls of all replicas of a gateway. With --json one entry per line.
+    Without SERVER, or with --audit, shows the newest calls. The audit log holds names of arguments, never
+    their values. With --gateway, shows the newest calls of all replicas of a gateway. With --json, prints one
+    entry per line.
     """
     if server is not None and not is_audit and settings_file is None:
         if tool is not None or denied:

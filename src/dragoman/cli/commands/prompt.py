@@ -120,7 +120,7 @@ def prompts(
 ) -> None:
     """Lists the prompts of servers, as commands with their arguments: <needed>, [optional].
 
-    `dragoman prompt` gets one. Servers that a rule denies are not shown, unless one is named: then it
+    `dragoman prompt` gets one. Servers that a rule denies are not shown; if one of them is named, the request
     is refused. SERVER is a configured name; a URL, or a command given with --stdio, needs no configuration.
     """
 

@@ -54,9 +54,11 @@ from dragoman.host import Host
 )
 @mcp_config_option
 @json_option
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write it to a file.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the resource to a file."
+)
 @yes_option
-@click.option("--watch", is_flag=True, help="Print it again whenever it changes, until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Print the resource again whenever it changes, until Ctrl-C.")
 @click.option(
     "--call",
     "called",
@@ -82,9 +84,9 @@ def command(
     URI may be a template as `dragoman resources` lists it; VALUES (name=value) are the values of its
     variables. On a terminal, invisible characters are made visible; otherwise, and with -o, the bytes are
     written unchanged. Running this command allows the request; a question is asked only if an ask rule
-    applies. SERVER is left out where --stdio gives the server; a URL in its place needs no configuration.
+    applies. SERVER may be a URL, which needs no configuration. With --stdio, SERVER is left out.
 
-    --call is written as for `dragoman call`, in quotes, and its result goes to stderr.
+    The value of --call is written like the words after `dragoman call`, in quotes. Its result goes to stderr.
     """
     # With --stdio the first word is the resource, whose URI may look like a server's URL.
     rest = words if adhoc_server() is not None else take_url(words)
@@ -196,8 +198,8 @@ class _Reading:
 def resources(words: tuple[str, ...], as_json: bool, server: str | None, full: bool, yes: bool) -> None:
     """Lists the resources and resource templates of servers.
 
-    `dragoman read` reads one. Servers that a rule denies are not shown, unless one is named: then it is
-    refused. SERVER is a configured name; a URL, or a command given with --stdio, needs no configuration.
+    `dragoman read` reads one. Servers that a rule denies are not shown; if one of them is named, the request
+    is refused. SERVER is a configured name; a URL, or a command given with --stdio, needs no configuration.
     """
 
     async def read(host: Host, server: str | None) -> OfferedItems:

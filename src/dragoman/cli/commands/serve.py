@@ -123,8 +123,8 @@ def command(
 ) -> None:
     """Serves the tools, resources and prompts of all servers, or of SERVERS, as one MCP server.
 
-    Rules, hooks, policy and the audit log apply as everywhere. Questions go to the client that makes the
-    call. Over HTTP every request needs a token; without --config one is generated, and kept.
+    Rules, hooks, policy and the audit log apply as in other commands. Questions go to the client that makes
+    the call. Over HTTP every request needs a token; without --config, a token is generated and stored.
     """
     if local:
         with _ended_by_signals():

@@ -98,8 +98,8 @@ def list_tools(
     """Connects to every server, or only to SERVER, and lists the tools with their parameters.
 
     PATTERN is a part of a tool's name, or a whole name with * and ?. SERVER is a configured name; a URL, or a
-    command given with --stdio, needs no configuration. Servers that fail are named with the reason; the
-    others are listed all the same.
+    command given with --stdio, needs no configuration. Servers that fail are reported with the reason, and
+    the others are listed.
     """
     words = take_url(words)
     sources, configuration, server = load_with_servers(server)
@@ -180,7 +180,7 @@ def search(
 ) -> None:
     """Ranks tools as an agent's `tool_search` does: best first; small typing errors are tolerated.
 
-    Servers that fail are named with the reason; the others are searched all the same.
+    Servers that fail are reported with the reason, and the others are searched.
     """
     loaded = load_with_servers(server)
 

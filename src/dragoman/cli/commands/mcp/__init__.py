@@ -15,7 +15,7 @@ COMMANDS: Final = {
     "login": "Sign in to a server.",
     "logout": "Sign out: revoke and delete the tokens of a server.",
     "whoami": "Show the sign-in of a server.",
-    "reconnect": "Connect to a server now, and show how it went.",
+    "reconnect": "Connect to a server now, and show the result.",
     "enable": "Enable servers.",
     "disable": "Disable servers; the choice is saved.",
     "approve": "Approve or reject servers that a project defines.",

@@ -42,10 +42,10 @@ provide their servers to other hosts themselves."""
 def command(
     host: str, file: Path | None, names: tuple[str, ...], force: bool, dry_run: bool, as_json: bool
 ) -> None:
-    """Writes your servers into FILE, or into HOST's own user configuration.
+    """Writes your servers for another host into FILE, or into that host's user configuration.
 
     Other keys, their order and comments are kept. A server of the same name is replaced only after
-    confirmation. Variable references are kept. Settings that HOST does not support are reported.
+    confirmation. Variable references are kept. Settings that the host does not support are reported.
     """
     sources = Sources.here()
     path = file or _usual_place(host, sources)

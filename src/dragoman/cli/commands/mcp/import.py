@@ -51,7 +51,8 @@ def command(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Reads the servers of HOST from FILE, or from HOST's own user configuration, and adds them (scope user).
+    """Reads the servers of another host from FILE, or from that host's user configuration, and adds them
+    (scope user).
 
     Nothing is replaced without confirmation. Settings that cannot be converted are reported.
     """
