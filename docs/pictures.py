@@ -152,7 +152,7 @@ _EDIT = PermissionQuestion(
     title="Edit",
     arguments={"file_path": "/home/ada/project/notes.md"},
     risk="destroys",
-    reaches_out=False,
+    open_world=False,
     reason="no rule allows it",
     is_rememberable=False,
 )

@@ -60,7 +60,7 @@ class PermissionQuestion(Struct, frozen=True, kw_only=True):
     """The folder in which a shell command would run, if it is not the person's working directory."""
     risk: Literal["reads", "writes", "destroys"] = "writes"
     """Whether the server declares the tool read-only; shown to the person, and not relied on."""
-    reaches_out: bool = True
+    open_world: bool = True
     """Whether the server declares that the tool deals with more than the server's own data."""
     reason: str = ""
     """Why the person is asked."""

@@ -22,7 +22,7 @@ def decisions(folder: Path, *names: str) -> list[str]:
         title="",
         arguments=arguments,
         risk="writes",
-        reaches_out=False,
+        open_world=False,
         reason=NO_RULE,
     )
     rules = folder_rules(question, folder)

@@ -232,7 +232,7 @@ def _title(question: PermissionQuestion) -> str:
 def _about(question: PermissionQuestion) -> list[str]:
     words, colour = _RISKS[question.risk]
     by = " by the server" if question.server and question.risk != "writes" else ""
-    return [click.style(words + by, fg=colour), *["may access external systems"] * question.reaches_out]
+    return [click.style(words + by, fg=colour), *["may access external systems"] * question.open_world]
 
 
 class ArgumentRow(NamedTuple):

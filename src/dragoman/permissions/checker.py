@@ -388,7 +388,7 @@ def question_about(
         arguments=copied(call.arguments),
         folder=call.folder,
         risk=tool.hints.risk,
-        reaches_out=tool.hints.open_world,
+        open_world=tool.hints.open_world,
         reason=verdict.reason,
         rule=rule_for(call) if can_keep else "",
         server_rule=server_rule_for(call) if can_keep else "",

@@ -67,7 +67,7 @@ def question_text(question: PermissionQuestion) -> Content:
     if question.agent:
         parts.append(f", called by the agent {one_line(question.agent, 80)}")
     parts += ["\n  ", (words + by, style)]
-    if question.reaches_out:
+    if question.open_world:
         parts.append(" · may access external systems")
     title = one_line(question.title, 100)
     if title and title not in question.tool:

@@ -85,7 +85,7 @@ EDIT = PermissionQuestion(
     title="Edit",
     arguments={"file_path": "/home/ada/project/greet.py"},
     risk="destroys",
-    reaches_out=False,
+    open_world=False,
     reason="no rule allows it",
     is_rememberable=False,
 )
