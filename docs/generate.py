@@ -154,7 +154,7 @@ def _after(before: ServerState, after: ServerState) -> str:
 
 def recovery_table() -> Iterator[str]:
     """What `react` goes by, row by row."""
-    yield "| what came | what is done | times | only if retry-safe | otherwise the caller gets |"
+    yield "| what happened | what is done | times | only if retry-safe | otherwise the caller gets |"
     yield "|---|---|---|---|---|"
     for row in RECOVERY:
         done, times = ("", "") if row.reaction == "give up" else (row.reaction, f"up to {row.attempts - 1}")
