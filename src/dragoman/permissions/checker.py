@@ -310,19 +310,23 @@ def judge(
     hook_decision: HookDecision | None = None,
 ) -> Verdict:
     """The decision of rules and mode. Where a built-in tool deals with a server, a rule that denies or asks
-    about that server applies as well."""
+    about that server applies as well; so does one about another name of the same file."""
     verdict = decide(call, book.about(call), mode, granted=granted, hook_decision=hook_decision)
-    if not call.target_server or verdict.behaviour == "deny":
-        return verdict
-    served = _as_server_call(call)
-    other = decide(served, book.about(served), mode)
-    if other.rule is None or other.behaviour == "allow":
-        return verdict
-    # Of two rules that ask, an administrator's is used first, as in `decide`.
-    is_asked = verdict.behaviour == other.behaviour == "ask" and verdict.rule is not None
-    if is_asked and (_is_managed(verdict) or not _is_managed(other)):
-        return verdict
-    return structs.replace(other, call=call)
+    others = [structs.replace(call, arguments=each) for each in call.by_other_names]
+    if call.target_server:
+        others.append(_as_server_call(call))
+    for each in others:
+        if verdict.behaviour == "deny":
+            break
+        other = decide(each, book.about(each), mode)
+        if other.rule is None or other.behaviour == "allow":
+            continue
+        # Of two rules that ask, an administrator's is used first, as in `decide`.
+        is_asked = verdict.behaviour == other.behaviour == "ask" and verdict.rule is not None
+        if is_asked and (_is_managed(verdict) or not _is_managed(other)):
+            continue
+        verdict = structs.replace(other, call=call)
+    return verdict
 
 
 def _as_server_call(call: Call) -> Call:
@@ -359,6 +363,7 @@ def call_of(tool: Tool, arguments: Mapping[str, Any]) -> Call:
         return Call(
             tool=tool.name,
             arguments=arguments,
+            by_other_names=() if tool.by_other_names is None else tuple(tool.by_other_names(arguments)),
             hints=tool.hints,
             digest=tool.digest,
             command=command if isinstance(command, str) else None,

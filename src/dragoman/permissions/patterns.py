@@ -32,6 +32,9 @@ from dragoman.wildcards import fits
 _DECODINGS: Final = 3
 """How many layers of percent encoding are decoded; text with more layers counts as containing `..`."""
 
+LINK_DEPTH_LIMIT: Final = 64
+"""The most folders of a path in a pattern for which links are followed."""
+
 _OVERLONG = r"%(?:c[01]|e0%[89]|f0%8|u[0-9a-f]{4})"
 """Percent encoding that is not UTF-8: some programs read `%c0%ae` and `%u002e` as a dot."""
 _SEPARATOR = re.compile(
@@ -84,6 +87,19 @@ class Glob(Struct, frozen=True):
     @property
     def is_exact(self) -> bool:
         return len(self.parts) == 1
+
+    def behind_links(self) -> Glob | None:
+        """The pattern with the real path of the folder that it begins with, or of the file; None if no link
+        leads there now."""
+        path = os.path.expanduser(self.parts[0])
+        if not path.startswith("/") or path.count("/") > LINK_DEPTH_LIMIT:
+            return None
+        folder, slash, rest = (path, "", "") if self.is_exact else path.rpartition("/")
+        try:
+            real = os.path.realpath(folder)
+        except (OSError, ValueError):
+            return None
+        return None if real == folder else Glob.of((real.rstrip("/") + slash + rest, *self.parts[1:]))
 
     def fits_carefully(self, text: str) -> bool:
         return _fits_carefully(self.parts, text)

@@ -54,6 +54,7 @@ def find_tools(workspace: Workspace, watchdog: Watches, may_read: MayRead) -> li
             annotations={"readOnlyHint": True, "openWorldHint": False},
             needs_no_rule=inside,
             complete=partial(workspace.with_full_path, "Glob", name=FOLDER),
+            by_other_names=partial(workspace.by_other_names, name=FOLDER),
         ),
         BuiltinTool(
             "Grep",
@@ -80,6 +81,7 @@ def find_tools(workspace: Workspace, watchdog: Watches, may_read: MayRead) -> li
             annotations={"readOnlyHint": True, "openWorldHint": False},
             needs_no_rule=inside,
             complete=partial(workspace.with_full_path, "Grep", name=FOLDER),
+            by_other_names=partial(workspace.by_other_names, name=FOLDER),
         ),
     ]
 

@@ -1,12 +1,13 @@
 """The folders that the person works in, and which files the model has read there.
 
 Paths are resolved before rules and hooks see them, so that a rule about a path applies to every spelling of
-it and to links to it.
+it and to links to it. A rule that denies or asks also applies to the path by which a call named the file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +17,8 @@ from dragoman.errors import CallError, InvalidArguments
 PATH: Final = "file_path"
 PROCESSES: Final = Path("/proc")
 """The folder with the environment of processes, which contains keys that commands do not get."""
+NAMES_LIMIT: Final = 1000
+"""The most paths with links that are remembered."""
 Version = tuple[int, int]
 
 
@@ -28,6 +31,8 @@ class Workspace:
         self._private = paths.config_dir().resolve()
         self._read: dict[Path, Version | None] = {}
         """The version of each file when the model last saw its content."""
+        self._links: dict[str, Path] = {}
+        """The paths with links that calls have named, and where they lead."""
 
     def resolve(self, text: str) -> Path:
         """The absolute path without links. Raises `ValueError` for an invalid path."""
@@ -54,10 +59,24 @@ class Workspace:
         self, tool: str, arguments: Mapping[str, Any], name: str = PATH
     ) -> Mapping[str, Any]:
         """The arguments of a call with the path resolved; the working directory by default."""
+        text = str(arguments.get(name) or ".")
         try:
-            return {**arguments, name: str(self.resolve(str(arguments.get(name) or ".")))}
+            path = self.resolve(text)
         except ValueError as error:
             raise InvalidArguments("", tool, (f"{name} cannot be used: {error}",)) from None
+        if (named := os.path.abspath(self.cwd / Path(text).expanduser())) != str(path):
+            self._links.pop(named, None)
+            self._links[named] = path
+            if len(self._links) > NAMES_LIMIT:
+                del self._links[next(iter(self._links))]
+        return {**arguments, name: str(path)}
+
+    def by_other_names(self, arguments: Mapping[str, Any], name: str = PATH) -> Iterator[Mapping[str, Any]]:
+        """The arguments of a call with the path as calls have named it, or a folder above it, by a link."""
+        path = Path(str(arguments.get(name, "")))
+        for named, target in self._links.items():
+            if path.is_relative_to(target):
+                yield {**arguments, name: str(Path(named) / path.relative_to(target))}
 
     def path_in(self, arguments: Mapping[str, Any], name: str = PATH) -> Path:
         """The path of an allowed call. Raises `FileProblem` if it has become a link meanwhile."""
