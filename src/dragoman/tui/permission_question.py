@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
+from textual.events import Click
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -22,7 +23,7 @@ from dragoman.interaction import PermissionAnswer, PermissionQuestion
 from dragoman.mixed_alphabets import mixed_words
 from dragoman.permissions.decide import DEFINITION_CHANGED
 from dragoman.permissions.rules import Behaviour
-from dragoman.tui.question_view import QuestionView
+from dragoman.tui.question_view import QuestionArea, QuestionView
 from dragoman.tui.tool_card import OPEN_CHARACTERS
 
 RISKS: Final = {
@@ -129,6 +130,12 @@ def _quoted(path: Path) -> str:
     return str(path).replace("\\", "\\\\").replace('"', '\\"').replace("*", "\\*")
 
 
+class _Answers(OptionList):
+    def on_click(self, event: Click) -> None:
+        if any(isinstance(each, QuestionArea) and each.is_new for each in self.ancestors):
+            event.prevent_default()
+
+
 class PermissionView(QuestionView[PermissionAnswer]):
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(key, f"choose('{key}')", show=False) for key in "yfspawnt"),
@@ -161,7 +168,7 @@ class PermissionView(QuestionView[PermissionAnswer]):
                 path = one_line(str(self._question.arguments.get("file_path", "")), 500)
                 yield Static(Content.styled(path, "bold"), markup=False)
                 yield Static(diff_text(self._diff), markup=False, classes="diff")
-        yield OptionList(
+        yield _Answers(
             *(
                 Option(Content.assemble((key, "bold"), f"  {words}"), id=key)
                 for key, (words, _) in self._answers.items()
