@@ -118,7 +118,8 @@ def folder_rules(question: PermissionQuestion, folder: Path) -> tuple[tuple[Beha
     is_change = not question.server and question.tool in ("Edit", "Write")
     if not is_change or question.reason != NO_RULE or not Path(path).is_relative_to(folder):
         return ()
-    if paths.config_dir().resolve().is_relative_to(folder):
+    own_places = (paths.config_dir().resolve(), *paths.links_in_config().values())
+    if any(each.is_relative_to(folder) for each in own_places):
         return ()
     local = Sources.local_file_in(folder)
     own = (f"{_quoted(local.parent.resolve())}/*", _quoted(local.resolve()))

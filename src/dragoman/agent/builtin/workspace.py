@@ -28,7 +28,10 @@ class Workspace:
         self.cwd = self.folder
         """The folder in which commands run, and to which relative paths refer."""
         self._folders = [self.folder, *(each.resolve() for each in extra_folders)]
-        self._private = paths.config_dir().resolve()
+        # Agents and plugins are no secrets, and may be what the person works on.
+        links = paths.links_in_config().items()
+        own = [target for place, target in links if not place.startswith(("agents", "plugins"))]
+        self._private = [paths.config_dir().resolve(), PROCESSES, *own]
         self._read: dict[Path, Version | None] = {}
         """The version of each file when the model last saw its content."""
         self._links: dict[str, Path] = {}
@@ -52,8 +55,9 @@ class Workspace:
         return self.contains(path) and not self.is_private(path)
 
     def is_private(self, path: Path) -> bool:
-        """Whether the path is in Dragoman's own folder (settings, tokens, conversations) or in /proc."""
-        return path.is_relative_to(self._private) or path.is_relative_to(PROCESSES)
+        """Whether the path is in Dragoman's own folder (settings, tokens, conversations), also through a link
+        in that folder, or in /proc."""
+        return any(path.is_relative_to(each) for each in self._private)
 
     async def with_full_path(
         self, tool: str, arguments: Mapping[str, Any], name: str = PATH
