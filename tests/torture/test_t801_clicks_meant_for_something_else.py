@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+
 from dragoman.interaction import PermissionAnswer
 from dragoman.tui import question_view
 from dragoman.tui.permission_question import PermissionView

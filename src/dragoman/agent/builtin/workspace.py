@@ -68,12 +68,16 @@ class Workspace:
             path = self.resolve(text)
         except ValueError as error:
             raise InvalidArguments("", tool, (f"{name} cannot be used: {error}",)) from None
-        if (named := os.path.abspath(self.cwd / Path(text).expanduser())) != str(path):
+        self._note_link(text, path)
+        return {**arguments, name: str(path)}
+
+    def _note_link(self, text: str, path: Path) -> None:
+        named = os.path.abspath(self.cwd / Path(text).expanduser())
+        if named != str(path):
             self._links.pop(named, None)
             self._links[named] = path
             if len(self._links) > NAMES_LIMIT:
                 del self._links[next(iter(self._links))]
-        return {**arguments, name: str(path)}
 
     def by_other_names(self, arguments: Mapping[str, Any], name: str = PATH) -> Iterator[Mapping[str, Any]]:
         """The arguments of a call with the path as calls have named it, or a folder above it, by a link."""
