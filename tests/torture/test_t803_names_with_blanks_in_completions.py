@@ -1,5 +1,5 @@
-"""T803: the name of a resource or a file that a person takes as a completion mentions nothing else: what follows
-a blank in it would be another mention."""
+"""T803: the name of a resource or a file that a person takes as a completion mentions nothing else: what
+follows a blank in it would be another mention."""
 
 from pathlib import Path
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, cast
 
 from msgspec import Struct, structs
@@ -312,13 +312,10 @@ def judge(
     """The decision of rules and mode. Where a built-in tool deals with a server, a rule that denies or asks
     about that server applies as well; so does one about another name of the same file."""
     verdict = decide(call, book.about(call), mode, granted=granted, hook_decision=hook_decision)
-    others = [structs.replace(call, arguments=each) for each in call.by_other_names]
-    if call.target_server:
-        others.append(_as_server_call(call))
-    for each in others:
+    for each, rules in _other_calls(call, book):
         if verdict.behaviour == "deny":
             break
-        other = decide(each, book.about(each), mode)
+        other = decide(each, rules, mode)
         if other.rule is None or other.behaviour == "allow":
             continue
         # Of two rules that ask, an administrator's is used first, as in `decide`.
@@ -327,6 +324,19 @@ def judge(
             continue
         verdict = structs.replace(other, call=call)
     return verdict
+
+
+def _other_calls(call: Call, book: Rulebook) -> Iterator[tuple[Call, Sequence[Rule]]]:
+    """Other forms of the call, and the rules that apply to each. What a rule excludes by one name of a file
+    is not meant by its other names."""
+    if call.by_other_names:
+        rules: Sequence[Rule] = book.about(call)
+        if any(rule.excludes_arguments for rule in rules):
+            rules = [rule for rule in rules if not rule.excludes_arguments]
+        yield from ((structs.replace(call, arguments=each), rules) for each in call.by_other_names)
+    if call.target_server:
+        served = _as_server_call(call)
+        yield served, book.about(served)
 
 
 def _as_server_call(call: Call) -> Call:

@@ -120,6 +120,11 @@ class Rule(Struct, frozen=True):
     def compares_arguments(self) -> bool:
         return any(isinstance(each, ArgumentCondition) for each in self.conditions)
 
+    @property
+    def excludes_arguments(self) -> bool:
+        """Whether it applies to all but some arguments."""
+        return any(isinstance(each, ArgumentCondition) and each.is_negated for each in self.conditions)
+
     def is_about(self, call: Call) -> bool:
         """Whether it could concern the tool, whatever the arguments."""
         if self.behaviour == "allow":

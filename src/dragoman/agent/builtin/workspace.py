@@ -80,11 +80,22 @@ class Workspace:
                 del self._links[next(iter(self._links))]
 
     def by_other_names(self, arguments: Mapping[str, Any], name: str = PATH) -> Iterator[Mapping[str, Any]]:
-        """The arguments of a call with the path as calls have named it, or a folder above it, by a link."""
+        """The arguments of a call with the path as calls have named it, or a folder above it, by a link, and
+        as it is called in the person's folders."""
         path = Path(str(arguments.get(name, "")))
-        for named, target in self._links.items():
-            if path.is_relative_to(target):
-                yield {**arguments, name: str(Path(named) / path.relative_to(target))}
+        linked = [
+            Path(named) / path.relative_to(target)
+            for named, target in self._links.items()
+            if path.is_relative_to(target)
+        ]
+        inside = [
+            each.relative_to(folder)
+            for each in (path, *linked)
+            for folder in self._folders
+            if each.is_relative_to(folder)
+        ]
+        for other in (*map(str, linked), *map(str, inside), *(f"./{each}" for each in inside)):
+            yield {**arguments, name: other}
 
     def path_in(self, arguments: Mapping[str, Any], name: str = PATH) -> Path:
         """The path of an allowed call. Raises `FileProblem` if it has become a link meanwhile."""
