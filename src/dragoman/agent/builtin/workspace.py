@@ -17,6 +17,8 @@ from dragoman.errors import CallError, InvalidArguments
 PATH: Final = "file_path"
 PROCESSES: Final = Path("/proc")
 """The folder with the environment of processes, which contains keys that commands do not get."""
+_NAMES_OF_PATHS: Final = (PATH, "path", "file", "filePath")
+"""How a rule may call the argument with the path: `Read` and `Glob` have different names for it."""
 NAMES_LIMIT: Final = 1000
 """The most paths with links that are remembered."""
 Version = tuple[int, int]
@@ -81,7 +83,7 @@ class Workspace:
 
     def by_other_names(self, arguments: Mapping[str, Any], name: str = PATH) -> Iterator[Mapping[str, Any]]:
         """The arguments of a call with the path as calls have named it, or a folder above it, by a link, and
-        as it is called in the person's folders."""
+        as it is called in the person's folders; also as arguments of other names that a rule may have."""
         path = Path(str(arguments.get(name, "")))
         linked = [
             Path(named) / path.relative_to(target)
@@ -94,8 +96,8 @@ class Workspace:
             for folder in self._folders
             if each.is_relative_to(folder)
         ]
-        for other in (*map(str, linked), *map(str, inside), *(f"./{each}" for each in inside)):
-            yield {**arguments, name: other}
+        for other in (*map(str, (path, *linked, *inside)), *(f"./{each}" for each in inside)):
+            yield {**arguments, **dict.fromkeys(_NAMES_OF_PATHS, other)}
 
     def path_in(self, arguments: Mapping[str, Any], name: str = PATH) -> Path:
         """The path of an allowed call. Raises `FileProblem` if it has become a link meanwhile."""
