@@ -7,7 +7,7 @@ a model sees it; `definition` keeps it as it came. Nothing is decoded before it 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
 from inspect import iscoroutinefunction
 from typing import Any, Final, cast
@@ -253,7 +253,7 @@ class BuiltinTool(Tool):
         server_argument: str | None = None,
         subject_argument: str | None = None,
         complete: Complete | None = None,
-        by_other_names: Callable[[Mapping[str, Any]], Iterable[Mapping[str, Any]]] | None = None,
+        by_other_names: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
         is_independent: bool = False,
     ) -> None:
         """`needs_permission`: false only for a tool that reads nothing but the host itself, or makes calls
@@ -265,8 +265,8 @@ class BuiltinTool(Tool):
         deals with, so that rules and hooks about that server apply to it, too; `subject_argument`: the
         argument that names the resource or prompt of that server. `complete`: fills in arguments that the
         caller left out, before rules and hooks see the call; raises `InvalidArguments` if it cannot.
-        `by_other_names`: the arguments with other names of the same files; rules that deny or ask apply to
-        them, too.
+        `by_other_names`: the arguments with all other names of the same file, as a list; rules that deny or
+        ask apply to them, too.
         `is_independent`: calls of one turn may run in parallel, although they do not only read."""
         if name.startswith(RESERVED):
             raise ConfigError(f"built-in tool {name!r}: names that begin with {RESERVED} are servers'")

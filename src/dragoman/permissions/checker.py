@@ -329,11 +329,11 @@ def judge(
 def _other_calls(call: Call, book: Rulebook) -> Iterator[tuple[Call, Sequence[Rule]]]:
     """Other forms of the call, and the rules that apply to each. What a rule excludes by one name of a file
     is not meant by its other names."""
-    if call.by_other_names:
+    if call.by_other_names is not None:
         rules: Sequence[Rule] = book.about(call)
         if any(rule.excludes_arguments for rule in rules):
             rules = [rule for rule in rules if not rule.excludes_arguments]
-        yield from ((structs.replace(call, arguments=each), rules) for each in call.by_other_names)
+        yield structs.replace(call, arguments=call.by_other_names), rules
     if call.target_server:
         served = _as_server_call(call)
         yield served, book.about(served)
@@ -373,7 +373,7 @@ def call_of(tool: Tool, arguments: Mapping[str, Any]) -> Call:
         return Call(
             tool=tool.name,
             arguments=arguments,
-            by_other_names=() if tool.by_other_names is None else tuple(tool.by_other_names(arguments)),
+            by_other_names=None if tool.by_other_names is None else tool.by_other_names(arguments),
             hints=tool.hints,
             digest=tool.digest,
             command=command if isinstance(command, str) else None,

@@ -65,8 +65,8 @@ class Call(Struct, frozen=True, kw_only=True):
     wire_name: str = ""
     """The wire name of the tool."""
     arguments: Mapping[str, Any] = {}
-    by_other_names: tuple[Mapping[str, Any], ...] = ()
-    """The arguments with other names of the same files: rules that deny or ask apply to them as well."""
+    by_other_names: Mapping[str, Any] | None = None
+    """The arguments with all other names of the same file: rules that deny or ask apply to them as well."""
     hints: Hints = Hints()
     digest: str = ""
     """The digest of the tool's definition, in hexadecimal digits."""

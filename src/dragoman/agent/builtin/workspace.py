@@ -7,7 +7,7 @@ it and to links to it. A rule that denies or asks also applies to the path by wh
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -81,7 +81,7 @@ class Workspace:
             if len(self._links) > NAMES_LIMIT:
                 del self._links[next(iter(self._links))]
 
-    def by_other_names(self, arguments: Mapping[str, Any], name: str = PATH) -> Iterator[Mapping[str, Any]]:
+    def by_other_names(self, arguments: Mapping[str, Any], name: str = PATH) -> Mapping[str, Any]:
         """The arguments of a call with the path as calls have named it, or a folder above it, by a link, and
         as it is called in the person's folders; also as arguments of other names that a rule may have."""
         path = Path(str(arguments.get(name, "")))
@@ -96,8 +96,8 @@ class Workspace:
             for folder in self._folders
             if each.is_relative_to(folder)
         ]
-        for other in (*map(str, (path, *linked, *inside)), *(f"./{each}" for each in inside)):
-            yield {**arguments, **dict.fromkeys(_NAMES_OF_PATHS, other)}
+        others = [*map(str, (*linked, *inside)), *(f"./{each}" for each in inside)]
+        return {**arguments, **dict.fromkeys(_NAMES_OF_PATHS, [str(path), *others]), name: others}
 
     def path_in(self, arguments: Mapping[str, Any], name: str = PATH) -> Path:
         """The path of an allowed call. Raises `FileProblem` if it has become a link meanwhile."""
