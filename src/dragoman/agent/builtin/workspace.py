@@ -97,7 +97,8 @@ class Workspace:
             if each.is_relative_to(folder)
         ]
         others = [*map(str, (*linked, *inside)), *(f"./{each}" for each in inside)]
-        return {**arguments, **dict.fromkeys(_NAMES_OF_PATHS, [str(path), *others]), name: others}
+        every = (str(path), *others)
+        return {**arguments, **dict.fromkeys(_NAMES_OF_PATHS, every), name: others}
 
     def path_in(self, arguments: Mapping[str, Any], name: str = PATH) -> Path:
         """The path of an allowed call. Raises `FileProblem` if it has become a link meanwhile."""
