@@ -111,9 +111,10 @@ def diff_text(diff: str) -> Content:
 
 
 def folder_rules(question: PermissionQuestion, folder: Path) -> tuple[tuple[Behaviour, str], ...]:
-    """The rules that allow every change of files in the folder, except Dragoman's own files. None if the
-    question is about something else, if a rule requires the question, or if the person's settings are in the
-    folder: this answer must not allow changes of rules and hooks."""
+    """The rules that allow every change of files in the folder, except Dragoman's own files and git's, whose
+    hooks and settings name programs that git runs. None if the question is about something else, if a rule
+    requires the question, or if the person's settings are in the folder: this answer must not allow changes
+    of rules and hooks."""
     path = str(question.arguments.get("file_path", ""))
     is_change = not question.server and question.tool in ("Edit", "Write")
     if not is_change or question.reason != NO_RULE or not Path(path).is_relative_to(folder):
@@ -123,7 +124,9 @@ def folder_rules(question: PermissionQuestion, folder: Path) -> tuple[tuple[Beha
         return ()
     local = Sources.local_file_in(folder)
     own = (f"{_quoted(local.parent.resolve())}/*", _quoted(local.resolve()))
-    files: list[tuple[Behaviour, str]] = [("allow", f"{_quoted(folder)}/*"), *(("ask", each) for each in own)]
+    of_git = tuple(f"{_quoted(folder)}/{each}" for each in (".git/*", "*.git/*", "*.git"))
+    asked = (*own, *of_git)
+    files: list[tuple[Behaviour, str]] = [("allow", f"{_quoted(folder)}/*"), *(("ask", each) for each in asked)]
     return tuple((kind, f'{tool}(file_path="{file}")') for tool in ("Edit", "Write") for kind, file in files)
 
 

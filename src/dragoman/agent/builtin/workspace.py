@@ -87,7 +87,7 @@ class Workspace:
         path = Path(str(arguments.get(name, "")))
         linked = [
             Path(named) / path.relative_to(target)
-            for named, target in self._links.items()
+            for named, target in list(self._links.items())  # rules are also compared in threads
             if path.is_relative_to(target)
         ]
         inside = [
