@@ -126,7 +126,10 @@ def folder_rules(question: PermissionQuestion, folder: Path) -> tuple[tuple[Beha
     own = (f"{_quoted(local.parent.resolve())}/*", _quoted(local.resolve()))
     of_git = tuple(f"{_quoted(folder)}/{each}" for each in (".git/*", "*.git/*", "*.git"))
     asked = (*own, *of_git)
-    files: list[tuple[Behaviour, str]] = [("allow", f"{_quoted(folder)}/*"), *(("ask", each) for each in asked)]
+    files: list[tuple[Behaviour, str]] = [
+        ("allow", f"{_quoted(folder)}/*"),
+        *(("ask", each) for each in asked),
+    ]
     return tuple((kind, f'{tool}(file_path="{file}")') for tool in ("Edit", "Write") for kind, file in files)
 
 
