@@ -149,8 +149,8 @@ class ServersScreen(Screen["str | None"]):
         return self._host.servers.get(self._shown[place]) if self._shown else None
 
     async def _refresh(self) -> None:
-        """Updates the list and the details. Rows are replaced one by one, so that the selection stays; if there
-        are other servers than before, the same server stays selected."""
+        """Updates the list and the details. Rows are replaced one by one, so that the selection stays; where
+        there are other servers than before, the same server stays selected."""
         views = list(self._host.servers.values())
         names = self.query_one(OptionList)
         if (now := [view.name for view in views]) != self._shown:
