@@ -86,5 +86,7 @@ def test_t800_an_argument_of_a_server_is_compared_with_the_real_path_too(work: P
     with contextlib.chdir(work):
         assert decided("deny", 'path="~/.ssh/*"', path=real) == "deny"
         assert decided("deny", f"path={tmp_path}/home/me/.ssh/*", path=real) == "deny"
+        for path in ("~/.ssh/id", f"{tmp_path}/home/me/.ssh/id", f"file://{tmp_path}/home/me/.ssh/id"):
+            assert decided("deny", f"path={tmp_path}/var/home/me/.ssh/*", path=path) == "deny"
         assert decided("allow", 'path!="~/.ssh/*"', path=real) == "ask"
         assert decided("allow", f"path={tmp_path}/home/me/.ssh/*", path=real) == "ask", "compared exactly"

@@ -19,6 +19,7 @@ import posixpath
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -256,7 +257,16 @@ def _forms_of_path(path: str, home: str) -> Iterator[str]:
         for form in (each, f"{each}/"):
             yield from (form, form.replace("/", "\\"))
     if home and f"{path}/".startswith(f"{home}/"):
-        yield from (f"~{path[len(home) :]}", f"~{path[len(home) :]}/")
+        rest = path[len(home) :]
+        yield from (f"~{rest}", f"~{rest}/")
+        if (real := _real_home(os.path.expanduser("~"))) != home:
+            yield from (f"{real}{rest}", f"{real}{rest}/")
+
+
+@lru_cache(maxsize=8)
+def _real_home(home: str) -> str:
+    """The home folder without links, folded: `/home` is a link on some systems."""
+    return fold(os.path.realpath(home)).rstrip("/")
 
 
 def _resolved_url(home: str, scheme: str, authority: str | None, path: str, rest: str) -> Iterator[str]:
