@@ -5,6 +5,7 @@ Defines the folders and the two variables that move them. Only their owner may r
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import posixpath
@@ -39,6 +40,18 @@ def config_dir(environ: Mapping[str, str] = os.environ) -> Path:
 def state_dir(environ: Mapping[str, str] = os.environ) -> Path:
     """The folder for Dragoman's own state. Losing it loses no decision of the person."""
     return config_dir(environ) / "state"
+
+
+def links_in_config() -> dict[str, Path]:
+    """The links in the person's folder, and in its folders of agents and plugins, with their real paths:
+    managers of dotfiles make links of such files. By place: `settings.json`, `plugins/mine`."""
+    own = config_dir()
+    found: dict[str, Path] = {}
+    for name in ("", "agents", "plugins"):
+        with contextlib.suppress(OSError):
+            places = [Path(each.path) for each in os.scandir(own / name) if each.is_symlink()]
+            found |= {str(each.relative_to(own)): Path(os.path.realpath(each)) for each in places}
+    return found
 
 
 def server_folder(name: str) -> Path:

@@ -135,7 +135,7 @@ async def expanded(
                 found = await host.resources.read(mention.server, mention.uri)
                 added.append(_marked("resource", mention.name, found.text))
             elif (path := await asyncio.to_thread(_file, folder, extra_folders, mention.name)) is not None:
-                await _check_allowed(host, read_tool, path)
+                await _check_allowed(host, read_tool, path, _named(folder, mention.name))
                 content = await asyncio.to_thread(_read, path)
                 added.append(_marked("file", mention.name, content))
         except (DragomanError, OSError, RuntimeError, ValueError) as error:
@@ -143,10 +143,11 @@ async def expanded(
     return "\n\n".join([text, *added]), problems
 
 
-async def _check_allowed(host: Host, read_tool: BuiltinTool, path: Path) -> None:
-    """Raises `ValueError` if a rule denies `Read` for the file. No question is asked."""
+async def _check_allowed(host: Host, read_tool: BuiltinTool, path: Path, named: str) -> None:
+    """Raises `ValueError` if a rule denies `Read` for the file, also as the person has `named` it. No
+    question is asked."""
     arguments = {PATH: str(path)}
-    if host.is_denied(read_tool, arguments):
+    if any(host.is_denied(read_tool, each) for each in (arguments, {PATH: named})):
         raise ValueError("a rule about Read denies it")
     decision = (await host.hooks.before_call(read_tool, arguments)).hook_decision
     if decision is not None and decision.behaviour == "deny":
@@ -159,6 +160,11 @@ def _marked(kind: str, name: str, text: str) -> str:
     content = _END_OF_DATA.sub(r"<\/", for_model(text, TEXT_LIMIT))
     shown = one_line(name, 500).replace('"', "%22")
     return f'<{kind} name="{shown}">\n{content}\n</{kind}>'
+
+
+def _named(folder: Path, name: str) -> str:
+    """The path of the file as the person has named it, with links in it."""
+    return os.path.abspath(folder / Path(name).expanduser())
 
 
 def _file(folder: Path, extra_folders: Sequence[Path], name: str) -> Path | None:

@@ -253,6 +253,7 @@ class BuiltinTool(Tool):
         server_argument: str | None = None,
         subject_argument: str | None = None,
         complete: Complete | None = None,
+        by_other_names: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
         is_independent: bool = False,
     ) -> None:
         """`needs_permission`: false only for a tool that reads nothing but the host itself, or makes calls
@@ -264,6 +265,8 @@ class BuiltinTool(Tool):
         deals with, so that rules and hooks about that server apply to it, too; `subject_argument`: the
         argument that names the resource or prompt of that server. `complete`: fills in arguments that the
         caller left out, before rules and hooks see the call; raises `InvalidArguments` if it cannot.
+        `by_other_names`: the arguments with all other names of the same file, as a list; rules that deny or
+        ask apply to them, too.
         `is_independent`: calls of one turn may run in parallel, although they do not only read."""
         if name.startswith(RESERVED):
             raise ConfigError(f"built-in tool {name!r}: names that begin with {RESERVED} are servers'")
@@ -290,6 +293,7 @@ class BuiltinTool(Tool):
         self.server_argument = server_argument
         self.subject_argument = subject_argument
         self.complete = complete
+        self.by_other_names = by_other_names
         self._is_independent = is_independent
 
     @property

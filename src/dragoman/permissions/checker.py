@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, cast
 
 from msgspec import Struct, structs
@@ -310,19 +310,33 @@ def judge(
     hook_decision: HookDecision | None = None,
 ) -> Verdict:
     """The decision of rules and mode. Where a built-in tool deals with a server, a rule that denies or asks
-    about that server applies as well."""
+    about that server applies as well; so does one about another name of the same file."""
     verdict = decide(call, book.about(call), mode, granted=granted, hook_decision=hook_decision)
-    if not call.target_server or verdict.behaviour == "deny":
-        return verdict
-    served = _as_server_call(call)
-    other = decide(served, book.about(served), mode)
-    if other.rule is None or other.behaviour == "allow":
-        return verdict
-    # Of two rules that ask, an administrator's is used first, as in `decide`.
-    is_asked = verdict.behaviour == other.behaviour == "ask" and verdict.rule is not None
-    if is_asked and (_is_managed(verdict) or not _is_managed(other)):
-        return verdict
-    return structs.replace(other, call=call)
+    for each, rules in _other_calls(call, book):
+        if verdict.behaviour == "deny":
+            break
+        other = decide(each, rules, mode)
+        if other.rule is None or other.behaviour == "allow":
+            continue
+        # Of two rules that ask, an administrator's is used first, as in `decide`.
+        is_asked = verdict.behaviour == other.behaviour == "ask" and verdict.rule is not None
+        if is_asked and (_is_managed(verdict) or not _is_managed(other)):
+            continue
+        verdict = structs.replace(other, call=call)
+    return verdict
+
+
+def _other_calls(call: Call, book: Rulebook) -> Iterator[tuple[Call, Sequence[Rule]]]:
+    """Other forms of the call, and the rules that apply to each. What a rule excludes by one name of a file
+    is not meant by its other names."""
+    if call.by_other_names is not None:
+        rules: Sequence[Rule] = book.about(call)
+        if any(rule.excludes_arguments for rule in rules):
+            rules = [rule for rule in rules if not rule.excludes_arguments]
+        yield structs.replace(call, arguments=call.by_other_names), rules
+    if call.target_server:
+        served = _as_server_call(call)
+        yield served, book.about(served)
 
 
 def _as_server_call(call: Call) -> Call:
@@ -359,6 +373,7 @@ def call_of(tool: Tool, arguments: Mapping[str, Any]) -> Call:
         return Call(
             tool=tool.name,
             arguments=arguments,
+            by_other_names=None if tool.by_other_names is None else tool.by_other_names(arguments),
             hints=tool.hints,
             digest=tool.digest,
             command=command if isinstance(command, str) else None,

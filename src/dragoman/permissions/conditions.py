@@ -88,6 +88,8 @@ class ArgumentCondition(Struct, frozen=True, tag=True):
     path: tuple[str, ...]
     glob: Glob
     is_negated: bool
+    behind_links: Glob | None = None
+    """The same pattern by its real path, where it names a file or folder behind a link."""
 
     def holds(self, arguments: Mapping[str, Any], hints: Hints, *, carefully: bool) -> bool:
         """Whether the condition matches. `carefully`: for an allow. A negated condition is compared loosely
@@ -126,11 +128,9 @@ class ArgumentCondition(Struct, frozen=True, tag=True):
         """Whether any value in the argument matches, in any spelling."""
         path = tuple(map(fold, self.path))
         values = _leaves(_loosely(arguments, path, budget), budget, into_objects=True)
-        return any(
-            self.glob.fits_loosely(_without_marks(budget.text(text)))
-            for value in values
-            for text in _texts(value)
-        )
+        texts = (_without_marks(budget.text(text)) for value in values for text in _texts(value))
+        globs = (self.glob,) if self.behind_links is None else (self.glob, self.behind_links)
+        return any(glob.fits_loosely(text) for text in texts for glob in globs)
 
     def spelled(self) -> str:
         return f"{'.'.join(self.path)}{'!=' if self.is_negated else '='}{_spelled_value(self.glob)}"
@@ -326,7 +326,7 @@ def _read_one(text: str, at: int) -> tuple[Condition, int]:
     if path.lower().removesuffix("hint") in _HINT_OF:
         raise BadRule(f"a hint has no value (write {path} or !{path} without =)")
     glob, at = _read_value(text, at + 1)
-    return ArgumentCondition(tuple(path.split(".")), glob, is_negated), at
+    return ArgumentCondition(tuple(path.split(".")), glob, is_negated, glob.behind_links()), at
 
 
 def _hint(word: str) -> HintCondition:

@@ -19,6 +19,7 @@ import posixpath
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -31,6 +32,9 @@ from dragoman.wildcards import fits
 
 _DECODINGS: Final = 3
 """How many layers of percent encoding are decoded; text with more layers counts as containing `..`."""
+
+LINK_DEPTH_LIMIT: Final = 64
+"""The most folders of a path in a pattern for which links are followed."""
 
 _OVERLONG = r"%(?:c[01]|e0%[89]|f0%8|u[0-9a-f]{4})"
 """Percent encoding that is not UTF-8: some programs read `%c0%ae` and `%u002e` as a dot."""
@@ -84,6 +88,19 @@ class Glob(Struct, frozen=True):
     @property
     def is_exact(self) -> bool:
         return len(self.parts) == 1
+
+    def behind_links(self) -> Glob | None:
+        """The pattern with the real path of the folder that it begins with, or of the file; None if no link
+        leads there now."""
+        path = os.path.expanduser(self.parts[0])
+        if not path.startswith("/") or path.count("/") > LINK_DEPTH_LIMIT:
+            return None
+        folder, slash, rest = (path, "", "") if self.is_exact else path.rpartition("/")
+        try:
+            real = os.path.realpath(folder)
+        except (OSError, ValueError):
+            return None
+        return None if real == folder else Glob.of((real.rstrip("/") + slash + rest, *self.parts[1:]))
 
     def fits_carefully(self, text: str) -> bool:
         return _fits_carefully(self.parts, text)
@@ -240,7 +257,16 @@ def _forms_of_path(path: str, home: str) -> Iterator[str]:
         for form in (each, f"{each}/"):
             yield from (form, form.replace("/", "\\"))
     if home and f"{path}/".startswith(f"{home}/"):
-        yield from (f"~{path[len(home) :]}", f"~{path[len(home) :]}/")
+        rest = path[len(home) :]
+        yield from (f"~{rest}", f"~{rest}/")
+        if (real := _real_home(os.path.expanduser("~"))) != home:
+            yield from (f"{real}{rest}", f"{real}{rest}/")
+
+
+@lru_cache(maxsize=8)
+def _real_home(home: str) -> str:
+    """The home folder without links, folded: `/home` is a link on some systems."""
+    return fold(os.path.realpath(home)).rstrip("/")
 
 
 def _resolved_url(home: str, scheme: str, authority: str | None, path: str, rest: str) -> Iterator[str]:

@@ -65,6 +65,8 @@ class Call(Struct, frozen=True, kw_only=True):
     wire_name: str = ""
     """The wire name of the tool."""
     arguments: Mapping[str, Any] = {}
+    by_other_names: Mapping[str, Any] | None = None
+    """The arguments with all other names of the same file: rules that deny or ask apply to them as well."""
     hints: Hints = Hints()
     digest: str = ""
     """The digest of the tool's definition, in hexadecimal digits."""
@@ -117,6 +119,11 @@ class Rule(Struct, frozen=True):
     @property
     def compares_arguments(self) -> bool:
         return any(isinstance(each, ArgumentCondition) for each in self.conditions)
+
+    @property
+    def excludes_arguments(self) -> bool:
+        """Whether it applies to all but some arguments."""
+        return any(isinstance(each, ArgumentCondition) and each.is_negated for each in self.conditions)
 
     def is_about(self, call: Call) -> bool:
         """Whether it could concern the tool, whatever the arguments."""

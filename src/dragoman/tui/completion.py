@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dragoman.catalog.prompts import Prompt
 from dragoman.cleaning import is_safe, one_line
@@ -85,7 +85,8 @@ class Completer:
                 return fitting(wanted.word, await self._arguments(wanted))
             case "mention":
                 files = await asyncio.to_thread(files_at, self._folder, wanted.word)
-                return [*files, *fitting(wanted.word, await self._resources())][:LIMIT]
+                found = [*files, *fitting(wanted.word, await self._resources())][:LIMIT]
+                return [each for each in map(as_mention, found) if each is not None]
 
     async def _prompts(self) -> list[CompletionItem]:
         found = await self._host.prompts.list()
@@ -117,6 +118,16 @@ class Completer:
         except (DragomanError, TimeoutError):
             return []
         return [CompletionItem(f"{name}={_quoted(each)}") for each in found.values]
+
+
+def as_mention(item: CompletionItem) -> CompletionItem | None:
+    """The choice as one mention, in quotes if it has blanks: what follows a blank in the name that a server
+    or a repository chose could be a mention of another file. None if it cannot be written so."""
+    if not any(map(str.isspace, item.text)):
+        return item
+    if '"' in item.text or not item.is_whole:
+        return None
+    return structs.replace(item, text=f'"{item.text}"')
 
 
 def _quoted(value: str) -> str:

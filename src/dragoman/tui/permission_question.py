@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
+from textual.events import Click
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -22,7 +23,7 @@ from dragoman.interaction import PermissionAnswer, PermissionQuestion
 from dragoman.mixed_alphabets import mixed_words
 from dragoman.permissions.decide import DEFINITION_CHANGED
 from dragoman.permissions.rules import Behaviour
-from dragoman.tui.question_view import QuestionView
+from dragoman.tui.question_view import QuestionArea, QuestionView
 from dragoman.tui.tool_card import OPEN_CHARACTERS
 
 RISKS: Final = {
@@ -110,7 +111,8 @@ def diff_text(diff: str) -> Content:
 
 
 def folder_rules(question: PermissionQuestion, folder: Path) -> tuple[tuple[Behaviour, str], ...]:
-    """The rules that allow every change of files in the folder, except Dragoman's own files.
+    """The rules that allow every change of files in the folder, except Dragoman's own files and git's, whose
+    hooks and settings name programs that git runs.
 
     There are no such rules if the question is about something else, if a rule requires the question, or if
     the person's settings are in the folder: the answer must not allow changes of rules and hooks.
@@ -119,16 +121,28 @@ def folder_rules(question: PermissionQuestion, folder: Path) -> tuple[tuple[Beha
     is_change = not question.server and question.tool in ("Edit", "Write")
     if not is_change or question.reason != NO_RULE or not Path(path).is_relative_to(folder):
         return ()
-    if paths.config_dir().resolve().is_relative_to(folder):
+    own_places = (paths.config_dir().resolve(), *paths.links_in_config().values())
+    if any(each.is_relative_to(folder) for each in own_places):
         return ()
     local = Sources.local_file_in(folder)
     own = (f"{_quoted(local.parent.resolve())}/*", _quoted(local.resolve()))
-    files: list[tuple[Behaviour, str]] = [("allow", f"{_quoted(folder)}/*"), *(("ask", each) for each in own)]
+    of_git = tuple(f"{_quoted(folder)}/{each}" for each in (".git/*", "*.git/*", "*.git"))
+    asked = (*own, *of_git)
+    files: list[tuple[Behaviour, str]] = [
+        ("allow", f"{_quoted(folder)}/*"),
+        *(("ask", each) for each in asked),
+    ]
     return tuple((kind, f'{tool}(file_path="{file}")') for tool in ("Edit", "Write") for kind, file in files)
 
 
 def _quoted(path: Path) -> str:
     return str(path).replace("\\", "\\\\").replace('"', '\\"').replace("*", "\\*")
+
+
+class _Answers(OptionList):
+    def on_click(self, event: Click) -> None:
+        if any(isinstance(each, QuestionArea) and each.is_new for each in self.ancestors):
+            event.prevent_default()
 
 
 class PermissionView(QuestionView[PermissionAnswer]):
@@ -163,7 +177,7 @@ class PermissionView(QuestionView[PermissionAnswer]):
                 path = one_line(str(self._question.arguments.get("file_path", "")), 500)
                 yield Static(Content.styled(path, "bold"), markup=False)
                 yield Static(diff_text(self._diff), markup=False, classes="diff")
-        yield OptionList(
+        yield _Answers(
             *(
                 Option(Content.assemble((key, "bold"), f"  {words}"), id=key)
                 for key, (words, _) in self._answers.items()

@@ -122,10 +122,18 @@ class QuestionArea(Vertical):
         """The time of the last answer: a key that is held down must not answer the next question."""
         self._hidden_at = float("-inf")
         """The last time at which another screen was in front, whose keys must not answer a question."""
+        self._shown_at = float("-inf")
+        """The time at which the question appeared."""
 
     @property
     def is_asking(self) -> bool:
         return self._asked is not None
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the question has been visible for a moment only: a click may be meant for what was there
+        before."""
+        return time.monotonic() - max(self._shown_at, self._hidden_at) < QUIET_SECONDS
 
     async def ask(self, view: QuestionView[T]) -> T:
         """Shows the question until it is answered or this is cancelled."""
@@ -150,6 +158,7 @@ class QuestionArea(Vertical):
         self._asked, self._keys, self._is_focused = view, keys, False
         await self.mount(view, keys)
         self.add_class("-shown")
+        self._shown_at = time.monotonic()
         self._focus_when_quiet()
         self.call_after_refresh(self._fit)
         self.post_message(self.Changed())

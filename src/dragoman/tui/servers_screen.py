@@ -124,6 +124,8 @@ class ServersScreen(Screen["str | None"]):
         super().__init__()
         self._host = host
         self._shows_log = False
+        self._shown: list[str] = []
+        """The names of the servers, in the order of the rows."""
         self._acting: set[asyncio.Task[None]] = set()
 
     def compose(self) -> ComposeResult:
@@ -141,19 +143,24 @@ class ServersScreen(Screen["str | None"]):
 
     @property
     def _chosen(self) -> ServerStatus | None:
-        views = list(self._host.servers.values())
+        """The server whose row is selected on the screen."""
         place = self.query_one(OptionList).highlighted
-        return views[place] if place is not None and place < len(views) else views[0] if views else None
+        if place is None or place >= len(self._shown):
+            place = 0
+        return self._host.servers.get(self._shown[place]) if self._shown else None
 
     async def _refresh(self) -> None:
-        """Updates the list and the details. Rows are replaced one by one, so that the selection stays."""
+        """Updates the list and the details. Rows are replaced one by one, so that the selection stays; where
+        there are other servers than before, the same server stays selected."""
         views = list(self._host.servers.values())
         names = self.query_one(OptionList)
-        if names.option_count != len(views):
-            place = names.highlighted
+        if (now := [view.name for view in views]) != self._shown:
+            chosen = self._chosen
+            self._shown = now
             names.clear_options()
             names.add_options([Option(server_row(view)) for view in views])
-            names.highlighted = min(place or 0, len(views) - 1) if views else None
+            place = now.index(chosen.name) if chosen is not None and chosen.name in now else 0
+            names.highlighted = place if now else None
         else:
             for number, view in enumerate(views):
                 names.replace_option_prompt_at_index(number, server_row(view))

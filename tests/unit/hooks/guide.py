@@ -7,12 +7,14 @@ from typing import NamedTuple
 GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "hooks.md"
 BEGIN, END = "<!-- events -->\n", "<!-- end -->"
 _FIELD = re.compile(r"^\| `([^`]+)` \| [^|]+ \| .+ \|$", re.MULTILINE)
-_MATCHER = re.compile(r"^Runs .+\. (?:The matcher is compared with `(\w+)`|A matcher has no effect)\.$", re.MULTILINE)
+_MATCHER = re.compile(
+    r"^Runs .+\. (?:The matcher is compared with `(\w+)`|A matcher has no effect)\.$", re.MULTILINE
+)
 
 
 class Section(NamedTuple):
     matched: str
-    """The field that the matcher looks at; empty: none."""
+    """The field that the matcher is compared with; empty: none."""
     given: tuple[str, ...]
     answers: tuple[str, ...]
 

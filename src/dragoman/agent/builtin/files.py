@@ -69,6 +69,7 @@ def _read_tool(workspace: Workspace) -> BuiltinTool:
         annotations={"readOnlyHint": True, "openWorldHint": False},
         needs_no_rule=workspace.is_path_inside,
         complete=partial(workspace.with_full_path, "Read"),
+        by_other_names=workspace.by_other_names,
     )
 
 
@@ -83,6 +84,7 @@ def _write_tool(workspace: Workspace) -> BuiltinTool:
         input_schema=object_schema({PATH: _PATH_SCHEMA, "content": {"type": "string"}}, PATH, "content"),
         annotations={"destructiveHint": True, "openWorldHint": False},
         complete=partial(workspace.with_full_path, "Write"),
+        by_other_names=workspace.by_other_names,
     )
 
 
@@ -107,6 +109,7 @@ def _edit_tool(workspace: Workspace) -> BuiltinTool:
         ),
         annotations={"destructiveHint": True, "openWorldHint": False},
         complete=partial(workspace.with_full_path, "Edit"),
+        by_other_names=workspace.by_other_names,
     )
 
 

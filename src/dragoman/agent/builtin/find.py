@@ -56,6 +56,7 @@ def find_tools(workspace: Workspace, watchdog: Watches, may_read: MayRead) -> li
             annotations={"readOnlyHint": True, "openWorldHint": False},
             needs_no_rule=is_inside,
             complete=partial(workspace.with_full_path, "Glob", name=FOLDER),
+            by_other_names=partial(workspace.by_other_names, name=FOLDER),
         ),
         BuiltinTool(
             "Grep",
@@ -83,6 +84,7 @@ def find_tools(workspace: Workspace, watchdog: Watches, may_read: MayRead) -> li
             annotations={"readOnlyHint": True, "openWorldHint": False},
             needs_no_rule=is_inside,
             complete=partial(workspace.with_full_path, "Grep", name=FOLDER),
+            by_other_names=partial(workspace.by_other_names, name=FOLDER),
         ),
     ]
 
@@ -190,7 +192,8 @@ async def _grep(
     def is_readable(name: str) -> bool:
         return all(may_read(Path(os.path.realpath(folder / each))) for each in possible_names(name))
 
-    lines, left_out = readable(records, is_readable)
+    # In a thread: comparing thousands of names with rules would block the event loop.
+    lines, left_out = await asyncio.to_thread(readable, records, is_readable)
     note = f"({counted(left_out, 'file')} left out because of a rule about Read.)" if left_out else ""
     shown = _cut(lines, is_cut=len(text) >= OUTPUT_LIMIT_BYTES)
     return "\n".join(filter(None, (shown, note))) or "Nothing matches."

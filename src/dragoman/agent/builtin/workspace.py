@@ -1,11 +1,12 @@
 """The folders that the person works in, and which files the model has read there.
 
 Paths are resolved before rules and hooks see them, so that a rule about a path applies to every spelling of
-it and to links to it.
+it and to links to it. A rule that denies or asks also applies to the path by which a call named the file.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +17,10 @@ from dragoman.errors import CallError, InvalidArguments
 PATH: Final = "file_path"
 PROCESSES: Final = Path("/proc")
 """The folder with the environment of processes, which contains keys that commands do not get."""
+_NAMES_OF_PATHS: Final = (PATH, "path", "file", "filePath")
+"""How a rule may call the argument with the path: `Read` and `Glob` have different names for it."""
+NAMES_LIMIT: Final = 1000
+"""The most paths with links that are remembered."""
 Version = tuple[int, int]
 """The modification time and the size of a file."""
 
@@ -26,9 +31,14 @@ class Workspace:
         self.cwd = self.folder
         """The folder in which commands run, and to which relative paths refer."""
         self._folders = [self.folder, *(each.resolve() for each in extra_folders)]
-        self._private = paths.config_dir().resolve()
+        # Agents and plugins are no secrets, and may be what the person works on.
+        links = paths.links_in_config().items()
+        own = [target for place, target in links if not place.startswith(("agents", "plugins"))]
+        self._private = [paths.config_dir().resolve(), PROCESSES, *own]
         self._read: dict[Path, Version | None] = {}
         """The version of each file when the model last saw its content."""
+        self._links: dict[str, Path] = {}
+        """The paths with links that calls have named, and where they lead."""
 
     def resolve(self, text: str) -> Path:
         """The absolute path without links. Raises `ValueError` for an invalid path."""
@@ -48,17 +58,48 @@ class Workspace:
         return self.contains(path) and not self.is_private(path)
 
     def is_private(self, path: Path) -> bool:
-        """Whether the path is in Dragoman's own folder (settings, tokens, conversations) or in /proc."""
-        return path.is_relative_to(self._private) or path.is_relative_to(PROCESSES)
+        """Whether the path is in Dragoman's own folder (settings, tokens, conversations), also through a link
+        in that folder, or in /proc."""
+        return any(path.is_relative_to(each) for each in self._private)
 
     async def with_full_path(
         self, tool: str, arguments: Mapping[str, Any], name: str = PATH
     ) -> Mapping[str, Any]:
         """The arguments of a call with the path resolved; the working directory by default."""
+        text = str(arguments.get(name) or ".")
         try:
-            return {**arguments, name: str(self.resolve(str(arguments.get(name) or ".")))}
+            path = self.resolve(text)
         except ValueError as error:
             raise InvalidArguments("", tool, (f"{name} cannot be used: {error}",)) from None
+        self._note_link(text, path)
+        return {**arguments, name: str(path)}
+
+    def _note_link(self, text: str, path: Path) -> None:
+        named = os.path.abspath(self.cwd / Path(text).expanduser())
+        if named != str(path):
+            self._links.pop(named, None)
+            self._links[named] = path
+            if len(self._links) > NAMES_LIMIT:
+                del self._links[next(iter(self._links))]
+
+    def by_other_names(self, arguments: Mapping[str, Any], name: str = PATH) -> Mapping[str, Any]:
+        """The arguments of a call with the path as calls have named it, or a folder above it, by a link, and
+        as it is called in the person's folders; also as arguments of other names that a rule may have."""
+        path = Path(str(arguments.get(name, "")))
+        linked = [
+            Path(named) / path.relative_to(target)
+            for named, target in list(self._links.items())  # rules are also compared in threads
+            if path.is_relative_to(target)
+        ]
+        inside = [
+            each.relative_to(folder)
+            for each in (path, *linked)
+            for folder in self._folders
+            if each.is_relative_to(folder)
+        ]
+        others = [*map(str, (*linked, *inside)), *(f"./{each}" for each in inside)]
+        every = (str(path), *others)
+        return {**arguments, **dict.fromkeys(_NAMES_OF_PATHS, every), name: others}
 
     def path_in(self, arguments: Mapping[str, Any], name: str = PATH) -> Path:
         """The path of an allowed call. Raises `BuiltinToolError` if it has become a link meanwhile."""

@@ -45,6 +45,8 @@ ANY: Final = ("", "")
 
 _QUOTED_WHOLE = re.compile(r"""(["'`])(?:(?!\1).)*\s(?:(?!\1).)*\1""", re.DOTALL)
 """One word with blanks: no program has such a name."""
+_NAMES_THE_ARGUMENT = re.compile(r"(?:command|cmd)\s*(?:!?=|:(?!\*))", re.IGNORECASE)
+"""The name of the argument before the command, as in a rule about another tool."""
 _JOINS_COMMANDS = re.compile(r"[;&|<>()`\n$]")
 _OPERATOR = re.compile(r"\s*(\|\||&&|[;&|])\s*")
 _VARIABLE = re.compile(r"\$(?:\{[^{}]*\}|[A-Za-z_][A-Za-z0-9_]*)")
@@ -138,6 +140,8 @@ def _first_word(text: str) -> str:
 def _check_program(text: str) -> None:
     """Raises `BadRule` if the first word cannot be the name of a program: the rule would match nothing."""
     program = _first_word(text)
+    if _NAMES_THE_ARGUMENT.match(text):
+        raise BadRule("it is the command itself that is written here: Bash(git push *)")
     if program.startswith("!") and program != "!":
         raise BadRule("a rule cannot say what it does not mean; write the commands it is for, without !")
     if program.startswith("^") or (text.endswith("$") and not text.endswith(" $")):
