@@ -121,8 +121,9 @@ class Completer:
 
 
 def as_mention(item: CompletionItem) -> CompletionItem | None:
-    """The choice as one mention, in quotes if it has blanks: what follows a blank in the name that a server
-    or a repository chose could be a mention of another file. None if it cannot be written so."""
+    """The choice as one mention, in quotes if it has blanks. Without quotes, the text after a blank in a name
+    that a server or a repository chose could be a mention of another file. None if the choice cannot be
+    written as one mention."""
     if not any(map(str.isspace, item.text)):
         return item
     if '"' in item.text or not item.is_whole:

@@ -131,8 +131,7 @@ class QuestionArea(Vertical):
 
     @property
     def is_new(self) -> bool:
-        """Whether the question has been visible for a moment only: a click may be meant for what was there
-        before."""
+        """Whether the question has just appeared, so that a click may be meant for what was there before."""
         return time.monotonic() - max(self._shown_at, self._hidden_at) < QUIET_SECONDS
 
     async def ask(self, view: QuestionView[T]) -> T:

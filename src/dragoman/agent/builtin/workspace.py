@@ -16,9 +16,9 @@ from dragoman.errors import CallError, InvalidArguments
 
 PATH: Final = "file_path"
 PROCESSES: Final = Path("/proc")
-"""The folder with the environment of processes, which contains keys that commands do not get."""
+"""This folder shows the environment of each process, with keys that commands of a model do not get."""
 _NAMES_OF_PATHS: Final = (PATH, "path", "file", "filePath")
-"""How a rule may call the argument with the path: `Read` and `Glob` have different names for it."""
+"""The names that a rule may use for the argument with the path: `Read` and `Glob` name it differently."""
 NAMES_LIMIT: Final = 1000
 """The most paths with links that are remembered."""
 Version = tuple[int, int]
@@ -38,7 +38,7 @@ class Workspace:
         self._read: dict[Path, Version | None] = {}
         """The version of each file when the model last saw its content."""
         self._links: dict[str, Path] = {}
-        """The paths with links that calls have named, and where they lead."""
+        """The paths with links that calls have named, each with its target."""
 
     def resolve(self, text: str) -> Path:
         """The absolute path without links. Raises `ValueError` for an invalid path."""
@@ -65,7 +65,7 @@ class Workspace:
     async def with_full_path(
         self, tool: str, arguments: Mapping[str, Any], name: str = PATH
     ) -> Mapping[str, Any]:
-        """The arguments of a call with the path resolved; the working directory by default."""
+        """The arguments of a call, with the resolved path; without a path, with the working directory."""
         text = str(arguments.get(name) or ".")
         try:
             path = self.resolve(text)
@@ -83,8 +83,9 @@ class Workspace:
                 del self._links[next(iter(self._links))]
 
     def by_other_names(self, arguments: Mapping[str, Any], name: str = PATH) -> Mapping[str, Any]:
-        """The arguments of a call with the path as calls have named it, or a folder above it, by a link, and
-        as it is called in the person's folders; also as arguments of other names that a rule may have."""
+        """The arguments of a call with other paths of the same file: those with links by which calls have named
+        it or a folder above it, and those relative to the person's folders. Each path is also given under the
+        other argument names that a rule may use."""
         path = Path(str(arguments.get(name, "")))
         linked = [
             Path(named) / path.relative_to(target)
