@@ -250,7 +250,7 @@ class Gateway:
         legacy client that has been initialized elsewhere."""
         handlers = ClientHandlers(self, caller, view)
         connection = ClientConnection(self._service(handlers), send, session, self._first_id())
-        handlers.updated = connection.resource_updated
+        handlers.updated, handlers.ended = connection.resource_updated, connection.subscription_ended
         self._connections[connection] = caller
         try:
             yield connection
