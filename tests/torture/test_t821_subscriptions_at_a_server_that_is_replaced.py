@@ -15,7 +15,7 @@ from tests.gateway import Client, Running, gateway_of
 from tests.integration.waiting import until
 from tests.servers import zoo
 
-pytestmark = pytest.mark.requirement("GWY-2", "LIF-9")
+pytestmark = pytest.mark.requirement("GWY-2", "CAT-9")
 DEED = "book://deed"
 
 
