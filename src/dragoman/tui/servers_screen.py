@@ -80,7 +80,11 @@ def server_text(view: ServerStatus, tools: Sequence[Tool]) -> Content:
             )
         )  # fmt: skip
     if more := len(tools) - len(shown):
-        lines.append(Content(f"  and {counted(more, 'tool')} more: dragoman tools {one_line(shell_quoted(view.name), 200)}"))
+        lines.append(
+            Content(
+                f"  and {counted(more, 'tool')} more: dragoman tools {one_line(shell_quoted(view.name), 200)}"
+            )
+        )
     return Content("\n").join(lines)
 
 
