@@ -16,6 +16,7 @@ from dragoman.cleaning import one_line
 from dragoman.events import (
     ConfigurationChanged,
     Event,
+    EventsDropped,
     PromptsChanged,
     ResourcesChanged,
     ResourceUpdated,
@@ -352,6 +353,8 @@ class Gateway:
         if isinstance(event, ServerLogged):
             self._logged(host, event)
         kinds = _KINDS.get(type(event), ())
+        if isinstance(event, EventsDropped):  # any list may have changed
+            kinds = get_args(ListKind)
         if isinstance(event, ConfigurationChanged):
             kinds = get_args(ListKind) if event.rules_changed else ()
             for problem in event.problems if own is None else ():  # those of the shared host are the same
