@@ -16,6 +16,7 @@ from dragoman.cleaning import one_line
 from dragoman.events import (
     ConfigurationChanged,
     Event,
+    EventsDropped,
     PromptsChanged,
     ResourcesChanged,
     ResourceUpdated,
@@ -250,7 +251,7 @@ class Gateway:
         legacy client that has been initialized elsewhere."""
         handlers = ClientHandlers(self, caller, view)
         connection = ClientConnection(self._service(handlers), send, session, self._first_id())
-        handlers.updated = connection.resource_updated
+        handlers.updated, handlers.ended = connection.resource_updated, connection.subscription_ended
         self._connections[connection] = caller
         try:
             yield connection
@@ -352,6 +353,8 @@ class Gateway:
         if isinstance(event, ServerLogged):
             self._logged(host, event)
         kinds = _KINDS.get(type(event), ())
+        if isinstance(event, EventsDropped):  # any list may have changed
+            kinds = get_args(ListKind)
         if isinstance(event, ConfigurationChanged):
             kinds = get_args(ListKind) if event.rules_changed else ()
             for problem in event.problems if own is None else ():  # those of the shared host are the same

@@ -22,6 +22,7 @@ from dragoman.calls.tool_call import new_call_id
 from dragoman.catalog.prompts import Prompt
 from dragoman.catalog.resources import Resource, ResourceTemplate
 from dragoman.catalog.tools import ServerTool
+from dragoman.config.merge import ConfiguredServer
 from dragoman.errors import (
     DragomanError,
     InputUnavailable,
@@ -123,6 +124,8 @@ class ClientHandlers:
         """By the URI as the client spells it."""
         self.updated: Callable[[str], None] = lambda uri: None
         """Called with the URI of a resource that has changed."""
+        self.ended: Callable[[str], None] = lambda uri: None
+        """Called with the URI of a resource that is not watched any more, although the client wants it."""
 
     @property
     def own(self) -> CallerServers | None:
@@ -389,22 +392,37 @@ class ClientHandlers:
         return {}
 
     async def _watch(self, uri: str, server: str, own: str, started: asyncio.Future[None]) -> None:
-        """Passes the changes of a resource on, until it is cancelled."""
+        """Passes the changes of a resource on, until it is cancelled, also when its server is replaced
+        because its entry has changed."""
         servers = self.own
         try:
             with contextlib.nullcontext() if servers is None else servers.used():
-                async with self._host_choice.resources_of(server).subscribed(server, own) as updates:
-                    started.set_result(None)
-                    async for update in updates:
-                        is_below = update.uri.startswith(own)
-                        self.updated(uri + update.uri.removeprefix(own) if is_below else uri)
+                while True:
+                    entry = self._entry_of(server)
+                    async with self._host_choice.resources_of(server).subscribed(server, own) as updates:
+                        if started.done():
+                            self.updated(uri)  # it may have changed meanwhile
+                        else:
+                            started.set_result(None)
+                        async for update in updates:
+                            is_below = update.uri.startswith(own)
+                            self.updated(uri + update.uri.removeprefix(own) if is_below else uri)
+                    if self._entry_of(server) is entry:
+                        return
+                    await self._host_choice.ready(WAIT_SECONDS, [server])
         except DragomanError as error:
             if not started.done():
                 started.set_exception(error)
         finally:
             if self._watching.get(uri) is asyncio.current_task():  # not if the client has subscribed again
                 del self._watching[uri]
+                if started.done():
+                    self.ended(uri)
             started.cancel()
+
+    def _entry_of(self, server: str) -> ConfiguredServer | None:
+        """Another object after each change of the configuration."""
+        return self._host_choice.host_of(server).configuration.servers.get(server)
 
     # Prompts and completion.
 

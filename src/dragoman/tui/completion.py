@@ -61,9 +61,13 @@ def completion_at(before: str) -> CompletionRequest | None:
 def fitting(word: str, choices: Iterable[CompletionItem]) -> list[CompletionItem]:
     """The choices that begin with the word, then those that contain it."""
     folded = word.lower()
-    safe = [choice for choice in choices if is_safe(choice.text)]
-    first = [choice for choice in safe if choice.text.lower().startswith(folded)]
-    return [*first, *(each for each in safe if folded in each.text.lower() and each not in first)][:LIMIT]
+    first: list[CompletionItem] = []
+    others: list[CompletionItem] = []
+    for choice in choices:
+        text = choice.text.lower()
+        if folded in text and is_safe(choice.text):
+            (first if text.startswith(folded) else others).append(choice)
+    return [*first, *others][:LIMIT]
 
 
 def prompt_command(prompt: Prompt) -> str:

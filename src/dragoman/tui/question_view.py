@@ -117,6 +117,8 @@ class QuestionArea(Vertical):
         self._prompt = prompt
         self._asked: QuestionView[Any] | None = None
         self._keys: Static | None = None
+        self._turn = asyncio.Lock()
+        """Held while a question is shown: a sign-in does not wait in the host's queue of questions."""
         self._is_focused = False
         self._answered_at = float("-inf")
         """The time of the last answer: a key that is held down must not answer the next question."""
@@ -135,18 +137,19 @@ class QuestionArea(Vertical):
         return time.monotonic() - max(self._shown_at, self._hidden_at) < QUIET_SECONDS
 
     async def ask(self, view: QuestionView[T]) -> T:
-        """Shows the question until it is answered or this is cancelled."""
+        """Shows the question until it is answered or this is cancelled, after those that are shown before."""
         answered: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         view.answered = answered
-        self.call_later(self._show, view)
-        try:
-            return await answered
-        finally:
-            self._asked = None
-            self.remove_class("-shown")
-            self.remove_children()
-            self._prompt.focus()
-            self.post_message(self.Changed())
+        async with self._turn:
+            self.call_later(self._show, view)
+            try:
+                return await answered
+            finally:
+                self._asked = None
+                self.remove_class("-shown")
+                self.remove_children()
+                self._prompt.focus()
+                self.post_message(self.Changed())
 
     async def _show(self, view: QuestionView[Any]) -> None:
         """Must be run by the message loop of this widget: a task of the host has no active application, which

@@ -24,12 +24,14 @@ from dragoman.cleaning import one_line, visible
 from dragoman.connections import server_log
 from dragoman.errors import DragomanError
 from dragoman.host import Host
-from dragoman.names import counted
+from dragoman.names import counted, shell_quoted
 from dragoman.servers.status import STATUS_MARKS, ServerStatus
 from dragoman.tui.status_line import short_count
 
 REFRESH_SECONDS: Final = 0.5
 LOG_LINES: Final = 200
+TOOLS_SHOWN: Final = 200
+"""The most tools of a server that are listed: the application does nothing else while it lays out the rows."""
 STYLES: Final = {
     "connected": "$text-success",
     "pending": "$text-warning",
@@ -66,8 +68,9 @@ def server_text(view: ServerStatus, tools: Sequence[Tool]) -> Content:
     if tools:
         cost = short_count(sum(map(cost_of, tools)))
         lines += [Content(""), Content.styled(f"{counted(len(tools), 'tool')}, about {cost} tokens", "bold")]
-    width = min(40, max((len(one_line(tool.definition.name, 40)) for tool in tools), default=0))
-    for tool in tools:
+    shown = tools[:TOOLS_SHOWN]
+    width = min(40, max((len(one_line(tool.definition.name, 40)) for tool in shown), default=0))
+    for tool in shown:
         risk, style = RISKS[tool.hints.risk]
         lines.append(
             Content.assemble(
@@ -76,6 +79,12 @@ def server_text(view: ServerStatus, tools: Sequence[Tool]) -> Content:
                 ("  open world" if tool.hints.open_world else "", "dim"),
             )
         )  # fmt: skip
+    if more := len(tools) - len(shown):
+        lines.append(
+            Content(
+                f"  and {counted(more, 'tool')} more: dragoman tools {one_line(shell_quoted(view.name), 200)}"
+            )
+        )
     return Content("\n").join(lines)
 
 

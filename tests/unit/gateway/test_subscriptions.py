@@ -47,7 +47,7 @@ class SlowResources:
 
 async def test_a_subscription_that_follows_an_ending_one_can_be_ended_too():
     resources = SlowResources()
-    host = SimpleNamespace(resources=resources)
+    host = SimpleNamespace(resources=resources, configuration=SimpleNamespace(servers={}))
     gateway: Any = SimpleNamespace(host=host, callers=None, view={"": View()}.__getitem__)
     handlers = ClientHandlers(gateway, LOCAL, "")
     table = handlers.table()

@@ -209,6 +209,10 @@ class ClientConnection:
         """Notifies the client of a changed resource, if it has subscribed to it or to what contains it."""
         self._subscriptions.resource_updated(uri)
 
+    def subscription_ended(self, uri: str) -> None:
+        """Called when no further changes of a resource are reported that the client has subscribed to."""
+        self._subscriptions.ended(uri)
+
     def end_subscriptions(self) -> None:
         """Ends every `subscriptions/listen` with its result, as before a shutdown."""
         self._subscriptions.end_streams()

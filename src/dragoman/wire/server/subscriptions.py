@@ -85,6 +85,13 @@ class Subscriptions:
             if stream in users:
                 stream.notify(method, params)
 
+    def ended(self, uri: str) -> None:
+        """Forgets that the client has subscribed to a resource of which the service reports no changes any
+        more, so that a new request for it has an effect."""
+        self._subscribed.pop(uri, None)
+        self._users.pop(uri, None)
+        self._uris.discard(uri)
+
     def end_streams(self) -> None:
         for stream in self._streams:
             stream.ended.set()
