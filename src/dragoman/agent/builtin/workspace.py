@@ -83,9 +83,9 @@ class Workspace:
                 del self._links[next(iter(self._links))]
 
     def by_other_names(self, arguments: Mapping[str, Any], name: str = PATH) -> Mapping[str, Any]:
-        """The arguments of a call with other paths of the same file: those with links by which calls have named
-        it or a folder above it, and those relative to the person's folders. Each path is also given under the
-        other argument names that a rule may use."""
+        """The arguments of a call with other paths of the same file: those with links by which calls have
+        named it or a folder above it, and those relative to the person's folders. Each path is also given
+        under the other argument names that a rule may use."""
         path = Path(str(arguments.get(name, "")))
         linked = [
             Path(named) / path.relative_to(target)
