@@ -31,7 +31,7 @@ from dragoman.tui.status_line import short_count
 REFRESH_SECONDS: Final = 0.5
 LOG_LINES: Final = 200
 TOOLS_SHOWN: Final = 200
-"""The most tools of a server that are listed: the application does nothing else while it lays out the rows."""
+"""The most tools of a server that are listed. While their rows are laid out, the application is blocked."""
 STYLES: Final = {
     "connected": "$text-success",
     "pending": "$text-warning",
