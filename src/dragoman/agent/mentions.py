@@ -144,8 +144,8 @@ async def expanded(
 
 
 async def _check_allowed(host: Host, read_tool: BuiltinTool, path: Path, named: str) -> None:
-    """Raises `ValueError` if a rule denies `Read` for the file, also as the person has `named` it. No
-    question is asked."""
+    """Raises `ValueError` if a rule denies `Read` for the file, by its real path or by the path that the
+    person has `named`. No question is asked."""
     arguments = {PATH: str(path)}
     if any(host.is_denied(read_tool, each) for each in (arguments, {PATH: named})):
         raise ValueError("a rule about Read denies it")

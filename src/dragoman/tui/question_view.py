@@ -118,7 +118,8 @@ class QuestionArea(Vertical):
         self._asked: QuestionView[Any] | None = None
         self._keys: Static | None = None
         self._turn = asyncio.Lock()
-        """Held while a question is shown: a sign-in does not wait in the host's queue of questions."""
+        """Held while a question is shown. It is needed for sign-ins, which do not wait in the host's queue of
+        questions."""
         self._is_focused = False
         self._answered_at = float("-inf")
         """The time of the last answer: a key that is held down must not answer the next question."""
@@ -137,7 +138,8 @@ class QuestionArea(Vertical):
         return time.monotonic() - max(self._shown_at, self._hidden_at) < QUIET_SECONDS
 
     async def ask(self, view: QuestionView[T]) -> T:
-        """Shows the question until it is answered or this is cancelled, after those that are shown before."""
+        """Shows the question until it is answered or the calling task is cancelled. Questions are shown one
+        after the other, in the order in which they are asked."""
         answered: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         view.answered = answered
         async with self._turn:
