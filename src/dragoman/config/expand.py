@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 
 from dragoman.errors import ConfigError
 
-STAND_INS: Final = ("unset", "https://unset.invalid", "1")
+PLACEHOLDERS: Final = ("unset", "https://unset.invalid", "1")
 """The value that replaces unset variables, where an entry is only examined."""
 
 _VARIABLE: Final = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -49,8 +49,8 @@ def _found_in(value: Any) -> Iterator[re.Match[str]]:
 def guesses(value: Any, environ: Mapping[str, str]) -> Iterator[dict[str, str]]:
     """Environments in which an entry with unset variables can be expanded; empty if all are set."""
     missing = variables_in(value) - environ.keys()
-    for stand_in in STAND_INS if missing else ():
-        yield {**environ, **dict.fromkeys(missing, stand_in)}
+    for placeholder in PLACEHOLDERS if missing else ():
+        yield {**environ, **dict.fromkeys(missing, placeholder)}
 
 
 def _expand(name: str, field: str, value: Any, environ: Mapping[str, str]) -> Any:

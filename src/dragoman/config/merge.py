@@ -216,7 +216,9 @@ def _parsed(server: ConfiguredServer, judge: EntryChecks) -> ConfiguredServer:
     try:
         server = structs.replace(server, config=judge.parse_entry(server.candidate))
     except ConfigError as error:
-        server = structs.replace(server, error=error)
+        # Without its traceback, and that of the error it came from: they would keep all their frames.
+        error.__context__ = None
+        server = structs.replace(server, error=error.with_traceback(None))
     return check_eligibility(server, judge)
 
 
