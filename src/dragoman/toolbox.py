@@ -83,6 +83,10 @@ class Toolbox:
         self._delta = InstructionsDelta()
         self._index: tuple[Index, Sequence[Tool]] = (Index(()), ())
 
+    @property
+    def builtin_tools(self) -> tuple[BuiltinTool, ...]:
+        return tuple(self._builtins.values())
+
     # What the model sees.
 
     def tools(self) -> list[Tool]:
