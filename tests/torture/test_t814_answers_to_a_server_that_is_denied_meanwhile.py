@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import Host
+from dragoman import Host, hook
 from dragoman.interaction import FormAnswer, FormElicitation, SamplingAnswer, SamplingRequest
 from dragoman.testing import ScriptedUser
 
@@ -44,6 +44,7 @@ for line in sys.stdin:
         continue
     print(json.dumps({"jsonrpc": "2.0", **answer}), flush=True)
 """
+TASKS = Path(__file__).parents[1] / "servers" / "keeps_tasks.py"
 SECRET = "typed by the person"
 
 
@@ -89,3 +90,18 @@ async def test_t814_it_is_not_told(home: Path, ask: str, rule: str):
 @pytest.mark.parametrize("ask", ["form", "sampling", "resource"])
 async def test_t814_a_rule_about_something_else_changes_nothing(home: Path, ask: str):
     assert SECRET in await told(ask, "mcp__box__other")
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+@pytest.mark.parametrize(("rule", "is_told"), [("mcp__s", False), ("mcp__other", True)])
+async def test_t814_a_task_is_not_told_either(home: Path, era: str, rule: str, is_told: bool):
+    def answer(given: object) -> dict[str, object]:
+        host.add_rule("deny", rule)
+        return {"hookSpecificOutput": {"action": "accept", "content": {"name": "Ada"}}}
+
+    entry = {"command": sys.executable, "args": ["-S", "-E", str(TASKS), era, str(home / "tasks")]}
+    options: dict[str, Any] = {"hooks": [hook(answer, "Elicitation")], "permission_mode": "bypassPermissions"}
+    async with Host({"s": entry}, **options) as host:
+        await host.ready()
+        await host.call("mcp__s__ask", timeout_seconds=5)
+    assert ("Ada" in (home / "tasks").read_text()) == is_told
