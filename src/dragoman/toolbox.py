@@ -85,6 +85,7 @@ class Toolbox:
 
     @property
     def builtin_tools(self) -> tuple[BuiltinTool, ...]:
+        """The built-in tools, including the search tool."""
         return tuple(self._builtins.values())
 
     # What the model sees.
