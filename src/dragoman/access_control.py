@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct, ValidationError, convert, structs
 
 from dragoman import paths
 from dragoman.calls.audit import AuditLog
+from dragoman.catalog.tools import BuiltinTool
 from dragoman.cleaning import one_line
 from dragoman.config.load import Configuration, load
 from dragoman.config.rule_edits import add_rule
@@ -40,7 +41,7 @@ from dragoman.interaction import Interaction
 from dragoman.permissions.checker import Deciders, PermissionChecker, names_of
 from dragoman.permissions.classifier import ByAnnotations, Classifier
 from dragoman.permissions.modes import MODES, PermissionMode, effective
-from dragoman.permissions.rules import Behaviour, Rulebook
+from dragoman.permissions.rules import Behaviour, Rulebook, without_effect
 from dragoman.permissions.rules import parse as parse_rule
 from dragoman.permissions.shell.script import NO_PARSER, has_parser
 from dragoman.permissions.subject_form import fault_of_name
@@ -292,6 +293,17 @@ class AccessControl:
                     if (name, server) not in running:
                         running.add((name, server))
                         tasks.create_task(notify((name, server)))
+
+    def report_rules_without_effect(self, tools: Iterable[BuiltinTool]) -> None:
+        arguments = {
+            str(tool.name): (
+                *tool.input_schema.get("properties", ()),
+                *(tool.by_other_names({}) if tool.by_other_names is not None else ()),
+            )
+            for tool in tools
+        }
+        if problems := tuple(without_effect(self.permissions.rules, arguments)):
+            self._bus.publish(ConfigurationChanged(problems=problems))
 
     def report_problem(self, problem: str) -> None:
         self._bus.publish(ConfigurationChanged(problems=(problem,)))

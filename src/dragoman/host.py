@@ -469,6 +469,11 @@ class Host:
         reader = result_tool(ResultStore(self._preparer.saver), lambda: self._preparer.limits)
         return Toolbox(servers or self, (*builtins, *more, reader), budget=budget)
 
+    def report_rules_without_effect(self, tools: Iterable[BuiltinTool]) -> None:
+        """Reports rules that deny or ask about a built-in tool that is not among these, or about an argument
+        that it does not have."""
+        self._access.report_rules_without_effect(tools)
+
     @property
     def accounts(self) -> AccountStore | None:
         """Where sign-ins are stored, if not in the secret store of this machine."""

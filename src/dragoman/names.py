@@ -76,6 +76,12 @@ def _forms(name: str) -> frozenset[str]:
     return frozenset((*folded, *map(plain, folded)))
 
 
+def names_of_server(name: str) -> frozenset[str]:
+    """Every name, folded, by which a prohibition may name the server, also in the form of a rule."""
+    forms = _forms(name)
+    return frozenset((*forms, *(f"{RESERVED}{form}{end}" for form in forms for end in ("", "__"))))
+
+
 @lru_cache(maxsize=8192)
 def _meanings(written: str) -> tuple[frozenset[str], tuple[Pieces, ...]]:
     """The names and the patterns that an item may mean."""

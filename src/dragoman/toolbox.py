@@ -83,6 +83,11 @@ class Toolbox:
         self._delta = InstructionsDelta()
         self._index: tuple[Index, Sequence[Tool]] = (Index(()), ())
 
+    @property
+    def builtin_tools(self) -> tuple[BuiltinTool, ...]:
+        """The built-in tools, including the search tool."""
+        return tuple(self._builtins.values())
+
     # What the model sees.
 
     def tools(self) -> list[Tool]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -81,13 +82,14 @@ async def open_agent_tools(
             return
         needed = tuple(dict.fromkeys((*agent.required_servers, *required)))
         named = agent.servers if agent.servers is not None else _startable(host)
+        names = [name for each in named for name in ((each,) if isinstance(each, str) else each)]
         # As for configured servers: an approved entry starts the same program in whatever folder the person
         # works.
         folder = project_of(agent.path) if agent.scope in IN_PROJECT else "own"
         async with host.for_agent(
             named,
             required=needed,
-            has_tool=agent.has_tool,
+            has_tool=partial(agent.has_tool, servers=names),
             disallowed=agent.disallowed_tools,
             start_in=folder,
         ) as servers:

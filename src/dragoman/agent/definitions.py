@@ -19,6 +19,7 @@ from msgspec import Struct, structs
 
 from dragoman.agent.front_matter import FrontMatter, InvalidAgent, front_matter_length, split_front_matter
 from dragoman.calls.requests import LIST_RESOURCES, READ_RESOURCE
+from dragoman.catalog.naming import prefix
 from dragoman.cleaning import for_model, one_line
 from dragoman.config import approval
 from dragoman.config.file_reading import read_text
@@ -75,12 +76,12 @@ class AgentDefinition(Struct, frozen=True, kw_only=True):
     def digest(self) -> str:
         return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
 
-    def has_tool(self, name: str) -> bool:
+    def has_tool(self, name: str, servers: Iterable[str] = ()) -> bool:
         """Whether the agent has the tool of this name. Other names that a server's tool could have are not
-        known here (see `Host.for_agent`)."""
+        known here (see `Host.for_agent`). `servers`: the names of all servers."""
         if any(_matches(each, name) or _may_mean(each, name) for each in self.disallowed_tools):
             return False
-        return self.tools is None or any(_matches(pattern, name) for pattern in self.tools)
+        return self.tools is None or any(_matches(pattern, name, servers) for pattern in self.tools)
 
     def has_resources(self, servers: Iterable[str]) -> bool:
         """Whether the agent has the tools for resources. They read resources of every server. Therefore an
@@ -90,9 +91,17 @@ class AgentDefinition(Struct, frozen=True, kw_only=True):
         return not any(_may_mean(each, "", server) for server in servers for each in self.disallowed_tools)
 
 
-def _matches(pattern: str, name: str) -> bool:
+def _matches(pattern: str, name: str, servers: Iterable[str] = ()) -> bool:
+    if fits(tuple(pattern.split("*")), name):
+        return True
+    start = f"{pattern}__"
     is_server = pattern.startswith("mcp__") and "__" not in pattern[5:]
-    return fits(tuple(pattern.split("*")), name) or (is_server and name.startswith(f"{pattern}__"))
+    if not is_server or not name.startswith(start):
+        return False
+    starts = (prefix(server) for server in servers)  # `mcp__a` does not mean a server called `a__b`
+    return not any(
+        len(each) > len(start) and each.startswith(start) and name.startswith(each) for each in starts
+    )
 
 
 def _may_mean(pattern: str, name: str, server: str = "") -> bool:

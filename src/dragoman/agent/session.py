@@ -97,6 +97,8 @@ async def open_session(
             from dragoman.agent.loop import Conversation, limits_of
 
             toolbox, model = agent_tools.toolbox, loading.result()
+            if options.agent is None and options.source == "startup":  # the agent of a file has fewer tools
+                host.report_rules_without_effect((*toolbox.builtin_tools, subagents.task()))
             prompt = options.agent.prompt if options.agent is not None else ""
             history = await asyncio.to_thread(transcript.history) if options.resume is not None else ()
             conversation = Conversation(

@@ -65,31 +65,30 @@ class Subagents:
 
     def tools(self) -> list[BuiltinTool]:
         """The tool Task; an empty list if there are no agents."""
-        if not self._agents:
-            return []
+        return [self.task()] if self._agents else []
+
+    def task(self) -> BuiltinTool:
         described = "\n".join(f"- {name}: {agent.description}" for name, agent in self._agents.items())
-        return [
-            BuiltinTool(
-                TASK,
-                self._run,
-                description=(
-                    "Gives work to an agent, which has a context and tools of its own and knows nothing of "
-                    "this conversation: say everything that it needs to know. Its last answer is the "
-                    f"result. Several calls in one response run in parallel. Agents:\n{described}"
-                ),
-                input_schema=object_schema(
-                    {
-                        "agent": {"type": "string", "enum": list(self._agents)},
-                        "prompt": {"type": "string", "minLength": 1},
-                    },
-                    "agent",
-                    "prompt",
-                ),
-                # Each call of the agent is checked.
-                needs_permission=False,
-                is_independent=True,
-            )
-        ]
+        return BuiltinTool(
+            TASK,
+            self._run,
+            description=(
+                "Gives work to an agent, which has a context and tools of its own and knows nothing of "
+                "this conversation: say everything that it needs to know. Its last answer is the "
+                f"result. Several calls in one response run in parallel. Agents:\n{described}"
+            ),
+            input_schema=object_schema(
+                {
+                    "agent": {"type": "string", "enum": list(self._agents)},
+                    "prompt": {"type": "string", "minLength": 1},
+                },
+                "agent",
+                "prompt",
+            ),
+            # Each call of the agent is checked.
+            needs_permission=False,
+            is_independent=True,
+        )
 
     async def _run(self, arguments: Mapping[str, Any]) -> str:
         agent = self._agents[str(arguments["agent"])]

@@ -58,7 +58,7 @@ class Delivery:
             return await self._deliver(tool, judged, request, started, failed=error)
         if isinstance(result, TaskState):
             task = self._new_task(session, tool, server, result)
-            options = self._follow_options(tool, request, started, started + seconds, seconds)
+            options = self._follow_options(judged, request, started, started + seconds, seconds)
             return await self.tasks.result(task, options, result)
         return result
 
@@ -133,7 +133,7 @@ class Delivery:
             if result is None or isinstance(result, TaskState):
                 task = request.resumes or self._new_task(attempts.session, tool, attempts.server, result)
                 options = self._follow_options(
-                    tool, request, started, attempts.deadline, attempts.limit_seconds, progress, background
+                    judged, request, started, attempts.deadline, attempts.limit_seconds, progress, background
                 )
                 result = await self.tasks.result(task, options, result)
             if relay is not None:
@@ -147,7 +147,7 @@ class Delivery:
 
     def _follow_options(
         self,
-        tool: ServerTool,
+        judged: JudgedCall,
         request: ToolCall,
         started: float,
         deadline: float,
@@ -166,7 +166,8 @@ class Delivery:
             progress,
             limit_seconds,
             is_kept=is_kept,
-            call=request.related(tool),
+            call=request.related(judged.tool),
+            is_denied=lambda: judged.permissions.denies(judged.tool, judged.arguments),
         )
 
     def _wait_left(self, request: ToolCall, started: float) -> float | None:

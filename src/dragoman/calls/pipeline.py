@@ -349,6 +349,7 @@ _ANSWERS: Final = (
     RemoteError,
     InputUnavailable,
     InvalidArguments,
+    PermissionRefused,
     UnknownTool,
     UrlNotOpened,
     TaskNotFound,

@@ -95,6 +95,7 @@ class Sender:
         if the entry was replaced."""
         seconds = server.request_seconds if timeout_seconds is None else timeout_seconds
         deadline = self.servers.clock.monotonic() + seconds
+        allowed = still_allowed.get()  # also asked where the server's questions are answered, in another task
         attempt = 1
         while True:
             session = await self.session(server, self._left(deadline))
@@ -105,7 +106,7 @@ class Sender:
                     params,
                     read,
                     server.requests,
-                    check=lambda: self.check(server),
+                    check=lambda: self.check(server, allowed),
                     call=RelatedCall(method, about, *current_request.get())
                     if method in _MAY_REQUIRE_INPUT
                     else None,
@@ -119,12 +120,12 @@ class Sender:
     def _left(self, deadline: float) -> float:
         return max(0.001, deadline - self.servers.clock.monotonic())
 
-    def check(self, server: Server) -> None:
+    def check(self, server: Server, allowed: Callable[[], None] | None = None) -> None:
         """Raises `Changed` if the server was removed, if its entry is another now, or if a rule denies the
         request by now."""
         if self.servers.find(server.name) is not server:
             raise Changed
-        still_allowed.get()()
+        (allowed or still_allowed.get())()
 
     async def list_of(self, reader: ListReader[L], server: Server, *, fresh: bool) -> Listed[L]:
         """One server's list; waits for a server that is reconnecting."""

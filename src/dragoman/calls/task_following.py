@@ -42,6 +42,7 @@ from dragoman.errors import (
     HttpError,
     MalformedReply,
     NotConnected,
+    PermissionRefused,
     RemoteError,
     TaskCancelled,
     TaskNotFound,
@@ -104,6 +105,8 @@ class FollowOptions(Struct, frozen=True):
     """Whether a new task can be fetched by its id; not if its call can be."""
     call: RelatedCall | None = None
     """The call that questions of the task belong to."""
+    is_denied: Callable[[], bool] = lambda: False
+    """Whether a rule denies the call by now."""
 
 
 class Following:
@@ -179,6 +182,14 @@ class Following:
             raise TaskNotFound(self._task.server, self._task.id, "its server speaks another revision now")
         return session
 
+    def _check_allowed(self) -> None:
+        """Raises an error if nothing may be sent to the task any more, such as what a person has answered."""
+        self._check()
+        if self._options.is_denied():
+            error = PermissionRefused(self._task.server, self._task.tool, "a rule denies it by now")
+            error.is_final = True
+            raise error
+
     async def _act(self, session: Session) -> Result | None:
         """Does what the state asks for; the result, if that is it."""
         task, state = self._task, self._state
@@ -232,6 +243,7 @@ class Following:
                 {"taskId": self._task.task_id},
                 timeout_seconds=self._options.limit_seconds,
                 is_long_lived=True,  # a stream that a proxy cuts is no lost link
+                before_send=self._check_allowed,  # also before a question of the task is answered
                 call=self._related_call,  # questions of the task come on this stream
             )
             self._open = asyncio.create_task(waiting, name=f"dragoman {self._task.id}")
@@ -282,6 +294,7 @@ class Following:
             with session.in_use():
                 await self._until_answered(asking, keys)
             if asking.done():
+                self._check_allowed()
                 await self._update(asking.result())
         finally:
             asking.cancel()

@@ -25,6 +25,7 @@ from dragoman.errors import (
     ConnectionLost,
     InputUnavailable,
     MalformedReply,
+    PermissionRefused,
     RemoteError,
     TaskCancelled,
     TaskNotFound,
@@ -64,7 +65,13 @@ class TaskRunner:
             found = await following.result()
         except MovedToBackground:
             raise
-        except (TimeoutError, asyncio.CancelledError, InputUnavailable, MalformedReply) as ended:
+        except (
+            TimeoutError,
+            asyncio.CancelledError,
+            InputUnavailable,
+            MalformedReply,
+            PermissionRefused,
+        ) as ended:
             self.cancel_soon(server, task)
             if isinstance(ended, TimeoutError):
                 raise CallTimeout(task.server, "tools/call", options.limit_seconds) from None

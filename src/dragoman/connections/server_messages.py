@@ -56,10 +56,27 @@ class _OpenRequest:
         if not self.is_dropped:
             self.session.answer(message)
 
+    def check_allowed(self) -> None:
+        """Raises `Refusal` if none of the calls that it may belong to is allowed any more: a rule that denies
+        the server may have been added while it waited."""
+        if self.open_calls and not any(_is_allowed(self.calls[each]) for each in self.open_calls):
+            why = f"{self.method} was not answered: the call that it belongs to is not allowed any more"
+            raise Refusal(INTERNAL_ERROR, why)
+
     def drop(self) -> None:
         self.is_dropped = True
         if self.task is not None:
             self.task.cancel()
+
+
+def _is_allowed(call: OpenCall) -> bool:
+    if call.check is None:
+        return True
+    try:
+        call.check()
+    except Exception:  # border: what says that a call must be judged again belongs to a higher package
+        return False
+    return True
 
 
 class _Cancelled(Struct, rename="camel"):
@@ -174,7 +191,9 @@ class ServerMessages:
             sampling_depth=max((call.sampling_depth for call in calls), default=0),
         )
         try:
+            asked.check_allowed()
             result = await self._requests.answer(asked.method, params, context)
+            asked.check_allowed()
             asked.answer(encode_result(asked.request_id, result))
         except Refusal as refusal:
             self.logged("warning", f"its request {asked.method} was refused: {refusal.message}")

@@ -100,6 +100,8 @@ class OpenCall(NamedTuple):
     """The question that the call helps to answer, if it was made for that."""
     sampling_depth: int
     """See `questions.sampling_depth`."""
+    check: Callable[[], None] | None = None
+    """Raises an exception if the call is not allowed any more."""
 
 
 class SessionEvents(Struct, frozen=True):
@@ -258,7 +260,7 @@ class Session:
         # In the modern era the server asks in its reply.
         may_ask = call is not None and self.driver.servers_may_ask
         if call is not None and may_ask:
-            self._calls[request_id] = OpenCall(call, current_question(), sampling_depth.get())
+            self._calls[request_id] = OpenCall(call, current_question(), sampling_depth.get(), before_send)
         is_sent = is_answered = False
         try:
             try:

@@ -1,8 +1,8 @@
 """The hooks of a host: finds the hooks for an event (once for each name), passes them the event's data, and
 reports those that fail.
 
-A hook finds a tool by every name by which a deny rule finds it. If its matcher does not match the tool's
-current name, the hook can only restrict: its allow is ignored.
+A hook finds a tool by every name by which a deny rule finds it, and the server of a question likewise. If its
+matcher does not match the current name, the hook can only restrict: its allow, or its accept, is ignored.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from dragoman.catalog.tools import BuiltinTool, ServerTool, Tool
 from dragoman.events import HookReported
 from dragoman.hooks import merging
 from dragoman.hooks.declared import Hook
-from dragoman.hooks.events import EVENTS
+from dragoman.hooks.events import ANSWERING_EVENTS, EVENTS
 from dragoman.hooks.matchers import EVERYTHING
 from dragoman.hooks.merging import After, Before, Submitted
 from dragoman.hooks.runner import EventInput, Runner
 from dragoman.hooks.verdicts import HookAnswer, HookDecision
 from dragoman.interaction import FormAnswer
+from dragoman.names import names_of_server
 
 NO_ARGUMENTS: Final[Mapping[str, Any]] = {}
 REMEMBERED_NAMES: Final = 20_000
@@ -257,11 +258,13 @@ class ActiveHooks:
         self, declared: Sequence[Hook], subject: str | Tool, arguments: Mapping[str, Any]
     ) -> tuple[Hook, ...]:
         if isinstance(subject, str):
-            return _distinct([hook for hook in declared if hook.matches(subject)])
-        names = self._names_of(subject, arguments)
+            name = subject
+            names = names_of_server(name) if declared[0].event in ANSWERING_EVENTS else ()
+        else:
+            name, names = subject.name, self._names_of(subject, arguments)
         found: list[Hook] = []
         for hook in declared:
-            if hook.matches(subject.name):
+            if hook.matches(name):
                 found.append(hook)
             elif hook.matches.may_mean(names):
                 found.append(structs.replace(hook, only_restricts=True))

@@ -35,3 +35,6 @@ EVENTS: Final[Mapping[str, str]] = {
 
 CONNECTION_EVENTS: Final = frozenset({"ServerConnected", "ServerFailed", "NeedsAuth", "ToolsChanged"})
 """The events of connections: nothing waits for their hooks."""
+
+ANSWERING_EVENTS: Final = frozenset({"Elicitation", "ElicitationResult"})
+"""The events whose hooks may refuse the question of a server."""

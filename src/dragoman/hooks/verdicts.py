@@ -95,11 +95,15 @@ def read(
 
 
 def restricted(answer: HookAnswer) -> HookAnswer:
-    """The answer without an allow, for a hook whose matcher does not match the tool's exact name."""
-    if answer.behaviour != "allow":
-        return answer
-    problem = "its allow is ignored: the matcher does not match the current name of the tool"
-    return structs.replace(answer, behaviour=None, reason="", problems=(*answer.problems, problem))
+    """The answer without an allow or an accept, for a hook whose matcher does not match the exact name of the
+    tool or the server."""
+    if answer.behaviour == "allow":
+        problem = "its allow is ignored: the matcher does not match the current name of the tool"
+        return structs.replace(answer, behaviour=None, reason="", problems=(*answer.problems, problem))
+    if answer.action == "accept":
+        problem = "its accept is ignored: the matcher does not match the name of the server"
+        return structs.replace(answer, action=None, problems=(*answer.problems, problem))
+    return answer
 
 
 def _blocking(answer: HookAnswer) -> HookAnswer:

@@ -205,17 +205,22 @@ class PermissionChecker:
     ) -> Decision:
         if verdict.asks == "classifier":
             classification = await self._classify(call)
-            if classification.behaviour != "ask":
-                decision = Decision(classification.behaviour == "allow", classification.reason, "classifier")
-                return await self._confirmed(call, hook_decision, decision)
+            verdict = await self._judged(call, hook_decision)  # rules and mode may have changed
+            if verdict.behaviour != "ask":
+                return self._decided(call, verdict, hook_decision)
+            if verdict.asks == "classifier" and classification.behaviour != "ask":
+                return Decision(classification.behaviour == "allow", classification.reason, "classifier")
         if self._hooks.wants("PermissionRequest", tool, call.arguments):
             by_hook = await self._hooks.permission_requested(tool, copied(call.arguments), call_id=call_id)
             if by_hook is not None and by_hook.behaviour == "deny":
                 return Decision(False, by_hook.reason, "hook")
+            verdict = await self._judged(call, hook_decision)
+            if verdict.behaviour != "ask":
+                return self._decided(call, verdict, hook_decision)
             # Where an administrator's rule requires a person, a hook cannot allow the call instead.
             is_wanted = _is_managed(verdict) or _is_managed_ask(hook_decision)
             if by_hook is not None and by_hook.behaviour == "allow" and not is_wanted:
-                return await self._confirmed(call, hook_decision, Decision(True, by_hook.reason, "hook"))
+                return Decision(True, by_hook.reason, "hook")
         interaction = self._questions.interaction
         if interaction is None:
             return Decision(False, self._without_person(call, verdict), "mode", verdict.rule)

@@ -33,6 +33,7 @@ from dragoman.catalog.annotations import Hints
 from dragoman.cleaning import one_line
 from dragoman.config.schema import PermissionRules
 from dragoman.interaction import LOCAL_CALLER, Caller
+from dragoman.names import RESERVED
 from dragoman.permissions.conditions import ArgumentCondition, BadRule, Condition, read_conditions
 from dragoman.permissions.patterns import fold
 from dragoman.permissions.shell.pattern import ShellPattern, read_pattern
@@ -364,3 +365,25 @@ def _replacements(text: str, behaviour: Behaviour, scope: str, source: str) -> l
         names = ["*"]
     description = _description(behaviour, f"{text!r} (which cannot be read)", scope, source)
     return [Rule(text, behaviour, scope, source, Subject.of(each), description) for each in names]
+
+
+def without_effect(rules: Iterable[Rule], tools: Mapping[str, Collection[str]]) -> Iterator[str]:
+    """Descriptions of rules that deny or ask about a built-in tool and apply to no call: there is no such
+    tool, or it has no such argument. `tools`: the arguments of each, by name."""
+    prohibiting = [rule for rule in rules if rule.behaviour != "allow"]
+    elsewhere = {rule.text for rule in prohibiting if rule.subject.text.startswith((RESERVED, "*"))}
+    for rule in prohibiting:
+        if "*" in rule.subject.text or fold(rule.subject.text).startswith(RESERVED) or rule.text in elsewhere:
+            continue
+        found = [name for name in tools if rule.subject.may_mean(name, "", "")]
+        arguments = {fold(each): each for name in found for each in tools[name]}
+        wanted = [
+            each for each in rule.conditions if isinstance(each, ArgumentCondition) and not each.is_negated
+        ]
+        missing = next((each for each in wanted if fold(each.path[0]) not in arguments), None)
+        if not found:
+            yield f"{rule.description}: no built-in tool has that name; it has no effect"
+        elif missing is not None:
+            argument, known = one_line(".".join(missing.path), 80), ", ".join(arguments.values())
+            reason = f"{found[0]} has no argument {argument} (it has {known})"
+            yield f"{rule.description}: {reason}; it has no effect"
