@@ -32,5 +32,5 @@ async def test_t811_only_the_named_server_is_meant(tmp_path: Path, tools: str, f
     async with Host({"a": server("a", "read"), "a__b": server("a__b", "delete")}) as host:
         await host.ready()
         async with open_agent_tools(host, Folders(tmp_path), agent) as agent_tools:
-            await agent_tools.connected()
+            await agent_tools.wait_until_connected()
             assert [tool.name for tool in agent_tools.servers.tools()] == found
