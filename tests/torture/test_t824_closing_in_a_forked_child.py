@@ -1,6 +1,6 @@
-"""T824: a program forks while a host is open in another thread, and closes that host in the child, as code that
-ends a program does. The loop of the host does not run there: the close fails at once, and the parent's host
-continues."""
+"""T824: a program forks while a host is open in another thread, and closes that host in the child, as code
+that ends a program does. The loop of the host does not run there: the close fails at once, and the parent's
+host continues."""
 
 import json
 import subprocess
