@@ -266,7 +266,8 @@ _PLAIN_CHANGING_KEYS: Final = frozenset(map(_plain, _CHANGING_KEYS))
 
 
 def _decisions(answer: object, depth: int = 4) -> Iterator[str]:
-    """Every decision anywhere in an answer, in lower case (`end`: `"continue": false`), except in values that the hook passes on."""
+    """Every decision anywhere in an answer, in lower case (`end`: `"continue": false`), except in values that
+    the hook passes on."""
     if depth == 0:
         return
     if isinstance(answer, list):
