@@ -6,6 +6,7 @@ Contains wiring only. This is the only place where the parts are put together.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -160,6 +161,8 @@ class Host:
         self._stage = "new"
         self._loop: asyncio.AbstractEventLoop | None = None
         """The event loop that everything of this host runs in; known once it is open."""
+        self._pid = 0
+        """The process in which that loop runs: in a forked child it only appears to."""
         self._closing: asyncio.Task[None] | None = None
         self._editing = asyncio.Lock()
         parts = ConfiguredParts(
@@ -235,7 +238,7 @@ class Host:
         if self._stage != "new":
             raise HostClosed
         self._stage = "open"
-        self._loop = asyncio.get_running_loop()
+        self._loop, self._pid = asyncio.get_running_loop(), os.getpid()
         tracing.start()
         if self._parent is None:
             self._access.start()
@@ -276,7 +279,7 @@ class Host:
         """
         owner = self._loop
         if owner is not None and owner is not asyncio.get_running_loop():
-            if not owner.is_running():
+            if not owner.is_running() or self._pid != os.getpid():
                 raise WrongLoop
             await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.close(now=now), owner))
             return

@@ -49,11 +49,20 @@ class Over:
         self.stream.put(json.dumps({"jsonrpc": "2.0", **message}).encode())
 
 
+async def _endless(calls: list[str]) -> None:
+    calls.append("endless")
+    try:
+        await asyncio.Event().wait()
+    finally:
+        calls.append("cancelled")
+
+
 @contextlib.asynccontextmanager
 async def over_stdio() -> AsyncIterator[Over]:
     server, calls = InMemoryServer("s"), list[str]()
     server.add_tool("large", lambda arguments, context: calls.append("large") or LARGE)
     server.add_tool("small", lambda arguments, context: calls.append("small") or "small")
+    server.add_tool("endless", lambda arguments, context: _endless(calls))
     read, write = os.pipe()
     async with gateway_of({"s": server}) as running:
         stream = ServerEnd(_NoSink())

@@ -122,9 +122,14 @@ class Transcript:
 
 
 def _new_transcript(path: Path, folder: Path, model: str) -> Transcript:
-    transcript = Transcript(path, {"version": VERSION, "folder": str(folder), "model": model})
+    transcript = Transcript(path, {"version": VERSION, "folder": _text_of(folder), "model": model})
     transcript.write()
     return transcript
+
+
+def _text_of(folder: Path) -> str:
+    """The path as JSON can contain it: names of folders may be bytes that are not UTF-8."""
+    return os.fsencode(folder).decode("utf-8", "backslashreplace")
 
 
 def _append(path: Path, data: bytes) -> None:
@@ -141,7 +146,7 @@ def _append(path: Path, data: bytes) -> None:
 def transcripts(folder: Path | None = None) -> list[TranscriptInfo]:
     """The stored conversations of a folder, or all; the newest first."""
     found = [info for path in _folder().glob("*.jsonl") if (info := _readable_info(path)) is not None]
-    wanted = [info for info in found if folder is None or info.folder == str(folder)]
+    wanted = [info for info in found if folder is None or info.folder == _text_of(folder)]
     return sorted(wanted, key=lambda info: info.changed_at, reverse=True)
 
 

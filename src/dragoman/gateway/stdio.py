@@ -23,7 +23,8 @@ from dragoman.transports.inprocess import ServerEnd
 AT_ONCE_BYTES: Final = 4096
 """A pipe that is ready takes so much without blocking (POSIX)."""
 END_SECONDS: Final = 2.0
-"""How long the last messages may take after the client has closed its side."""
+"""How long requests may take that are being answered when the client closes its side, and then how long the
+last messages may."""
 
 
 async def serve_stdio(gateway: Gateway, stream: ServerEnd, output: int = 1) -> None:
@@ -34,6 +35,7 @@ async def serve_stdio(gateway: Gateway, stream: ServerEnd, output: int = 1) -> N
         async with gateway.client(LOCAL, writer.send) as connection:
             while (message := await stream.receive()) is not None:
                 connection.receive(message)
+            await connection.finish(END_SECONDS)
         writer.outbox.end()
         await asyncio.wait([writing], timeout=END_SECONDS)
     finally:

@@ -45,13 +45,17 @@ class HttpHooks:
             async with client.post(address, data=given, headers=headers, allow_redirects=False) as response:
                 if not 200 <= response.status < 300:
                     raise HttpHookFailure(f"it answered with HTTP {response.status}")
-                return await web.read_body(response, ANSWER_LIMIT_BYTES)
+                body = await web.read_body(response, ANSWER_LIMIT_BYTES)
         except web.TooLarge:
             raise HttpHookFailure(
                 f"its answer has more than {ANSWER_LIMIT_BYTES // 1024 // 1024} MB"
             ) from None
         except web.FAULTS as error:
             raise HttpHookFailure(web.failure_of(error).cause) from None
+        if body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
+            # Of a proxy or a sign-in in front of the endpoint: the hook has not decided.
+            raise HttpHookFailure("it answered with a page (HTML or XML)")
+        return body
 
     def _client(self, hook: HttpHook) -> ClientSession:
         client = self._clients.get(hook)

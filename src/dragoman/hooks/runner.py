@@ -288,7 +288,7 @@ def _decided(hook: Hook, output: bytes) -> HookAnswer:
             return _read(hook, decode_as(dict[str, Any], repaired)) or HookAnswer(hook=hook.name)
         except Unreadable as error:
             return _unreadable(hook, both, f"its JSON cannot be read: {error.detail}")
-    if any(key in both for key in _ANSWER_KEYS) or _RESTRICTS.search(both):
+    if any(key in both for key in _ANSWER_KEYS) or _RESTRICTS.search(both) or _ENDS.search(both):
         return _unreadable(hook, both, "it wrote something before its JSON, which must be its only output")
     if hook.event not in _TEXT_IS_CONTEXT or not text:
         return HookAnswer(hook=hook.name)
@@ -300,18 +300,20 @@ _TEXT_IS_CONTEXT: Final = ("SessionStart", "UserPromptSubmit")
 
 
 def _unreadable(hook: Hook, output: bytes, problem: str) -> HookAnswer:
-    """The answer for output that cannot be decoded; a deny or an ask found in it is applied."""
+    """The answer for output that cannot be decoded; a refusal or an ask found in it is applied."""
     answer = _failure(hook, problem)
     words = {word.lower() for word in _RESTRICTS.findall(output)}
-    if answer.behaviour is not None or not words:
+    ends = _ENDS.search(output) is not None
+    if answer.behaviour is not None or not (words or ends):
         return answer
-    behaviour = "ask" if words == {b"ask"} else "deny"
-    return structs.replace(answer, behaviour=behaviour, reason="its answer cannot be read in full")
+    behaviour = "ask" if words == {b"ask"} and not ends else "deny"
+    return structs.replace(answer, behaviour=behaviour, reason="its answer cannot be read in full", ends=ends)
 
 
 _RESTRICTS: Final = re.compile(
     rb"""["'](?:permissionDecision|decision|behaviou?r)["']\s*:\s*["'](deny|block|ask)["']""", re.IGNORECASE
 )
+_ENDS: Final = re.compile(rb"""["']continue["']\s*:\s*["']?(?:false|no|0)\b""", re.IGNORECASE)
 _ANSWER_KEYS: Final = (b'"hookSpecificOutput"', b'"decision"', b'"permissionDecision"', b'"continue"')
 
 

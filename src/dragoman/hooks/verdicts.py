@@ -140,9 +140,9 @@ class _Reader:
             read(self, found)
         self._top_level(found)
         said, behaviour = set(_decisions(self._document)), found.get("behaviour")
-        if behaviour != "deny" and said & {"deny", "block"}:
+        if behaviour != "deny" and said & {"deny", "block", "end"}:
             self.problems.append("it refuses in an invalid form; taken as a refusal")
-            found |= {"behaviour": "deny", "reason": ""}
+            found |= {"behaviour": "deny", "reason": "", "ends": "end" in said}
         elif behaviour not in ("deny", "ask") and "ask" in said:
             self.problems.append("it asks in an invalid form; taken as ask")
             found |= {"behaviour": "ask", "reason": ""}
@@ -160,7 +160,7 @@ class _Reader:
         if (goes_on := document.get("continue", True)) is not True:
             if goes_on is not False:
                 self.problems.append('"continue" must be true or false')
-            if _folded(goes_on) in ("false", "no", "0"):
+            if _folded(goes_on) in _NO:
                 reason = _reason(self._text(document, "stopReason") or "")
                 found |= {"behaviour": "deny", "reason": reason, "ends": True}
         match document.get("decision"):
@@ -270,7 +270,8 @@ _PLAIN_CHANGING_KEYS: Final = frozenset(map(_plain, _CHANGING_KEYS))
 
 
 def _decisions(answer: object, depth: int = 4) -> Iterator[str]:
-    """Every decision anywhere in an answer, in lower case, except in values that the hook passes on."""
+    """Every decision anywhere in an answer, in lower case (`end`: `"continue": false`), except in values that
+    the hook passes on."""
     if depth == 0:
         return
     if isinstance(answer, list):
@@ -281,11 +282,14 @@ def _decisions(answer: object, depth: int = 4) -> Iterator[str]:
     for key, value in cast("Mapping[object, object]", answer).items():
         if isinstance(value, str) and _folded(key) in _DECIDING_KEYS:
             yield _folded(value)
+        if _folded(key) == "continue" and _folded(value) in _NO:
+            yield "end"
         if _folded(key) not in _PASSED_ON:
             yield from _decisions(value, depth - 1)
 
 
 _DECIDING_KEYS: Final = frozenset({"permissiondecision", "decision", "behavior", "behaviour"})
+_NO: Final = ("false", "no", "0")
 _PASSED_ON: Final = frozenset({"updatedinput", "updatedmcptooloutput", "content"})
 
 

@@ -180,6 +180,7 @@ class _Input(asyncio.Protocol):
         self._framer.feed(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._framer.end()
         self._end.shut()
 
 

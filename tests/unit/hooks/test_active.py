@@ -415,6 +415,8 @@ async def test_a_hook_refuses_a_prompt_or_adds_to_it(answer: dict[str, Any], sub
         ([{"continue": False, "stopReason": "enough"}], None),
         ([{"decision": "block", "reason": "more"}, {"continue": False}], None),
         ([{"continue": False, "decision": "block", "reason": "more"}], None),
+        ([{"Continue": False}], None),
+        (["done: {'continue': False}"], None),
     ],
 )
 async def test_a_hook_makes_the_model_go_on_unless_one_ends_it(answers: list[Any], reason: str | None):

@@ -270,7 +270,7 @@ class RunningCommand:
         self._has_ended = True
         signal_group(self._process.pid, self._started, KILL)
         with contextlib.suppress(OSError):
-            self.folder = self._folder_file.read_text("utf-8", "replace").rstrip("\n")
+            self.folder = os.fsdecode(self._folder_file.read_bytes()).rstrip("\n")
             self._folder_file.unlink()
         self._collecting.cancel()
         try:

@@ -217,6 +217,13 @@ class ClientConnection:
         """Ends every `subscriptions/listen` with its result, as before a shutdown."""
         self._subscriptions.end_streams()
 
+    async def finish(self, seconds: float) -> None:
+        """Ends every `subscriptions/listen`, and waits until the requests that are running are answered, for
+        this time at most."""
+        self.end_subscriptions()
+        if tasks := [running.task for running in self._running.values() if running.task is not None]:
+            await asyncio.wait(tasks, timeout=seconds)
+
     async def close(self) -> None:
         """Called when the client has disconnected: cancels its running requests, and ends its resource
         subscriptions."""
