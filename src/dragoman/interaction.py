@@ -9,7 +9,7 @@ that shows it gets `asyncio.CancelledError`. `dragoman.testing.ScriptedUser` is 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, Literal, Protocol, runtime_checkable
@@ -150,6 +150,14 @@ class SamplingMessage(Struct, frozen=True):
     role: Literal["user", "assistant"]
     content: tuple[Mapping[str, Any], ...]
     """Blocks as in the specification: `text`, `image`, `audio`, `tool_use`, `tool_result`."""
+
+
+def blocks_text(blocks: Iterable[Mapping[str, Any]]) -> str:
+    """The content of a message on one line, for the person who reviews it."""
+    return " ".join(
+        str(block["text"]) if block.get("type") == "text" else json.dumps(block, default=str)
+        for block in blocks
+    )
 
 
 class SamplingRequest(Struct, frozen=True, kw_only=True):

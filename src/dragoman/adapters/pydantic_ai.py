@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.adapters.answering import ToolCaller, all_text, make_call, parts_of, text_of
+from dragoman.calls.outcome import CallOutcome
 from dragoman.content.blocks import ImageBlock
 from dragoman.errors import MissingPackage
 
@@ -45,8 +46,13 @@ class Toolset(AbstractToolset[Any]):
         outcome = await make_call(self._caller, name, tool_args, ctx.tool_call_id)
         if outcome.is_error:
             raise ToolFailed(text_of(outcome))
-        parts = parts_of(outcome)
-        return text_of(outcome) if all_text(parts) else [_content(part) for part in parts]
+        return content_of(outcome)
+
+
+def content_of(outcome: CallOutcome) -> str | list[str | BinaryContent]:
+    """The content of a result for the model: a text, or its parts if there are images."""
+    parts = parts_of(outcome)
+    return text_of(outcome) if all_text(parts) else [_content(part) for part in parts]
 
 
 def _content(part: str | ImageBlock) -> str | BinaryContent:

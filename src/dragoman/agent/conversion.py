@@ -7,7 +7,6 @@ from typing import Any, Final, cast
 
 import msgspec
 from pydantic_ai.messages import (
-    BinaryContent,
     ModelMessage,
     ModelRequest,
     ModelResponse,
@@ -18,11 +17,10 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.tools import ToolDefinition
 
-from dragoman.adapters.answering import all_text, parts_of, text_of
+from dragoman.adapters.pydantic_ai import content_of
 from dragoman.agent.events import Usage
 from dragoman.calls.outcome import CallOutcome, outcome_of_error
 from dragoman.catalog.tools import Tool
-from dragoman.content.blocks import ImageBlock
 from dragoman.errors import InvalidArguments, PermissionRefused
 from dragoman.interaction import ConversationTurn
 from dragoman.surrogates import joined
@@ -83,21 +81,15 @@ def _not_json(call: ToolCallPart, problem: str) -> CallOutcome:
 
 def result_part(call: ToolCallPart, outcome: CallOutcome) -> ToolReturnPart:
     """The result for the model. Refusals and errors are marked."""
-    parts = parts_of(outcome)
-    content: Any = text_of(outcome) if all_text(parts) else [_content(part) for part in parts]
     kind = "success" if not outcome.is_error else "failed"
     if isinstance(outcome.error, PermissionRefused):
         kind = "denied"
-    return ToolReturnPart(call.tool_name, content, call.tool_call_id, outcome=kind)
+    return ToolReturnPart(call.tool_name, content_of(outcome), call.tool_call_id, outcome=kind)
 
 
 def interrupted(call: ToolCallPart) -> ToolReturnPart:
     """The result of a cancelled call. It is not a refusal, so that the model may try the call again."""
     return ToolReturnPart(call.tool_name, INTERRUPTED, call.tool_call_id, outcome="interrupted")
-
-
-def _content(part: str | ImageBlock) -> str | BinaryContent:
-    return part if isinstance(part, str) else BinaryContent(part.decode(), media_type=part.mime_type)
 
 
 def request_of(texts: Sequence[str], person_texts: Sequence[str]) -> ModelRequest:

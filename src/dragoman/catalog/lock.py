@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from dragoman.catalog.prompts import PromptDefinition
 from dragoman.catalog.resources import ResourceTemplate
-from dragoman.catalog.tools import ServerTool, Tool, is_same
+from dragoman.catalog.tools import ServerTool, is_same
 from dragoman.cleaning import one_line, replaced
 from dragoman.config.file_reading import read_object
 from dragoman.config.jsonc import locate
@@ -112,13 +112,8 @@ def compare(
     return tuple(sorted(filter(None, changes), key=lambda change: (change.server, change.tool)))
 
 
-def left_out(lock: Lock, tools: Iterable[Tool]) -> dict[str, str]:
-    """The tools that a host with a tool lock does not offer, by qualified name, and why. Pure."""
-    reasons = {tool.name: why_left_out(lock, tool) for tool in tools if isinstance(tool, ServerTool)}
-    return {name: reason for name, reason in reasons.items() if reason is not None}
-
-
 def why_left_out(lock: Lock, item: Lockable) -> str | None:
+    """Why a host with a tool lock does not offer it; None if it does. Pure."""
     change = _change(lock.find(item), item)
     if change is None:
         return None

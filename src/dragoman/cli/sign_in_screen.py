@@ -18,8 +18,9 @@ import click
 from dragoman.browser import open_page
 from dragoman.cleaning import one_line
 from dragoman.cli.render.columns import echo_wrapped
-from dragoman.cli.render.progress import WAIT_SECONDS, TerminalStatus, is_animated, spinner
+from dragoman.cli.render.progress import WAIT_SECONDS, TerminalStatus, spinner
 from dragoman.cli.terminal_input import ask_key, columns, indented, is_interactive, read_line, show_keys
+from dragoman.cli.terminal_output import is_animated
 from dragoman.urls import parse_url
 
 
@@ -90,7 +91,7 @@ class TerminalSignIn:
 
 async def _wait(words: str) -> None:
     """Shows a spinner until it is cancelled."""
-    if not is_animated():
+    if not is_animated(sys.stderr):
         click.echo(words, err=True)
         await asyncio.Event().wait()
     line = TerminalStatus()
@@ -104,7 +105,7 @@ async def _wait(words: str) -> None:
 
 def qr_code(text: str) -> str | None:
     """A QR code of the URL in characters; None if the terminal cannot show it or is too small."""
-    if not is_animated() or "utf" not in (sys.stderr.encoding or "").lower():
+    if not is_animated(sys.stderr) or "utf" not in (sys.stderr.encoding or "").lower():
         return None
     import segno
 

@@ -6,6 +6,7 @@ Code that moves the cursor escapes its texts itself and writes to the inner stre
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from typing import Any, Final, TextIO
@@ -37,6 +38,11 @@ def escape_output() -> None:
         stream = getattr(sys, name)
         if stream.isatty():
             setattr(sys, name, EscapingStream(stream))
+
+
+def is_animated(stream: TextIO) -> bool:
+    """Whether it is a terminal on which a line can be replaced."""
+    return stream.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown")
 
 
 def unescaped(stream: TextIO) -> TextIO:

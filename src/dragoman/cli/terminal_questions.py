@@ -24,6 +24,7 @@ from dragoman.interaction import (
     RelatedCall,
     SamplingReview,
     UrlElicitation,
+    blocks_text,
 )
 
 Action = Literal["accept", "decline", "cancel"]
@@ -225,23 +226,16 @@ async def review(sampling: SamplingReview) -> SamplingReview | None:
 
 def _show_sampling(sampling: SamplingReview, *, full: bool) -> None:
     request, answer = sampling.request, sampling.answer
-    rows = [("model", answer.model), ("answer", _blocks(answer.content))] if answer else []
+    rows = [("model", answer.model), ("answer", blocks_text(answer.content))] if answer else []
     if answer is None:
         rows = [("system", request.system_prompt)]
-        rows += [(message.role, _blocks(message.content)) for message in request.messages]
+        rows += [(message.role, blocks_text(message.content)) for message in request.messages]
         rows += request.further_texts
         rows += [("limit", f"{request.max_tokens} tokens")]
     for name, text in rows:
         if text:
             shown = visible(text) if full else cut(visible(text))
             click.echo(f"    {click.style(f'{name:<9}', fg='cyan')}  {indented(quoted(shown), 15)}", err=True)
-
-
-def _blocks(blocks: Iterable[Mapping[str, Any]]) -> str:
-    return " ".join(
-        str(block["text"]) if block.get("type") == "text" else json.dumps(block, default=str)
-        for block in blocks
-    )
 
 
 async def _edited(sampling: SamplingReview) -> SamplingReview:

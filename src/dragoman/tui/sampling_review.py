@@ -4,7 +4,6 @@ refuses.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final
 
@@ -15,7 +14,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static, TextArea
 
 from dragoman.cleaning import one_line, visible
-from dragoman.interaction import SamplingReview
+from dragoman.interaction import SamplingReview, blocks_text
 from dragoman.tui.question_view import QuestionView, heading
 
 SHOWN_CHARACTERS: Final = 20_000
@@ -99,13 +98,6 @@ def _rows(review: SamplingReview) -> Iterable[tuple[str, str]]:
     rows += request.further_texts
     rows += [("limit", f"{request.max_tokens} tokens")]
     return [(name, text) for name, text in rows if text]
-
-
-def blocks_text(blocks: Iterable[Mapping[str, Any]]) -> str:
-    return " ".join(
-        str(block["text"]) if block.get("type") == "text" else json.dumps(block, default=str)
-        for block in blocks
-    )
 
 
 def non_text_content(blocks: Iterable[Mapping[str, Any]]) -> str:

@@ -6,7 +6,7 @@ from dragoman.cli.sign_in_screen import TerminalSignIn, qr_code
 
 @pytest.mark.requirement("AUT-10")
 def test_a_url_too_long_for_a_qr_code_is_shown_without_one(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sign_in_screen, "is_animated", lambda: True)
+    monkeypatch.setattr(sign_in_screen, "is_animated", lambda stream: True)
     monkeypatch.setattr(sign_in_screen, "columns", lambda: 1000)
     assert qr_code("https://as.example/enter?code=ABCD")
     assert qr_code("https://as.example/" + "a" * 8000) is None
@@ -16,7 +16,7 @@ def test_a_url_too_long_for_a_qr_code_is_shown_without_one(monkeypatch: pytest.M
 async def test_the_qr_code_and_the_text_below_fit_the_screen(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], lines: int, fits: bool
 ):
-    monkeypatch.setattr("dragoman.cli.sign_in_screen.is_animated", lambda: True)
+    monkeypatch.setattr("dragoman.cli.sign_in_screen.is_animated", lambda stream: True)
     monkeypatch.setattr("dragoman.cli.sign_in_screen.columns", lambda: 80)
     monkeypatch.setenv("LINES", str(lines))
     complete = "http://127.0.0.1:37687/device?user_code=QVCJ-LHQR"

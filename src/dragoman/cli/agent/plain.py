@@ -41,6 +41,7 @@ from dragoman.host import Host
 from dragoman.names import counted
 from dragoman.permissions.modes import MEANINGS
 from dragoman.permissions.rules import BEHAVIOURS
+from dragoman.questions import is_cancelled
 from dragoman.tui.commands import CommandLine, parse, prompt_message
 
 T = TypeVar("T")
@@ -128,17 +129,12 @@ async def _interruptible(work: Coroutine[Any, Any, T]) -> T | None:
         with cancelled_by_ctrl_c(task):
             return await task
     except asyncio.CancelledError:
-        if not task.cancelled() or _is_ending():
+        if not task.cancelled() or is_cancelled():
             raise
         click.echo("\nInterrupted.")
     except DragomanError as error:
         show_error(error)
     return None
-
-
-def _is_ending() -> bool:
-    current = asyncio.current_task()
-    return current is not None and current.cancelling() > 0
 
 
 class EventPrinter:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dragoman.cli.local_gateway.endpoint import fits_command, has_sockets, is_own_peer, socket_path, stamps
+from dragoman.cli.terminal_output import is_animated
 from dragoman.errors import ConfigError
 from dragoman.version import VERSION
 
@@ -148,12 +149,11 @@ def _terminal() -> dict[str, Any]:
             columns = columns or os.get_terminal_size(descriptor).columns
         except OSError:
             continue
-    is_dumb = os.environ.get("TERM", "") in ("dumb", "unknown")
     return {
         "terminals": [sys.stdout.isatty(), sys.stderr.isatty()],
         "columns": columns or 80,
         "plain": bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb",
-        "animated": sys.stderr.isatty() and not is_dumb,
+        "animated": is_animated(sys.stderr),
     }
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 import time
 from collections.abc import AsyncIterator, Iterable
@@ -20,7 +19,7 @@ import msgspec
 from dragoman.cleaning import one_line
 from dragoman.cli.render.columns import cells
 from dragoman.cli.render.servers import counted
-from dragoman.cli.terminal_output import unescaped
+from dragoman.cli.terminal_output import is_animated, unescaped
 from dragoman.events import Event, ServerEvent, ServerStateChanged, ToolsChanged
 from dragoman.host import Host
 from dragoman.servers.status import STATUS_MARKS, ServerStatus
@@ -48,7 +47,7 @@ _COLOURS: Final = {
 async def watch(host: Host, *, as_json: bool) -> None:
     """Shows the status of all servers until it is cancelled."""
     events = host.events()
-    if as_json or not (sys.stdout.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown")):
+    if as_json or not is_animated(sys.stdout):
         async for event in events:
             if isinstance(event, SHOWN):
                 click.echo(_as_json(event) if as_json else _as_line(event))

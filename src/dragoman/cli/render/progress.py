@@ -6,13 +6,12 @@ The line is shown only on a terminal that can move its cursor, and is never long
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 import time
 from typing import TYPE_CHECKING, Final
 
 from dragoman.cleaning import one_line
-from dragoman.cli.terminal_output import unescaped
+from dragoman.cli.terminal_output import is_animated, unescaped
 from dragoman.wire.peer import Progress
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ class TerminalStatus:
     def __init__(self) -> None:
         self._live: Live | None = None
         self._refreshed = 0.0
-        self._can_be_shown = is_animated()
+        self._can_be_shown = is_animated(sys.stderr)
 
     def show(self, line: RenderableType) -> None:
         now = time.monotonic()
@@ -61,11 +60,6 @@ class TerminalStatus:
         """Must be called before other text is written to the terminal."""
         if TerminalStatus._current is not None:
             TerminalStatus._current.hide()
-
-
-def is_animated() -> bool:
-    """Whether stderr is a terminal on which a line can be replaced."""
-    return sys.stderr.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown")
 
 
 def _live() -> Live:
@@ -106,7 +100,7 @@ class ProgressLine:
         self._line.hide()
 
     def update(self, progress: Progress) -> None:
-        if is_animated():
+        if is_animated(sys.stderr):
             self._line.show(bar(progress, indent=self._indent))
 
 
@@ -144,7 +138,7 @@ class ConnectProgress:
         self._line = TerminalStatus()
 
     def __enter__(self) -> ConnectProgress:
-        if is_animated():
+        if is_animated(sys.stderr):
             self._task = asyncio.create_task(self._show())
         return self
 
