@@ -20,9 +20,9 @@ from dragoman.catalog.lock import (
     as_text,
     compare,
     digest_of,
-    left_out,
     read_lock,
     updated,
+    why_left_out,
     write_lock,
 )
 from dragoman.catalog.naming import qualify
@@ -108,7 +108,9 @@ def test_t43_a_rug_pull_is_noticed_told_and_kept_out(parts: Json, told: tuple[st
 
     assert (change.kind, change.parts) == ("changed", told)
     assert len(describe(change).split("\n")) > 2
-    assert list(left_out(lock_of(tool()), [present])) == [present.name]
+    assert (
+        why_left_out(lock_of(tool()), present) == f"it is not as .mcp.lock has it ({', '.join(told)} changed)"
+    )
 
 
 @pytest.mark.requirement("CAT-11")
@@ -121,7 +123,7 @@ def test_t43_the_order_of_keys_and_the_spaces_between_them_are_no_change():
     again = tool(json.dumps(backwards(READ), indent=4).encode())
 
     assert compare(lock_of(tool()), [again]) == ()
-    assert left_out(lock_of(tool()), [again]) == {}
+    assert why_left_out(lock_of(tool()), again) is None
 
 
 def test_the_order_of_a_list_is_a_change():
@@ -164,19 +166,17 @@ def test_a_frozen_host_offers_only_what_is_locked_and_says_why():
     fresh = tool({**READ, "name": "fresh"})
     bad = changed(annotations={"readOnlyHint": True})
 
-    assert left_out(lock_of(tool()), [fresh, bad]) == {
-        fresh.name: "it is not in .mcp.lock",
-        bad.name: "it is not as .mcp.lock has it (annotations changed)",
-    }
+    lock = lock_of(tool())
+    assert why_left_out(lock, fresh) == "it is not in .mcp.lock"
+    assert why_left_out(lock, bad) == "it is not as .mcp.lock has it (annotations changed)"
 
 
-def test_tools_of_our_own_are_never_left_out_nor_locked():
+def test_builtin_tools_are_never_locked():
     async def run(arguments: Any) -> str:
         return ""
 
     own = BuiltinTool("tool_search", run, description="Finds.", input_schema={"type": "object"})
 
-    assert left_out(Lock(), [own]) == {}
     assert compare(Lock(), [own]) == ()
     assert updated(Lock(), [own], read=[""]).servers == {"": {}}
 
@@ -363,7 +363,7 @@ def test_of_a_definition_too_large_to_be_read_only_the_digest_is_kept(tmp_path: 
 
     assert compare(read_lock(path), [big]) == ()
     assert "too large to be kept" in describe(only(compare(read_lock(path), [tool()])))
-    assert list(left_out(read_lock(path), [tool()])) == [tool().name]
+    assert why_left_out(read_lock(path), tool()) == "it is not as .mcp.lock has it (its definition changed)"
 
 
 def test_where_there_is_no_file_nothing_is_locked(tmp_path: Path):
