@@ -447,7 +447,7 @@ async def test_a_header_that_cannot_be_sent_is_reported_and_not_told(there: Site
     assert there.requests == []
 
 
-async def test_closing_ends_what_is_under_way(there: Site):
+async def test_closing_ends_running_requests(there: Site):
     there.hold = asyncio.Event()
     desk = Desk(there.hook(blocks_on_error=True))
     call = asyncio.create_task(desk.before())

@@ -93,7 +93,7 @@ CONNECTING = st.lists(st.tuples(DURATIONS, st.booleans(), st.none() | DURATIONS)
 @settings(max_examples=60)
 @example(2, [(each, False, None) for each in (0.5, 0.999, 0.999, 0.999, 0.5, 1.001, 1.0)])
 @given(st.integers(1, 4), CONNECTING)
-def test_never_more_than_so_many_at_once_whoever_fails_or_is_given_up(
+def test_the_number_of_concurrent_attempts_is_limited_also_after_failures_and_cancellations(
     count: int, connecting: list[tuple[float, bool, float | None]]
 ):
     """Twice, one after the other: a turn given back twice would let too many in the second time."""
@@ -121,7 +121,7 @@ def test_never_more_than_so_many_at_once_whoever_fails_or_is_given_up(
 
 @settings(max_examples=60)
 @given(st.integers(1, 4), CONNECTING)
-def test_every_turn_is_given_back(count: int, connecting: list[tuple[float, bool, float | None]]):
+def test_every_slot_is_released(count: int, connecting: list[tuple[float, bool, float | None]]):
     async def work() -> list[float]:
         turns = ConnectLimiter(count, 1)
         tasks = [
@@ -141,7 +141,7 @@ def test_every_turn_is_given_back(count: int, connecting: list[tuple[float, bool
 
 
 @pytest.mark.requirement("CFG-9")
-def test_quick_ones_go_in_batches():
+def test_fast_connections_run_in_batches():
     async def work() -> list[float]:
         turns, watch = ConnectLimiter(3, 1), Watch()
         await asyncio.gather(*(connect(turns, "local", 0.5, watch) for _ in range(7)))
@@ -150,7 +150,7 @@ def test_quick_ones_go_in_batches():
     assert run(work()) == [0.0] * 3 + [0.5] * 3 + [1.0]
 
 
-def test_a_slow_one_gives_way_and_goes_on():
+def test_a_slow_connection_releases_its_slot_and_continues():
     async def work() -> tuple[list[float], float]:
         turns, watch = ConnectLimiter(1, 1), Watch()
         await asyncio.gather(*(connect(turns, "local", 60, watch) for _ in range(4)))
@@ -173,7 +173,7 @@ def test_local_and_remote_do_not_wait_for_each_other():
     assert run(work()) == [[0.0, 0.5], [0.0, 0.0, 0.5, 0.5]]
 
 
-def test_what_lives_in_this_process_needs_no_turn():
+def test_an_in_process_server_needs_no_slot():
     async def work() -> list[float]:
         turns, watch = ConnectLimiter(1, 1), Watch()
         await asyncio.gather(*(connect(turns, "in-process", 5, watch) for _ in range(5)))
@@ -182,7 +182,7 @@ def test_what_lives_in_this_process_needs_no_turn():
     assert run(work()) == [0.0] * 5
 
 
-def test_an_error_passes_through_unchanged():
+def test_an_error_is_raised_unchanged():
     async def work() -> None:
         await connect(ConnectLimiter(1, 1), "local", 0, Watch(), fails=True)
 
@@ -190,7 +190,7 @@ def test_an_error_passes_through_unchanged():
         run(work())
 
 
-def test_one_given_up_while_it_waits_takes_no_turn():
+def test_an_attempt_cancelled_while_it_waits_takes_no_slot():
     async def work() -> list[float]:
         turns, watch = ConnectLimiter(1, 1), Watch()
         first = asyncio.create_task(connect(turns, "local", 0.5, watch))
@@ -207,7 +207,7 @@ def test_one_given_up_while_it_waits_takes_no_turn():
 
 
 @pytest.mark.requirement("LIF-2")
-def test_servers_that_take_longer_than_a_turn_no_longer_count_and_the_setting_says_so():
+def test_servers_that_take_longer_than_a_slot_are_not_counted_and_the_setting_documents_it():
     async def connecting_after(seconds: float) -> int:
         turns, under_way = ConnectLimiter(local=3, remote=20), 0
 

@@ -193,7 +193,7 @@ async def test_starting_twice_is_starting_once(bench: Bench):
 
 
 @pytest.mark.parametrize("held", [Hold("waits for approval"), Disable("not admitted")], ids=str)
-async def test_what_is_held_is_never_started(bench: Bench, held: Hold | Disable):
+async def test_a_server_that_may_not_start_is_never_started(bench: Bench, held: Hold | Disable):
     connection = bench.connection(held=HeldBack(held))
     for want in (connection.start, connection.enable, connection.reconnect, connection.disable):
         want()
@@ -207,7 +207,7 @@ async def test_what_is_held_is_never_started(bench: Bench, held: Hold | Disable)
 
 
 @pytest.mark.requirement("LIF-3")
-async def test_a_far_end_that_does_not_open_in_time_is_given_up(bench: Bench):
+async def test_a_transport_that_does_not_open_in_time_is_a_failure(bench: Bench):
     bench.next = lambda: Far(hangs=True)
     connection = bench.connection(settings={"MCP_TIMEOUT": 20})
     connection.start()
@@ -220,7 +220,7 @@ async def test_a_far_end_that_does_not_open_in_time_is_given_up(bench: Bench):
     assert connection.error.hint
 
 
-async def test_a_local_server_that_never_came_up_is_left_to_the_person(bench: Bench):
+async def test_a_local_server_that_never_connected_is_not_retried(bench: Bench):
     bench.next = lambda: Far(StartFailed("box", "start", "no"))
     connection = bench.connection()
     connection.start()
@@ -232,7 +232,7 @@ async def test_a_local_server_that_never_came_up_is_left_to_the_person(bench: Be
 
 
 @pytest.mark.requirement("LIF-5")
-async def test_a_remote_server_that_cannot_be_reached_yet_is_tried_again(bench: Bench):
+async def test_a_remote_server_that_is_unreachable_at_first_is_retried(bench: Bench):
     bench.next = lambda: Far() if len(bench.made) == 2 else Far(Unreachable("box", "connect", "refused"))
     connection = bench.connection(place="remote")
     connection.start()
@@ -243,7 +243,7 @@ async def test_a_remote_server_that_cannot_be_reached_yet_is_tried_again(bench: 
     assert len(bench.made) == 3
 
 
-async def test_a_server_that_wants_a_sign_in_is_not_tried_again(bench: Bench):
+async def test_a_server_that_needs_authentication_is_not_retried(bench: Bench):
     bench.next = lambda: Far(SignInNeeded("box", "connect", "HTTP 401", status=401))
     connection = bench.connection(place="remote")
     connection.start()
@@ -254,7 +254,7 @@ async def test_a_server_that_wants_a_sign_in_is_not_tried_again(bench: Bench):
     assert len(bench.made) == 1
 
 
-async def test_a_bug_costs_this_server_only_and_is_seen(bench: Bench):
+async def test_an_unexpected_exception_fails_this_server_only_and_is_reported(bench: Bench):
     bench.next = lambda: Far(RuntimeError("oops"))
     connection = bench.connection()
     connection.start()
@@ -268,7 +268,7 @@ async def test_a_bug_costs_this_server_only_and_is_seen(bench: Bench):
 
 
 @pytest.mark.requirement("LIF-5")
-async def test_a_link_that_is_lost_comes_back_by_itself(bench: Bench):
+async def test_a_lost_connection_is_reconnected_automatically(bench: Bench):
     connection = await bench.connected()
     bench.made[0].die()
     assert (connection.state.status, connection.state.phase) == ("pending", "reconnecting")
@@ -281,7 +281,7 @@ async def test_a_link_that_is_lost_comes_back_by_itself(bench: Bench):
 
 
 @pytest.mark.requirement("LIF-5")
-async def test_whoever_calls_meanwhile_waits_for_it(bench: Bench):
+async def test_a_call_during_the_reconnect_waits_for_it(bench: Bench):
     connection = await bench.connected()
     bench.made[0].die()
     async with asyncio.timeout(5):
@@ -290,7 +290,7 @@ async def test_whoever_calls_meanwhile_waits_for_it(bench: Bench):
     assert session is connection.session()
 
 
-async def test_whoever_calls_waits_no_longer_than_the_time_given(bench: Bench):
+async def test_a_call_during_the_reconnect_waits_at_most_its_time_limit(bench: Bench):
     connection = await bench.connected()
     bench.next = lambda: Far(hangs=True)
     bench.made[0].die()
@@ -300,7 +300,7 @@ async def test_whoever_calls_waits_no_longer_than_the_time_given(bench: Bench):
 
 
 @pytest.mark.requirement("LIF-5")
-async def test_a_server_that_does_not_come_back_has_failed_with_its_last_reason(bench: Bench):
+async def test_a_server_that_does_not_reconnect_fails_with_the_last_reason(bench: Bench):
     connection = await bench.connected()
     bench.next = lambda: Far(StartFailed("box", "start", "gone for good"))
     bench.made[0].die()
@@ -313,7 +313,7 @@ async def test_a_server_that_does_not_come_back_has_failed_with_its_last_reason(
 
 
 @pytest.mark.requirement("LIF-5")
-async def test_a_server_that_dies_right_after_each_start_is_soon_left_alone(bench: Bench):
+async def test_a_server_that_exits_right_after_each_start_is_soon_not_started_again(bench: Bench):
     connection = await bench.connected()
     while connection.state.status != "failed":
         assert len(bench.made) < 20
@@ -323,7 +323,7 @@ async def test_a_server_that_dies_right_after_each_start_is_soon_left_alone(benc
     assert len(bench.made) == 1 + 3
 
 
-async def test_after_a_failure_it_can_be_connected_anew_with_all_attempts(bench: Bench):
+async def test_after_a_failure_a_manual_connect_has_all_attempts_again(bench: Bench):
     connection = await bench.connected()
     bench.next = lambda: Far(StartFailed("box", "start", "no"))
     bench.made[0].die()
@@ -361,7 +361,7 @@ async def test_the_last_word_counts(bench: Bench):
 
 
 @pytest.mark.requirement("LIF-9")
-async def test_words_between_turns_of_the_loop_do_not_confuse_it(bench: Bench):
+async def test_rapid_commands_end_in_the_last_one(bench: Bench):
     connection = await bench.connected()
     for number in range(50):
         (connection.disable if number % 2 else connection.reconnect)()
@@ -398,7 +398,7 @@ async def test_disabling_while_it_connects_ends_that(bench: Bench):
 
 @pytest.mark.requirement("LIF-10")
 @pytest.mark.parametrize("hangs", [True, False])
-async def test_closing_is_safe_at_any_moment_and_for_anyone(bench: Bench, hangs: bool):
+async def test_closing_is_safe_at_any_time_and_in_any_task(bench: Bench, hangs: bool):
     bench.next = lambda: Far(hangs=hangs)
     connection = bench.connection()
     connection.start()
@@ -416,7 +416,7 @@ async def test_closing_is_safe_at_any_moment_and_for_anyone(bench: Bench, hangs:
         await connection.wait_for_session(60)
 
 
-async def test_closing_what_was_never_started_is_nothing(bench: Bench):
+async def test_closing_a_connection_that_was_never_started_does_nothing(bench: Bench):
     await bench.connection().close()
 
     assert bench.made == []
@@ -425,7 +425,7 @@ async def test_closing_what_was_never_started_is_nothing(bench: Bench):
 # --- whether it is still there ---
 
 
-async def test_a_link_that_answers_a_check_stays(bench: Bench):
+async def test_a_connection_that_answers_a_ping_stays(bench: Bench):
     connection = await bench.connected(place="remote")
     await connection.check(5)
 
@@ -433,14 +433,16 @@ async def test_a_link_that_answers_a_check_stays(bench: Bench):
     assert connection.state.status == "connected"
 
 
-async def test_a_link_that_answers_no_check_is_made_anew(bench: Bench, monkeypatch: pytest.MonkeyPatch):
+async def test_a_connection_that_answers_no_ping_is_reconnected(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+):
     connection = await bench.connected(place="remote")
     monkeypatch.setattr(bench.made[0], "send", lambda message, about=None: None)
     await connection.check(0.01)
     await until(lambda: connection.state.status == "connected" and len(bench.made) == 2)
 
 
-async def test_a_process_is_not_checked_for_it_may_merely_be_busy(bench: Bench):
+async def test_a_local_process_is_not_pinged_because_it_may_be_busy(bench: Bench):
     connection = await bench.connected()
     sent = len(bench.made[0].sent)
     await connection.check(5)
@@ -452,7 +454,7 @@ async def test_a_process_is_not_checked_for_it_may_merely_be_busy(bench: Bench):
 
 
 @pytest.mark.requirement("LIF-11")
-async def test_a_server_that_rests_first_is_started_by_its_first_use(bench: Bench):
+async def test_a_lazy_server_is_started_by_its_first_use(bench: Bench):
     connection = bench.connection(idle_seconds=60.0, starts_on_use=True)
     connection.start()
     async with asyncio.timeout(5):
@@ -464,7 +466,7 @@ async def test_a_server_that_rests_first_is_started_by_its_first_use(bench: Benc
 
 
 @pytest.mark.requirement("LIF-11")
-async def test_a_server_that_is_not_used_is_stopped_and_comes_back_at_the_next_use(bench: Bench):
+async def test_an_unused_lazy_server_is_stopped_and_started_by_the_next_use(bench: Bench):
     connection = await bench.connected(idle_seconds=0.02)
     await until(lambda: bench.made[0].is_closed)
     assert (connection.state.status, connection.offers_tools) == ("pending", True)
@@ -502,7 +504,7 @@ def replies(far: Far) -> list[dict[str, Any]]:
     return [message for message in far.sent if "method" not in message]
 
 
-async def test_a_server_that_asks_is_answered(bench: Bench):
+async def test_a_request_of_a_server_is_answered(bench: Bench):
     await bench.connected()
     bench.made[0].say(id=5, method="ping")
     bench.made[0].say(id=6, method="roots/list")
@@ -543,7 +545,7 @@ Asked = tuple[Far, "Ponders", "asyncio.Task[Raw]"]
 
 
 @pytest.mark.requirement("ASK-3")
-async def test_a_question_that_belongs_to_no_call_is_refused_and_no_person_is_asked(bench: Bench):
+async def test_an_elicitation_that_belongs_to_no_call_is_refused_without_asking_a_person(bench: Bench):
     person = Ponders()
     await bench.connected(forms=person)
     ask(bench.made[0])
@@ -556,7 +558,7 @@ async def test_a_question_that_belongs_to_no_call_is_refused_and_no_person_is_as
     assert person.asked == 0
 
 
-async def test_a_question_goes_when_the_server_cancels_it_and_gets_no_answer(asked: Asked):
+async def test_a_question_ends_when_the_server_cancels_it_and_is_not_answered(asked: Asked):
     far, person, _ = asked
     far.say(method="notifications/cancelled", params={"requestId": 2})
     far.say(method="notifications/cancelled", params={"requestId": [1]})
@@ -572,7 +574,7 @@ async def test_a_question_goes_when_the_server_cancels_it_and_gets_no_answer(ask
 
 
 @pytest.mark.parametrize("how", ["cancelled", "answered"])
-async def test_a_question_goes_with_its_call_and_the_server_is_answered(asked: Asked, how: str):
+async def test_a_question_ends_with_its_call_and_the_server_is_answered(asked: Asked, how: str):
     far, person, task = asked
     if how == "cancelled":
         task.cancel()
@@ -602,7 +604,7 @@ async def test_a_front_end_that_answers_although_it_was_cancelled_changes_nothin
     assert [message["error"]["code"] for message in replies(far)] == ([-32603] if how == "its call" else [])
 
 
-async def test_a_question_that_comes_with_the_reply_to_its_call_is_answered_all_the_same(bench: Bench):
+async def test_a_question_that_arrives_together_with_the_reply_to_its_call_is_answered(bench: Bench):
     person = Ponders()
     task = calling(await bench.connected(forms=person))
     far = bench.made[0]
@@ -615,7 +617,7 @@ async def test_a_question_that_comes_with_the_reply_to_its_call_is_answered_all_
     assert [message["error"]["code"] for message in replies(far)] == [-32603]
 
 
-async def test_a_question_goes_with_a_call_that_times_out(bench: Bench):
+async def test_a_question_ends_with_a_call_that_times_out(bench: Bench):
     person = Ponders()
     task = calling(await bench.connected(forms=person), seconds=0.05)
     far = bench.made[0]
@@ -670,7 +672,7 @@ async def test_no_more_questions_wait_for_a_person_than_are_allowed(bench: Bench
     task.cancel()
 
 
-async def test_questions_end_with_the_link(bench: Bench):
+async def test_questions_end_with_the_connection(bench: Bench):
     person = Ponders()
     connection = await bench.connected(forms=person)
     task = calling(connection)
@@ -692,7 +694,7 @@ async def test_questions_end_with_the_link(bench: Bench):
 
 
 @pytest.mark.requirement("LIF-1")
-async def test_every_change_is_told(bench: Bench):
+async def test_every_change_is_reported(bench: Bench):
     connection = await bench.connected()
     bench.made[0].die()
     await until(lambda: connection.state.status == "connected")

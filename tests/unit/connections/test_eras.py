@@ -23,18 +23,18 @@ def memory(clock: FakeClock, folder: Path) -> EraMemory:
     return EraMemory(clock, lambda: folder)
 
 
-def test_an_unknown_server_has_no_verdict(clock: FakeClock, folder: Path):
+def test_an_unknown_server_has_no_remembered_era(clock: FakeClock, folder: Path):
     assert memory(clock, folder).recall("a") is None
     assert not folder.exists()
 
 
-def test_a_verdict_outlives_the_host(clock: FakeClock, folder: Path):
+def test_a_remembered_era_is_kept_after_the_host_is_closed(clock: FakeClock, folder: Path):
     memory(clock, folder).remember("a", "legacy")
 
     assert memory(clock, folder).recall("a") == "legacy"
 
 
-def test_the_newer_verdict_holds(clock: FakeClock, folder: Path):
+def test_the_newer_era_replaces_the_older(clock: FakeClock, folder: Path):
     eras = memory(clock, folder)
     eras.remember("a", "legacy")
     eras.remember("a", "modern")
@@ -44,7 +44,7 @@ def test_the_newer_verdict_holds(clock: FakeClock, folder: Path):
 
 
 @pytest.mark.parametrize(("age", "verdict"), [(KEPT_SECONDS - 1, "legacy"), (KEPT_SECONDS, None)])
-def test_a_verdict_expires(clock: FakeClock, folder: Path, age: float, verdict: str | None):
+def test_a_remembered_era_expires(clock: FakeClock, folder: Path, age: float, verdict: str | None):
     eras = memory(clock, folder)
     eras.remember("a", "legacy")
     clock.advance(age)
@@ -52,7 +52,7 @@ def test_a_verdict_expires(clock: FakeClock, folder: Path, age: float, verdict: 
     assert eras.recall("a") == verdict
 
 
-def test_a_verdict_from_the_future_does_not_count(clock: FakeClock, folder: Path):
+def test_a_remembered_era_from_the_future_is_ignored(clock: FakeClock, folder: Path):
     eras = memory(clock, folder)
     eras.remember("a", "legacy")
     clock.advance(-1)
@@ -60,7 +60,7 @@ def test_a_verdict_from_the_future_does_not_count(clock: FakeClock, folder: Path
     assert eras.recall("a") is None
 
 
-def test_an_expired_verdict_is_renewed(clock: FakeClock, folder: Path):
+def test_an_expired_era_is_renewed(clock: FakeClock, folder: Path):
     eras = memory(clock, folder)
     eras.remember("a", "legacy")
     clock.advance(KEPT_SECONDS)
@@ -69,7 +69,7 @@ def test_an_expired_verdict_is_renewed(clock: FakeClock, folder: Path):
     assert memory(clock, folder).recall("a") == "legacy"
 
 
-def test_remembering_what_is_known_writes_nothing(clock: FakeClock, folder: Path):
+def test_remembering_a_known_era_writes_nothing(clock: FakeClock, folder: Path):
     eras = memory(clock, folder)
     eras.remember("a", "legacy")
     (folder / "eras.json").unlink()
@@ -78,7 +78,7 @@ def test_remembering_what_is_known_writes_nothing(clock: FakeClock, folder: Path
     assert not (folder / "eras.json").exists()
 
 
-def test_two_hosts_keep_each_others_verdicts(clock: FakeClock, folder: Path):
+def test_two_hosts_keep_each_others_remembered_eras(clock: FakeClock, folder: Path):
     one, other = memory(clock, folder), memory(clock, folder)
     one.recall("a")
     other.recall("a")
@@ -89,7 +89,7 @@ def test_two_hosts_keep_each_others_verdicts(clock: FakeClock, folder: Path):
     assert (fresh.recall("a"), fresh.recall("b")) == ("legacy", "modern")
 
 
-def test_only_the_newest_verdicts_are_kept(clock: FakeClock, folder: Path):
+def test_only_the_newest_eras_are_kept(clock: FakeClock, folder: Path):
     verdicts = {str(n): {"era": "legacy", "at": clock.now()} for n in range(KEPT_VERDICTS)}
     folder.mkdir()
     (folder / "eras.json").write_text(json.dumps(verdicts))
@@ -115,7 +115,7 @@ def test_only_the_newest_verdicts_are_kept(clock: FakeClock, folder: Path):
     ],
     ids=lambda content: content[:30],
 )
-def test_a_corrupt_file_is_as_good_as_none_and_is_replaced(clock: FakeClock, folder: Path, content: bytes):
+def test_a_corrupt_file_is_treated_as_missing_and_replaced(clock: FakeClock, folder: Path, content: bytes):
     folder.mkdir()
     (folder / "eras.json").write_bytes(content)
     eras = memory(clock, folder)
@@ -125,7 +125,7 @@ def test_a_corrupt_file_is_as_good_as_none_and_is_replaced(clock: FakeClock, fol
     assert memory(clock, folder).recall("a") == "modern"
 
 
-def test_a_folder_that_cannot_be_written_costs_the_memory_only(clock: FakeClock, tmp_path: Path):
+def test_with_a_folder_that_cannot_be_written_eras_are_kept_in_memory_only(clock: FakeClock, tmp_path: Path):
     blocked = tmp_path / "file"
     blocked.write_text("a file where the folder should be")
     eras = memory(clock, blocked / "state")
@@ -141,7 +141,7 @@ def test_nothing_else_is_left_in_the_folder(clock: FakeClock, folder: Path):
     assert [path.name for path in folder.iterdir()] == ["eras.json"]
 
 
-def test_a_verdict_can_be_forgotten_for_good(tmp_path: Path):
+def test_a_remembered_era_can_be_deleted(tmp_path: Path):
     memory = EraMemory(FakeClock(), lambda: tmp_path)
     memory.remember("a", "legacy")
     memory.remember("b", "modern")
@@ -152,7 +152,9 @@ def test_a_verdict_can_be_forgotten_for_good(tmp_path: Path):
     assert (again.recall("a"), again.recall("b")) == (None, "modern")
 
 
-def test_a_verdict_that_rests_on_a_time_out_holds_until_the_host_ends(clock: FakeClock, folder: Path):
+def test_an_era_that_was_concluded_from_a_timeout_is_kept_until_the_host_is_closed(
+    clock: FakeClock, folder: Path
+):
     eras = memory(clock, folder)
     eras.remember("a", "legacy", until_end=True)
 

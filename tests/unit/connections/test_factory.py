@@ -46,7 +46,7 @@ def test_the_address_is_in_canonical_form():
     assert network_of(remote(url="HTTPS://Box.Example:443/mcp"), {}).url == URL
 
 
-def test_headers_and_certificates_are_the_entrys():
+def test_headers_and_certificates_come_from_the_entry():
     tls = TlsConfig(ca="/ca.pem", cert="/cert.pem", key="/key.pem")
     network = network_of(remote(headers={"X": "1"}, tls=tls), {})
 
@@ -70,7 +70,7 @@ def test_an_authority_can_be_named_in_the_environment(environ: dict[str, str], c
     assert network_of(remote(tls=TlsConfig(ca="/entry.pem")), environ).ca_file == "/entry.pem"
 
 
-def test_a_certificate_of_ours_can_be_named_in_the_environment():
+def test_a_client_certificate_can_be_named_in_the_environment():
     environ = {"DRAGOMAN_CLIENT_CERT": "/cert.pem", "DRAGOMAN_CLIENT_KEY": "/key.pem"}
     network = network_of(remote(), environ)
 
@@ -92,7 +92,7 @@ def test_the_entrys_proxy_wins_over_the_environments():
     assert network_of(remote(), environ | {"NO_PROXY": "box.example"}).proxy is None
 
 
-def test_the_process_environment_is_asked_by_default(monkeypatch: pytest.MonkeyPatch):
+def test_the_process_environment_is_read_by_default(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HTTPS_PROXY", "http://environment:1")
 
     assert network_of(remote()).proxy == "http://environment:1"
@@ -121,7 +121,7 @@ def test_a_network_is_never_printed():
     ],
     ids=lambda value: getattr(value, "type", value),
 )
-def test_where_a_server_is(entry: ServerConfig, kind: str):
+def test_each_transport_has_its_place(entry: ServerConfig, kind: str):
     assert entry.transport.place == kind
 
 
@@ -151,7 +151,9 @@ class Channel:
     ],
     ids=lambda value: getattr(value, "type", ""),
 )
-async def test_each_type_has_its_transport_and_each_time_a_fresh_one(entry: ServerConfig, transport: type):
+async def test_each_type_has_its_transport_and_each_connection_a_new_one(
+    entry: ServerConfig, transport: type
+):
     dependencies = TransportDependencies(control=Channel(), bearer=lambda server: Bearer())  # type: ignore[arg-type]
     make = transport_maker("box", entry, Settings({}, {}), dependencies)
     one, other = make(), make()
@@ -202,6 +204,6 @@ async def test_only_streamable_http_has_something_older_to_fall_back_to():
         assert older_maker("box", other, Settings({}, {}), TransportDependencies()) is None
 
 
-def test_an_object_that_is_no_server_is_refused():
+def test_an_object_that_is_not_a_server_is_refused():
     with pytest.raises(ConfigError):
         inprocess_maker("box", object())

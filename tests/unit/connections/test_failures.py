@@ -49,7 +49,7 @@ def status(number: int, content: bytes = b"", **more: Any) -> TransportFailure:
         b' {"error":{"code":-32601,"message":"no"},"jsonrpc":"2.0","id":7}\n',
     ],
 )
-def test_an_error_of_the_protocol_is_read_whatever_id_it_carries(content: bytes):
+def test_a_protocol_error_is_read_with_any_id(content: bytes):
     found = error_in(content)
 
     assert found is not None
@@ -74,7 +74,7 @@ def test_an_error_of_the_protocol_is_read_whatever_id_it_carries(content: bytes)
         b"\xff\xfe",
     ],
 )
-def test_everything_else_is_no_error_of_the_protocol(content: bytes):
+def test_anything_else_is_not_a_protocol_error(content: bytes):
     assert error_in(content) is None
 
 
@@ -97,7 +97,7 @@ def test_everything_else_is_no_error_of_the_protocol(content: bytes):
         (None, "as before"),
     ],
 )
-def test_a_refusal_for_want_of_scopes_names_them(challenge: str | None, hint: str):
+def test_an_insufficient_scope_error_names_the_scopes(challenge: str | None, hint: str):
     error = error_of("box", status(403, challenge=challenge, hint="as before"), 1000)
     assert error.hint == hint
 
@@ -140,7 +140,7 @@ def test_which_error_a_caller_gets(trouble: TransportFailure, kind: type[CallErr
 
 
 @pytest.mark.parametrize("may_have_run", [True, False])
-def test_whether_it_may_have_run_is_passed_on(may_have_run: bool):
+def test_the_error_states_whether_the_call_may_have_run(may_have_run: bool):
     lost = error_of("box", TransportFailure("broken", "reset", may_have_run, hint="do"), 1)
     refused = error_of("box", status(503, may_have_run=may_have_run, hint="do"), 1)
 
@@ -150,7 +150,7 @@ def test_whether_it_may_have_run_is_passed_on(may_have_run: bool):
     assert (refused.may_have_run, refused.hint) == (may_have_run, "do")
 
 
-def test_what_http_said_is_passed_on():
+def test_the_http_status_and_body_are_part_of_the_error():
     trouble = status(429, retry_after_seconds=7.0, challenge="Bearer", may_have_run=False)
     error = error_of("box", trouble, 1)
 
@@ -158,7 +158,7 @@ def test_what_http_said_is_passed_on():
     assert (error.status, error.retry_after_seconds, error.challenge) == (429, 7.0, "Bearer")
 
 
-def test_what_the_protocol_said_is_passed_on():
+def test_the_protocol_error_is_part_of_the_error():
     content = b'{"jsonrpc":"2.0","error":{"code":-32602,"message":"bad","data":{"k":1}}}'
     error = error_of("box", status(400, content), 1)
 
@@ -166,7 +166,7 @@ def test_what_the_protocol_said_is_passed_on():
     assert (error.remote_code, error.remote_message, error.remote_data) == (-32602, "bad", {"k": 1})
 
 
-def test_a_lost_session_says_that_nothing_ran():
+def test_a_lost_session_states_that_the_call_did_not_run():
     error = error_of("box", status(404, in_session=True, may_have_run=False), 1)
 
     assert isinstance(error, ConnectionLost)
@@ -185,7 +185,7 @@ def test_a_lost_session_says_that_nothing_ran():
     ],
     ids=lambda value: str(value),
 )
-def test_the_same_met_while_connecting(error: CallError, kind: type[Any], number: int | None):
+def test_the_same_failures_while_connecting(error: CallError, kind: type[Any], number: int | None):
     found = connect_error_of(error, "box")
 
     assert type(found) is kind
@@ -246,14 +246,14 @@ NEAR_MISSES = [
 
 @pytest.mark.requirement("LIF-7")
 @pytest.mark.parametrize("trouble", [pytest.param(row[1], id=row[0]) for row in LOSSES])
-def test_a_lost_session_is_known_however_it_is_said(trouble: TransportFailure):
+def test_a_lost_session_is_detected_in_each_known_form(trouble: TransportFailure):
     assert is_session_loss(trouble)
     assert Health().after(trouble) == "session"
 
 
 @pytest.mark.requirement("LIF-7")
 @pytest.mark.parametrize("trouble", [pytest.param(row[1], id=row[0]) for row in NEAR_MISSES])
-def test_what_only_looks_like_a_lost_session_is_none(trouble: TransportFailure):
+def test_an_error_that_resembles_a_lost_session_is_not_one(trouble: TransportFailure):
     assert not is_session_loss(trouble)
     assert Health().after(trouble) != "session"
 
@@ -273,7 +273,7 @@ def test_what_only_looks_like_a_lost_session_is_none(trouble: TransportFailure):
         "Server not initialized",
     ],
 )
-def test_words_of_a_lost_session(code: int, message: str):
+def test_messages_that_report_a_lost_session(code: int, message: str):
     assert names_lost_session(code, message)
 
 
@@ -291,11 +291,11 @@ def test_words_of_a_lost_session(code: int, message: str):
         (-32000, "x" * 10_000 + " session not found"),
     ],
 )
-def test_other_words(code: int, message: str):
+def test_messages_that_do_not_report_a_lost_session(code: int, message: str):
     assert not names_lost_session(code, message)
 
 
-def test_an_endless_message_is_judged_quickly():
+def test_a_very_long_message_is_classified_quickly():
     assert not names_lost_session(-32000, "session " * 1_000_000)
 
 
@@ -326,7 +326,7 @@ def test_an_endless_message_is_judged_quickly():
     ],
     ids=repr,
 )
-def test_what_becomes_of_a_healthy_link(trouble: TransportFailure, verdict: Verdict):
+def test_which_failures_end_a_healthy_connection(trouble: TransportFailure, verdict: Verdict):
     assert Health().after(trouble) == verdict
 
 
@@ -335,7 +335,7 @@ TERMINAL: list[FailureKind] = ["broken", "timeout"]
 
 @pytest.mark.requirement("LIF-6")
 @pytest.mark.parametrize("kind", TERMINAL)
-def test_the_third_terminal_error_in_a_row_makes_the_link_anew(kind: FailureKind):
+def test_the_third_consecutive_terminal_error_causes_a_reconnect(kind: FailureKind):
     health = Health()
 
     assert [health.after(TransportFailure(kind, "")) for _ in range(TERMINAL_LIMIT)] == [
@@ -355,7 +355,7 @@ def test_terminal_errors_of_different_kinds_are_counted_together():
 
 
 @pytest.mark.requirement("LIF-6")
-def test_something_good_in_between_begins_the_count_anew():
+def test_a_success_in_between_resets_the_count():
     health = Health()
     for _ in range(5):
         assert health.after(TransportFailure("broken", "")) == "keep"
@@ -375,7 +375,7 @@ def test_something_good_in_between_begins_the_count_anew():
     ],
     ids=repr,
 )
-def test_what_is_not_terminal_neither_counts_nor_begins_the_count_anew(harmless: TransportFailure):
+def test_an_error_that_is_not_terminal_neither_counts_nor_resets_the_count(harmless: TransportFailure):
     health = Health()
     verdicts: list[str] = []
     for _ in range(TERMINAL_LIMIT):
@@ -384,7 +384,7 @@ def test_what_is_not_terminal_neither_counts_nor_begins_the_count_anew(harmless:
     assert verdicts == ["keep"] * 5 + ["renew"]
 
 
-def test_the_end_of_a_standing_stream_is_never_terminal():
+def test_the_end_of_a_notification_stream_is_never_terminal():
     health = Health()
 
     assert {health.after(TransportFailure("broken", "", is_long_lived=True)) for _ in range(10)} == {"keep"}

@@ -20,7 +20,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("messages", "flooded"), CASES.values(), ids=CASES.keys())
-def test_when_it_is_a_flood(messages: list[tuple[float, int]], flooded: bool):
+def test_which_rates_count_as_a_flood(messages: list[tuple[float, int]], flooded: bool):
     gauge = FloodGauge(RATE)
 
     assert any(gauge.is_flooded(count, now) for now, count in messages) is flooded

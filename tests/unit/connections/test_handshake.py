@@ -154,7 +154,7 @@ def local(**answers: list[Said]) -> Talk:
 # --- the modern era ---
 
 
-async def test_a_modern_server_is_known_after_one_question():
+async def test_a_modern_server_is_detected_with_one_request():
     info = {"_meta": {"io.modelcontextprotocol/serverInfo": {"name": "new", "version": "9"}}}
     meeting = Meeting(local(server_discover=[found(MODERN, instructions="be kind", **info)]))
     session, handshake_result = await meeting.run()
@@ -166,7 +166,7 @@ async def test_a_modern_server_is_known_after_one_question():
 
 
 @pytest.mark.parametrize("info", [None, 7, [], {"name": 7}, "x"], ids=repr)
-async def test_a_name_that_cannot_be_read_is_no_name(info: Any):
+async def test_a_server_name_that_cannot_be_read_is_empty(info: Any):
     meeting = Meeting(
         local(server_discover=[found(MODERN, _meta={"io.modelcontextprotocol/serverInfo": info})])
     )
@@ -175,7 +175,7 @@ async def test_a_name_that_cannot_be_read_is_no_name(info: Any):
     assert handshake_result.server_info.name == ""
 
 
-async def test_a_refusal_that_names_the_same_revision_is_asked_once_more():
+async def test_a_refusal_that_names_the_same_revision_is_retried_once():
     meeting = Meeting(local(server_discover=[unsupported(MODERN), found(MODERN)]))
     session, handshake_result = await meeting.run()
 
@@ -183,7 +183,7 @@ async def test_a_refusal_that_names_the_same_revision_is_asked_once_more():
     assert handshake_result.revision == MODERN
 
 
-async def test_a_server_that_refuses_all_revisions_we_speak_is_given_up():
+async def test_a_server_that_refuses_all_supported_revisions_is_a_failure():
     meeting = Meeting(local(server_discover=[unsupported("2099-01-01")]))
     with pytest.raises(HandshakeFailed, match="2099-01-01") as caught:
         await meeting.run()
@@ -237,7 +237,7 @@ async def test_a_process_that_ends_on_the_probe_is_started_again_without_one():
     assert (meeting.begun, meeting.handshake.verdict) == (["same"], "legacy")
 
 
-async def test_the_revision_the_server_chose_is_spoken_from_then_on():
+async def test_the_revision_that_the_server_chose_is_used_from_then_on():
     meeting = Meeting(local(server_discover=[NO_METHOD], initialize=[welcome("2025-03-26")]))
     session, handshake_result = await meeting.run()
 
@@ -268,7 +268,7 @@ async def test_a_slow_modern_server_that_refuses_initialize_is_probed_again():
     assert (handshake_result.revision, meeting.handshake.verdict) == (MODERN, "modern")
 
 
-async def test_a_refusal_of_initialize_names_what_the_server_speaks():
+async def test_a_refusal_of_initialize_names_the_servers_revisions():
     meeting = Meeting(local(initialize=[unsupported(MODERN)]), protocol="legacy")
     with pytest.raises(HandshakeFailed, match=MODERN) as caught:
         await meeting.run()
@@ -276,7 +276,7 @@ async def test_a_refusal_of_initialize_names_what_the_server_speaks():
     assert "auto" in (caught.value.hint or "")
 
 
-async def test_the_probe_is_waited_for_no_longer_than_its_share_of_the_time():
+async def test_the_probe_has_a_limited_share_of_the_time():
     """Its own limit is an hour; the whole connecting may take a moment."""
     never = local(server_discover=[After("initialize")], initialize=[welcome()])
     meeting = Meeting(never, connect_seconds=0.3, probe_seconds=3600)
@@ -308,7 +308,7 @@ async def test_an_answer_to_the_probe_counts_although_initialize_was_sent(
 
 
 @pytest.mark.parametrize("make", [local, remote])
-async def test_a_slow_server_that_is_pinned_to_the_modern_era_has_the_whole_time(make: Callable[..., Talk]):
+async def test_a_slow_server_that_is_pinned_to_the_modern_era_has_the_full_time(make: Callable[..., Talk]):
     slow = make(server_discover=[After("somebody else", found(MODERN))])
     meeting = Meeting(slow, probe_seconds=0, protocol=MODERN)
     running = asyncio.create_task(meeting.run())
@@ -321,7 +321,7 @@ async def test_a_slow_server_that_is_pinned_to_the_modern_era_has_the_whole_time
 
 
 @pytest.mark.parametrize("make", [local, remote])
-async def test_a_late_refusal_of_the_probe_is_a_verdict(make: Callable[..., Talk]):
+async def test_a_late_refusal_of_the_probe_determines_the_era(make: Callable[..., Talk]):
     slow = make(server_discover=[After("initialize", NO_METHOD)], initialize=[welcome()])
     meeting = Meeting(slow, probe_seconds=0)
     _, handshake_result = await meeting.run()
@@ -331,7 +331,7 @@ async def test_a_late_refusal_of_the_probe_is_a_verdict(make: Callable[..., Talk
 
 
 @pytest.mark.parametrize(("make", "verdict"), [(local, "legacy"), (remote, None)])
-async def test_an_answer_to_initialize_alone_is_a_verdict_over_a_pipe_only_and_rests_on_a_time_out(
+async def test_an_answer_to_initialize_alone_determines_the_era_only_over_stdio_and_counts_as_a_timeout(
     make: Callable[..., Talk], verdict: str | None, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("dragoman.connections.handshake.LATE_SECONDS", 0.01)
@@ -344,7 +344,7 @@ async def test_an_answer_to_initialize_alone_is_a_verdict_over_a_pipe_only_and_r
 
 @pytest.mark.parametrize("remembered", [None, "legacy"])
 @pytest.mark.parametrize("code", [-32022, -32601])
-async def test_a_server_that_knows_no_initialize_is_probed_again(code: int, remembered: str | None):
+async def test_a_server_that_does_not_support_initialize_is_probed_again(code: int, remembered: str | None):
     probes = [found(MODERN)] if remembered else [After("never"), found(MODERN)]
     meeting = Meeting(
         local(server_discover=probes, initialize=[RemoteError("box", code, "no")]),
@@ -356,7 +356,7 @@ async def test_a_server_that_knows_no_initialize_is_probed_again(code: int, reme
     assert (handshake_result.revision, meeting.handshake.verdict) == (MODERN, "modern")
 
 
-async def test_of_two_refusals_the_one_of_initialize_is_told():
+async def test_of_two_refusals_the_one_of_initialize_is_reported():
     refusal = RemoteError("box", -32601, "no such method: initialize")
     meeting = Meeting(local(server_discover=[NO_METHOD, NO_METHOD], initialize=[refusal]))
     with pytest.raises(HandshakeFailed, match="no such method: initialize"):
@@ -367,7 +367,7 @@ async def test_of_two_refusals_the_one_of_initialize_is_told():
 
 
 @pytest.mark.parametrize("number", [400, 404, 405, 406, 415])
-async def test_a_bare_refusal_of_the_probe_means_legacy(number: int):
+async def test_a_refusal_of_the_probe_without_details_means_legacy(number: int):
     meeting = Meeting(remote(server_discover=[status(number)], initialize=[welcome()]))
     await meeting.run()
 
@@ -388,7 +388,7 @@ async def test_a_bare_refusal_of_the_probe_means_legacy(number: int):
     ids=str,
 )
 @pytest.mark.parametrize("at_initialize", [False, True])
-async def test_what_says_nothing_of_the_era_is_raised_and_nothing_is_remembered(
+async def test_an_error_that_does_not_determine_the_era_is_raised_and_no_era_is_remembered(
     answer: HttpError | ConnectionLost, kind: type[ConnectError], at_initialize: bool
 ):
     answers = {"initialize": [answer]} if at_initialize else {"server_discover": [answer]}
@@ -406,7 +406,7 @@ async def test_what_says_nothing_of_the_era_is_raised_and_nothing_is_remembered(
     assert (meeting.begun, meeting.handshake.verdict) == ([], None)
 
 
-async def test_silence_over_the_network_is_worth_an_attempt_but_not_worth_remembering():
+async def test_without_an_answer_over_the_network_legacy_is_tried_but_not_remembered():
     meeting = Meeting(remote(server_discover=[SILENCE], initialize=[welcome()]))
     _, handshake_result = await meeting.run()
 
@@ -415,7 +415,7 @@ async def test_silence_over_the_network_is_worth_an_attempt_but_not_worth_rememb
 
 
 @pytest.mark.parametrize("number", [400, 404, 405])
-async def test_a_server_that_takes_no_post_is_reached_by_the_older_transport(number: int):
+async def test_a_server_that_refuses_post_is_connected_with_the_older_transport(number: int):
     meeting = Meeting(
         remote(server_discover=[status(405)], initialize=[status(number)]),
         remote(initialize=[welcome("2024-11-05")]),
@@ -437,7 +437,7 @@ async def test_a_server_that_takes_no_post_is_reached_by_the_older_transport(num
     [{"has_older": False}, {"has_older": True, "protocol": "2025-06-18"}],
     ids=["there is none", "the entry is pinned to a later revision"],
 )
-async def test_where_nothing_older_may_be_tried_the_status_is_the_reason(more: dict[str, Any]):
+async def test_without_a_fallback_the_status_is_the_reason(more: dict[str, Any]):
     meeting = Meeting(remote(server_discover=[status(405)], initialize=[status(404, hint="h")]), **more)
     with pytest.raises(Unreachable, match="HTTP 404") as caught:
         await meeting.run()
@@ -445,7 +445,7 @@ async def test_where_nothing_older_may_be_tried_the_status_is_the_reason(more: d
     assert (caught.value.status, caught.value.hint, meeting.begun) == (404, "h", [])
 
 
-async def test_if_the_older_transport_fails_too_the_first_reason_counts():
+async def test_if_the_older_transport_fails_too_the_first_reason_is_reported():
     meeting = Meeting(
         remote(server_discover=[status(405)], initialize=[status(404)]),
         has_older=True,
@@ -457,7 +457,7 @@ async def test_if_the_older_transport_fails_too_the_first_reason_counts():
     assert meeting.handshake.verdict is None
 
 
-async def test_if_the_older_transport_wants_a_sign_in_that_is_what_counts():
+async def test_if_the_older_transport_needs_authentication_that_is_reported():
     meeting = Meeting(
         remote(server_discover=[status(405)], initialize=[status(404)]),
         has_older=True,
@@ -486,7 +486,9 @@ async def test_the_older_transport_is_tried_once():
     "answer", [{}, {"protocolVersion": 7}, {"capabilities": {}}, MalformedReply("box", "html")], ids=str
 )
 @pytest.mark.parametrize("make", [local, remote])
-async def test_an_opening_that_cannot_be_read_is_the_servers_fault(answer: Said, make: Callable[..., Talk]):
+async def test_an_initialize_result_that_cannot_be_read_is_an_error_of_the_server(
+    answer: Said, make: Callable[..., Talk]
+):
     meeting = Meeting(make(initialize=[answer]), protocol="legacy")
     with pytest.raises(HandshakeFailed) as caught:
         await meeting.run()
@@ -494,7 +496,7 @@ async def test_an_opening_that_cannot_be_read_is_the_servers_fault(answer: Said,
     assert "fault of the server" in (caught.value.hint or "")
 
 
-async def test_the_opening_says_who_we_are():
+async def test_the_handshake_sends_the_client_info():
     meeting = Meeting(local(initialize=[welcome("2025-06-18")]), protocol="2025-06-18")
     session, _ = await meeting.run()
 

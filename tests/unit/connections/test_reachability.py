@@ -45,15 +45,15 @@ async def test_a_port_that_was_closed_and_opens_ends_the_wait():
     assert port.probes == 3
 
 
-async def test_a_port_that_was_open_all_the_time_does_not():
+async def test_a_port_that_was_open_all_the_time_does_not_end_the_wait():
     assert not await ends_early(Port(True))
 
 
-async def test_without_a_probe_the_time_is_waited():
+async def test_without_a_probe_the_full_time_is_waited():
     await asyncio.wait_for(pause(0.001, None), 10)
 
 
-async def test_a_server_that_is_away_for_a_moment_only_is_noticed():
+async def test_a_server_that_is_unreachable_only_briefly_is_noticed():
     port = Port(True, True, False, True)
     async with asyncio.timeout(10):
         await pause(LONG_SECONDS, port)

@@ -26,7 +26,7 @@ def test_waits_have_a_limit():
     assert waits(ladder(9), 9) == [1, 2, 4, 8, 16, 30, 30, 30, 30]
 
 
-def test_without_attempts_there_is_none():
+def test_without_attempts_there_is_no_wait():
     assert ladder(0).next_wait() is None
     assert ladder(0).next_wait(at_once=True) is None
 
@@ -48,7 +48,7 @@ def test_the_numbers_are_those_of_the_settings():
 
 
 @given(st.floats(0, 1), st.integers(1, 12))
-def test_chance_only_shortens_and_never_by_more_than_its_share(chance: float, number: int):
+def test_jitter_only_shortens_waits_and_by_a_limited_share(chance: float, number: int):
     full, spread = waits(ladder(12), number)[-1], waits(ladder(12, chance=chance), number)[-1]
 
     assert full is not None
@@ -56,14 +56,14 @@ def test_chance_only_shortens_and_never_by_more_than_its_share(chance: float, nu
     assert full * (1 - SPREAD) <= spread <= full
 
 
-def test_a_lost_session_is_made_anew_at_once_but_only_the_first_time():
+def test_only_the_first_lost_session_is_reconnected_at_once():
     one = ladder()
 
     assert [one.next_wait(at_once=True) for _ in range(6)] == [0.0, 2, 4, 8, 16, None]
 
 
 @pytest.mark.parametrize(("asked", "wait"), [(0.0, 1), (0.5, 1), (7.0, 7), (300.0, 300)])
-def test_what_a_server_asks_for_is_the_least(asked: float, wait: float):
+def test_a_servers_retry_after_is_the_minimum_wait(asked: float, wait: float):
     assert ladder(chance=0.0).next_wait(at_least=asked) == wait
 
 
@@ -77,7 +77,7 @@ def test_the_attempt_is_counted():
     assert counted == [0, 1, 2, 3]
 
 
-def test_a_good_while_gives_all_attempts_back():
+def test_a_long_connection_restores_all_attempts():
     one = ladder()
     waits(one, 5)
     one.was_connected(5 * REFILL_SECONDS)
@@ -85,7 +85,7 @@ def test_a_good_while_gives_all_attempts_back():
     assert waits(one, 6) == [1, 2, 4, 8, 16, None]
 
 
-def test_some_time_gives_some_attempts_back():
+def test_a_short_connection_restores_some_attempts():
     one = ladder()
     waits(one, 5)
     one.was_connected(2 * REFILL_SECONDS)
@@ -93,7 +93,7 @@ def test_some_time_gives_some_attempts_back():
     assert waits(one, 3) == [8, 16, None]
 
 
-def test_time_saved_up_does_not_give_more_attempts_than_there_are():
+def test_connected_time_never_restores_more_attempts_than_the_limit():
     one = ladder()
     one.was_connected(1e9)
 
@@ -101,7 +101,7 @@ def test_time_saved_up_does_not_give_more_attempts_than_there_are():
 
 
 @pytest.mark.parametrize("lasted", [0.0, 0.001, 0.1, 0.5, 1.0])
-def test_a_server_that_dies_right_after_each_start_is_soon_left_alone(lasted: float):
+def test_a_server_that_exits_right_after_each_start_is_soon_not_started_again(lasted: float):
     one = ladder()
     tried = 0
     while one.next_wait() is not None and tried < 100:
@@ -111,19 +111,19 @@ def test_a_server_that_dies_right_after_each_start_is_soon_left_alone(lasted: fl
     assert 5 <= tried <= 15
 
 
-def test_a_server_that_stays_for_a_while_each_time_is_never_left_alone():
+def test_a_server_that_stays_connected_for_a_while_is_always_retried():
     one = ladder()
     for _ in range(1000):
         assert one.next_wait() is not None
         one.was_connected(2 * REFILL_SECONDS)
 
 
-def test_whoever_wants_to_try_for_ever_may():
+def test_the_number_of_attempts_may_be_unlimited():
     assert waits(ladder(100_000), 5000)[-1] == 30
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(0, 100)), max_size=60), st.integers(0, 10))
-def test_waits_are_never_negative_and_never_beyond_the_limit(story: list[float | None], attempts: int):
+def test_waits_are_between_zero_and_the_limit(story: list[float | None], attempts: int):
     one = ladder(attempts, chance=0.5)
     for lasted in story:
         if lasted is not None:

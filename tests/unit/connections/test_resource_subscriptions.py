@@ -102,7 +102,7 @@ async def next_of(updates: Updates) -> str:
     return (await asyncio.wait_for(anext(updates), 5)).uri
 
 
-async def test_a_legacy_server_is_asked_once_for_however_many_watch(room: Room):
+async def test_several_subscribers_share_one_request_to_a_legacy_server(room: Room):
     session = await room.link("legacy")
     first, second = await room.subscriptions.add("x:a"), await room.subscriptions.add("x:a")
     assert session.asked == [("resources/subscribe", "x:a")]
@@ -114,7 +114,7 @@ async def test_a_legacy_server_is_asked_once_for_however_many_watch(room: Room):
     assert session.asked[-1] == ("resources/unsubscribe", "x:a")
 
 
-async def test_a_modern_server_is_listened_to_anew_before_the_old_stream_ends(room: Room):
+async def test_a_new_stream_is_opened_before_the_old_one_of_a_modern_server_ends(room: Room):
     session = await room.link("modern", {**SUBSCRIBES, "tools": {"listChanged": True}})
     assert session.open == [{"toolsListChanged": True}]
     first = await room.subscriptions.add("x:a")
@@ -127,7 +127,7 @@ async def test_a_modern_server_is_listened_to_anew_before_the_old_stream_ends(ro
     assert [method for method, _ in session.asked] == ["subscriptions/listen"] * 5
 
 
-async def test_without_anything_else_to_hear_the_stream_ends_with_the_last_who_watches(room: Room):
+async def test_without_other_subscriptions_the_stream_ends_with_the_last_subscriber(room: Room):
     session = await room.link("modern")
     assert session.open == []
     await room.subscriptions.remove(await room.subscriptions.add("x:a"))
@@ -139,7 +139,7 @@ async def test_without_anything_else_to_hear_the_stream_ends_with_the_last_who_w
 @pytest.mark.parametrize(
     "capabilities", [{}, {"resources": {}}, {"resources": {"subscribe": "yes"}}, {"resources": 1}]
 )
-async def test_a_server_that_does_not_tell_is_not_asked(room: Room, era: str, capabilities: Any):
+async def test_a_server_without_the_capability_gets_no_subscription(room: Room, era: str, capabilities: Any):
     session = await room.link(era, capabilities)
     with pytest.raises(CallError, match="does not support resource subscriptions"):
         await room.subscriptions.add("x:a")
@@ -147,14 +147,14 @@ async def test_a_server_that_does_not_tell_is_not_asked(room: Room, era: str, ca
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
-async def test_a_refusal_reaches_whoever_wants_to_watch(room: Room, era: str):
+async def test_a_refusal_is_raised_to_the_subscriber(room: Room, era: str):
     await room.link(era, refuses=RemoteError("box", -32602, "no"))
     with pytest.raises(RemoteError):
         await room.subscriptions.add("x:a")
     room.hear("x:a")
 
 
-async def test_what_a_modern_server_leaves_out_of_its_answer_is_not_watched(room: Room):
+async def test_a_resource_missing_from_the_acknowledgement_of_a_modern_server_is_not_subscribed(room: Room):
     session = await room.link("modern", {**SUBSCRIBES, "tools": {"listChanged": True}})
     room.honours = {"toolsListChanged": True}
     with pytest.raises(CallError, match="does not accept a subscription"):
@@ -163,7 +163,9 @@ async def test_what_a_modern_server_leaves_out_of_its_answer_is_not_watched(room
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
-async def test_on_a_new_link_what_is_watched_is_asked_for_again_and_may_have_changed(room: Room, era: str):
+async def test_after_a_reconnect_subscriptions_are_renewed_and_resources_count_as_changed(
+    room: Room, era: str
+):
     await room.link(era)
     updates = await room.subscriptions.add("x:a")
     room.subscriptions.close()
@@ -174,7 +176,7 @@ async def test_on_a_new_link_what_is_watched_is_asked_for_again_and_may_have_cha
     assert [params for _, params in again.asked] == [wanted]
 
 
-async def test_a_resource_that_cannot_be_watched_any_more_is_told_in_the_log(room: Room):
+async def test_a_subscription_that_cannot_be_renewed_is_logged(room: Room):
     await room.link("legacy")
     updates = await room.subscriptions.add("x:a")
     room.subscriptions.close()
@@ -184,7 +186,7 @@ async def test_a_resource_that_cannot_be_watched_any_more_is_told_in_the_log(roo
     assert "subscription has ended" in room.log[0]
 
 
-async def test_a_part_is_told_to_those_who_watch_the_whole(room: Room):
+async def test_an_update_of_a_sub_resource_is_reported_to_subscribers_of_its_parent(room: Room):
     await room.link("legacy")
     whole, part, other = [await room.subscriptions.add(uri) for uri in ("x://a", "x://a/b", "x://ab")]
     room.hear("x://a/c")
@@ -201,7 +203,7 @@ async def test_a_part_is_told_to_those_who_watch_the_whole(room: Room):
 @pytest.mark.parametrize(
     "uri", [7, None, "", "x" * 9000, "x:a\n", "x:\u202ea", [], {}], ids=lambda u: ascii(u)[:12]
 )
-async def test_an_update_that_names_nothing_is_dropped(room: Room, uri: Any):
+async def test_an_update_without_a_uri_is_ignored(room: Room, uri: Any):
     await room.link("legacy")
     updates = await room.subscriptions.add("x:a")
     room.hear(uri)
@@ -211,7 +213,7 @@ async def test_an_update_that_names_nothing_is_dropped(room: Room, uri: Any):
     assert [each async for each in updates] == []
 
 
-async def test_what_nobody_watches_is_told_to_nobody(room: Room):
+async def test_an_update_without_a_subscriber_is_not_reported(room: Room):
     await room.link("legacy")
     for number in range(10_000):
         room.hear(f"x:{number}")
@@ -220,7 +222,7 @@ async def test_what_nobody_watches_is_told_to_nobody(room: Room):
     assert room.subscriptions._timer is None
 
 
-async def test_several_changes_of_one_resource_come_as_one(room: Room):
+async def test_several_changes_of_one_resource_are_reported_as_one(room: Room):
     await room.link("legacy")
     updates = await room.subscriptions.add("x:a")
     for _ in range(10_000):
@@ -231,7 +233,7 @@ async def test_several_changes_of_one_resource_come_as_one(room: Room):
     assert await asyncio.wait_for(anext(room.events), 5) == ResourceUpdated(server="box", uri="x:a")
 
 
-async def test_a_flood_of_parts_costs_a_bounded_amount_and_the_whole_is_told(room: Room):
+async def test_a_flood_of_sub_resource_updates_has_a_bounded_cost_and_the_parent_is_reported(room: Room):
     await room.link("legacy")
     updates = await room.subscriptions.add("x:a")
     for number in range(100_000):
@@ -243,7 +245,7 @@ async def test_a_flood_of_parts_costs_a_bounded_amount_and_the_whole_is_told(roo
     assert "x:a" in [each.uri async for each in updates]
 
 
-async def test_after_a_silence_of_the_stream_everything_may_have_changed(
+async def test_after_a_gap_of_the_stream_every_resource_counts_as_changed(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ):
     await room.link("modern", {**SUBSCRIBES, "tools": {"listChanged": True}})
@@ -254,7 +256,7 @@ async def test_after_a_silence_of_the_stream_everything_may_have_changed(
     assert room.missed == 1
 
 
-async def test_whoever_watches_while_there_is_no_link_is_served_by_the_next(room: Room):
+async def test_a_subscription_made_while_disconnected_is_sent_after_the_reconnect(room: Room):
     updates = await room.subscriptions.add("x:a")
     session = await room.link("legacy")
 
@@ -264,7 +266,7 @@ async def test_whoever_watches_while_there_is_no_link_is_served_by_the_next(room
 
 
 @pytest.mark.parametrize("comes_back", [False, True])
-async def test_a_link_that_is_lost_while_a_server_is_asked_costs_nothing_of_the_next(
+async def test_a_connection_lost_during_a_subscribe_does_not_affect_the_next_one(
     room: Room, comes_back: bool
 ):
     capabilities = {**SUBSCRIBES, "tools": {"listChanged": True}}
@@ -284,7 +286,7 @@ async def test_a_link_that_is_lost_while_a_server_is_asked_costs_nothing_of_the_
     await until(lambda: old.open == [])
 
 
-async def test_whoever_gives_up_while_the_server_is_asked_leaves_the_old_stream(room: Room):
+async def test_a_subscriber_cancelled_during_the_request_leaves_the_old_stream_unchanged(room: Room):
     session = await room.link("modern", {**SUBSCRIBES, "tools": {"listChanged": True}})
     room.silent = True
     adding = asyncio.create_task(room.subscriptions.add("x:a"))
@@ -295,7 +297,7 @@ async def test_whoever_gives_up_while_the_server_is_asked_leaves_the_old_stream(
     assert room.subscriptions._watched == {}
 
 
-async def test_whoever_is_stopped_while_leaving_has_left(room: Room):
+async def test_a_subscriber_cancelled_while_it_unsubscribes_is_unsubscribed(room: Room):
     session = await room.link("legacy")
     updates = await room.subscriptions.add("x:a")
     async with room.subscriptions._turn:
@@ -309,7 +311,7 @@ async def test_whoever_is_stopped_while_leaving_has_left(room: Room):
     assert [method for method, _ in session.asked] == ["resources/subscribe"] * 2
 
 
-async def test_who_comes_while_the_last_one_leaves_is_told(room: Room):
+async def test_a_subscriber_that_joins_while_the_last_one_unsubscribes_gets_updates(room: Room):
     session = await room.link("legacy")
     first = await room.subscriptions.add("x:a")
     _, second = await asyncio.gather(room.subscriptions.remove(first), room.subscriptions.add("x:a"))
@@ -320,7 +322,7 @@ async def test_who_comes_while_the_last_one_leaves_is_told(room: Room):
     assert last_lines == "resources/subscribe"
 
 
-async def test_when_there_will_be_no_further_link_nobody_waits_for_ever(room: Room):
+async def test_after_the_last_connection_no_subscriber_waits_for_ever(room: Room):
     await room.link("legacy")
     updates = await room.subscriptions.add("x:a")
     waiting = asyncio.create_task(anext(updates, None))

@@ -46,7 +46,7 @@ def test_a_flood_is_cut_off_and_the_number_of_lost_lines_is_recorded(logs: Serve
     assert note == "70 lines before this one were dropped: there were too many"
 
 
-def test_one_servers_flood_takes_no_room_of_another(logs: ServerLogs, tmp_path: Path):
+def test_a_flood_of_one_server_does_not_reduce_the_limit_of_another(logs: ServerLogs, tmp_path: Path):
     log, other = logs.of("s", as_it_is), logs.of("other", as_it_is)
     for _ in range(10 * LINES_PER_SECOND):
         log.write("message", "info", "x")
@@ -55,7 +55,7 @@ def test_one_servers_flood_takes_no_room_of_another(logs: ServerLogs, tmp_path: 
     assert [line["text"] for line in read(path_of("other", tmp_path))] == ["here"]
 
 
-def test_the_next_second_has_room_again(logs: ServerLogs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_limit_is_reset_each_second(logs: ServerLogs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     log = logs.of("s", as_it_is)
     for _ in range(LINES_PER_SECOND + 1):
         log.write("message", "info", "x")
@@ -87,7 +87,7 @@ def test_stderr_is_divided_into_lines(
     assert texts(tmp_path) == expected
 
 
-def test_a_flood_on_stderr_costs_no_memory(logs: ServerLogs, tmp_path: Path):
+def test_a_flood_on_stderr_uses_no_memory(logs: ServerLogs, tmp_path: Path):
     log = logs.of("s", as_it_is)
     for _ in range(100):
         log.write_stderr(b"y\n" * 10_000)
@@ -128,14 +128,14 @@ def test_a_log_that_cannot_be_written_is_reported_once(
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_names_of_servers_cannot_leave_the_folder(tmp_path: Path):
+def test_server_names_cannot_lead_outside_the_folder(tmp_path: Path):
     names = ["../../etc/passwd", "a/b", "a_b", "A B", "", "." * 300]
     paths = [path_of(name, tmp_path) for name in names]
     assert {path.parent for path in paths} == {tmp_path / "servers"}
     assert len({path.name for path in paths}) == len(names)
 
 
-def test_at_least_keeps_the_level_and_more_severe_ones():
+def test_a_minimum_level_keeps_that_level_and_more_severe_ones():
     lines: list[dict[str, Any]] = [{"level": level} for level in ("debug", "warning", "alert", "odd")]
     assert [line["level"] for line in at_least("warning", lines)] == ["warning", "alert"]
 
@@ -155,5 +155,5 @@ def test_at_least_keeps_the_level_and_more_severe_ones():
         (ServerState("disabled", None, "the connection was closed"), ("info", "closed")),
     ],
 )
-def test_states_in_words(state: ServerState, expected: tuple[str, str]):
+def test_server_states_in_messages(state: ServerState, expected: tuple[str, str]):
     assert in_words(state) == expected

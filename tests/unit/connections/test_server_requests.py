@@ -35,7 +35,7 @@ async def reply(requests: ServerRequests, request_id: Any, method: str, params: 
 
 
 @pytest.mark.parametrize("request_id", ["x", 7, 0, 1.5, None, True])
-async def test_ping_is_answered_with_the_id_it_came_with(request_id: str | int | float | bool | None):
+async def test_ping_is_answered_with_its_id(request_id: str | int | float | bool | None):
     answered = await reply(ServerRequests(), request_id, "ping")
 
     assert answered == {"jsonrpc": "2.0", "id": request_id, "result": {}}
@@ -45,7 +45,7 @@ async def test_ping_is_answered_with_the_id_it_came_with(request_id: str | int |
 @pytest.mark.parametrize(
     "method", ["roots/list", "sampling/createMessage", "elicitation/create", "tools/call", "", "pong"]
 )
-async def test_what_was_not_offered_is_refused_as_unknown(method: str):
+async def test_a_method_that_was_not_declared_is_refused_as_unknown(method: str):
     answered = await reply(ServerRequests(), 7, method)
 
     assert answered["id"] == 7
@@ -53,11 +53,11 @@ async def test_what_was_not_offered_is_refused_as_unknown(method: str):
     assert method in answered["error"]["message"]
 
 
-async def test_the_refusal_of_an_endless_method_is_short():
+async def test_the_refusal_of_a_very_long_method_name_is_short():
     assert len(await reply_of(ServerRequests(), 7, "x" * 1_000_000, Raw(b"{}"))) < 1000
 
 
-def test_forms_are_declared_only_where_somebody_fills_them():
+def test_form_elicitation_is_declared_only_with_an_interaction():
     assert ServerRequests().capabilities == {}
     assert requests_answered_by(Filler(FormAnswer("decline"))).capabilities == {"elicitation": {"form": {}}}
 
@@ -71,7 +71,7 @@ async def test_a_form_is_filled_by_the_person_and_completed_with_its_defaults():
 
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
-async def test_a_no_carries_no_values(action: Any):
+async def test_a_declined_form_has_no_values(action: Any):
     answered = await reply(requests_answered_by(Filler(FormAnswer(action))), 1, "elicitation/create", FORM)
 
     assert answered["result"] == {"action": action}
@@ -80,7 +80,7 @@ async def test_a_no_carries_no_values(action: Any):
 @pytest.mark.parametrize(
     "params", [{}, [], {"message": 3}, {**FORM, "mode": "url"}, {**FORM, "requestedSchema": []}]
 )
-async def test_a_question_that_is_none_reaches_nobody(params: Any):
+async def test_a_malformed_elicitation_is_not_shown(params: Any):
     filler = Filler(FormAnswer("accept"))
     answered = await reply(requests_answered_by(filler), 1, "elicitation/create", params)
 

@@ -129,7 +129,7 @@ def answer(wire: Wire, number: int = 1, **parts: object) -> None:
     wire.sink.received(json.dumps({"jsonrpc": "2.0", "id": request_id, **(parts or {"result": {}})}).encode())
 
 
-async def test_a_request_returns_what_was_answered(session: Session, wire: Wire):
+async def test_a_request_returns_the_result(session: Session, wire: Wire):
     task = await started(session)
     answer(wire, result=[1])
 
@@ -137,7 +137,7 @@ async def test_a_request_returns_what_was_answered(session: Session, wire: Wire)
     assert wire.sent == [{"jsonrpc": "2.0", "id": wire.sent[0]["id"], "method": "x", "params": {}}]
 
 
-async def test_an_error_is_raised_as_the_server_put_it(session: Session, wire: Wire):
+async def test_an_error_is_raised_as_the_server_sent_it(session: Session, wire: Wire):
     task = await started(session)
     answer(wire, error={"code": 7, "message": "no"})
 
@@ -145,7 +145,9 @@ async def test_an_error_is_raised_as_the_server_put_it(session: Session, wire: W
         await task
 
 
-async def test_a_request_that_takes_too_long_times_out_and_the_server_is_told(session: Session, wire: Wire):
+async def test_a_request_that_takes_too_long_times_out_and_is_cancelled_at_the_server(
+    session: Session, wire: Wire
+):
     slow, other = await started(session, timeout_seconds=0.01), await started(session)
     with pytest.raises(CallTimeout):
         await slow
@@ -158,7 +160,9 @@ async def test_a_request_that_takes_too_long_times_out_and_the_server_is_told(se
     assert session.ignored == {"reply to no pending request": 1}
 
 
-async def test_a_caller_that_gives_up_disturbs_no_other_and_the_server_is_told(session: Session, wire: Wire):
+async def test_a_cancelled_request_does_not_affect_others_and_is_cancelled_at_the_server(
+    session: Session, wire: Wire
+):
     given_up, other = await started(session), await started(session)
     given_up.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -169,7 +173,7 @@ async def test_a_caller_that_gives_up_disturbs_no_other_and_the_server_is_told(s
     await other
 
 
-async def test_without_courtesy_nothing_is_said_of_giving_up(session: Session, wire: Wire):
+async def test_a_timeout_without_send_cancelled_sends_no_notification(session: Session, wire: Wire):
     task = await started(session, timeout_seconds=0.01, send_cancelled=False)
     with pytest.raises(CallTimeout):
         await task
@@ -177,7 +181,7 @@ async def test_without_courtesy_nothing_is_said_of_giving_up(session: Session, w
     assert wire.methods == ["x"]
 
 
-async def test_a_lost_link_fails_all_that_wait_and_all_that_come(session: Session, wire: Wire):
+async def test_a_lost_connection_fails_pending_and_later_requests(session: Session, wire: Wire):
     one, other = await started(session), await started(session)
     session.lost("it exited with code 3")
 
@@ -191,9 +195,7 @@ async def test_a_lost_link_fails_all_that_wait_and_all_that_come(session: Sessio
     assert wire.told == [("ended", "it exited with code 3", "lost")]
 
 
-async def test_a_link_that_takes_nothing_more_says_that_the_request_was_not_sent(
-    session: Session, wire: Wire
-):
+async def test_a_closed_connection_states_that_the_request_was_not_sent(session: Session, wire: Wire):
     wire.is_gone = True
     task = await started(session)
     session.lost("it exited with code 3")
@@ -203,7 +205,7 @@ async def test_a_link_that_takes_nothing_more_says_that_the_request_was_not_sent
     assert not caught.value.may_have_run
 
 
-async def test_closing_fails_what_waits_and_closes_the_transport(session: Session, wire: Wire):
+async def test_closing_fails_pending_requests_and_closes_the_transport(session: Session, wire: Wire):
     task = await started(session)
     await session.close()
     await session.close()
@@ -213,7 +215,9 @@ async def test_closing_fails_what_waits_and_closes_the_transport(session: Sessio
     assert set(wire.told) == {("closed",)}
 
 
-async def test_a_request_waits_for_room_but_not_beyond_its_deadline(session: Session, wire: Wire):
+async def test_a_request_waits_for_a_congested_transport_at_most_until_its_deadline(
+    session: Session, wire: Wire
+):
     wire.room.clear()
     patient, hasty = await started(session), await started(session, timeout_seconds=0.01)
     with pytest.raises(CallTimeout):
@@ -229,7 +233,9 @@ async def test_a_request_waits_for_room_but_not_beyond_its_deadline(session: Ses
     assert wire.methods == ["x"]
 
 
-async def test_a_request_given_up_while_waiting_for_room_is_never_sent(session: Session, wire: Wire):
+async def test_a_request_cancelled_while_the_transport_is_congested_is_never_sent(
+    session: Session, wire: Wire
+):
     wire.room.clear()
     task = await started(session)
     task.cancel()
@@ -242,7 +248,7 @@ async def test_a_request_given_up_while_waiting_for_room_is_never_sent(session: 
 
 
 @pytest.mark.parametrize("has_room", [True, False])
-async def test_a_request_that_must_not_be_sent_any_more_is_not_sent_with_or_without_a_wait_for_room(
+async def test_a_request_that_is_denied_before_sending_is_not_sent_with_or_without_congestion(
     session: Session, wire: Wire, has_room: bool
 ):
     def refuse() -> None:
@@ -284,7 +290,7 @@ async def test_arguments_that_cannot_be_written_as_json_are_invalid_and_nothing_
     assert wire.sent == []
 
 
-async def test_what_a_legacy_server_asks_reaches_the_observer_and_its_answer_the_server(
+async def test_a_request_of_a_legacy_server_reaches_the_observer_and_the_answer_reaches_the_server(
     session: Session, wire: Wire
 ):
     session.received(b'{"jsonrpc":"2.0","id":5,"method":"ping"}')
@@ -299,7 +305,7 @@ CALLS = {name: RelatedCall("tools/call", name) for name in ("one", "two")}
 
 
 @pytest.mark.requirement("ASK-3")
-async def test_a_question_belongs_to_the_call_on_whose_stream_it_came(session: Session, wire: Wire):
+async def test_a_server_request_belongs_to_the_call_on_whose_stream_it_came(session: Session, wire: Wire):
     tasks = [await started(session, call=call) for call in CALLS.values()]
     tasks.append(await started(session))
     numbers = [message["id"] for message in wire.sent]
@@ -312,7 +318,7 @@ async def test_a_question_belongs_to_the_call_on_whose_stream_it_came(session: S
         task.cancel()
 
 
-async def test_a_question_on_the_common_stream_belongs_to_one_of_the_calls_under_way(
+async def test_a_server_request_on_the_common_stream_belongs_to_one_of_the_running_calls(
     session: Session, wire: Wire
 ):
     task = await started(session, call=CALLS["one"])
@@ -330,7 +336,7 @@ async def test_a_question_on_the_common_stream_belongs_to_one_of_the_calls_under
     assert wire.told.count(("call ended",)) == 2
 
 
-async def test_a_modern_server_that_asks_is_not_answered_and_it_is_noted(session: Session, wire: Wire):
+async def test_a_request_of_a_modern_server_is_not_answered_and_is_recorded(session: Session, wire: Wire):
     session.use(ModernDriver("2026-07-28", CLIENT, {}))
     session.received(b'{"jsonrpc":"2.0","id":5,"method":"ping"}')
 
@@ -369,7 +375,7 @@ def fail(web: Wire, trouble: TransportFailure, number: int = 1) -> None:
     web.sink.failed([message["id"] for message in web.sent if "id" in message][number - 1], trouble)
 
 
-async def test_a_transport_that_wants_to_know_is_told_about_each_request(remote: Session, web: Wire):
+async def test_a_transport_with_wants_about_gets_details_of_each_request(remote: Session, web: Wire):
     task = await started(remote, timeout_seconds=7, headers={"X": "1"}, is_long_lived=True)
     answer(web)
     await task
@@ -378,7 +384,7 @@ async def test_a_transport_that_wants_to_know_is_told_about_each_request(remote:
     assert web.abouts == [About(web.sent[0]["id"], "x", {"X": "1"}, 7, True), About(method="notifications/x")]
 
 
-async def test_in_the_modern_era_a_request_repeats_itself_in_headers(remote: Session, web: Wire):
+async def test_in_the_modern_era_method_and_name_are_repeated_in_headers(remote: Session, web: Wire):
     remote.use(ModernDriver("2026-07-28", CLIENT, {}))
     task = asyncio.create_task(
         remote.request("tools/call", {"name": "open"}, timeout_seconds=7, headers={"Mcp-Param-A": "1"})
@@ -396,7 +402,7 @@ async def test_in_the_modern_era_a_request_repeats_itself_in_headers(remote: Ses
     }
 
 
-async def test_arguments_are_mirrored_in_the_modern_era_over_what_carries_headers_only(
+async def test_arguments_are_mirrored_only_in_the_modern_era_over_transports_with_headers(
     session: Session, remote: Session
 ):
     assert not remote.mirrors_arguments
@@ -413,7 +419,7 @@ async def test_the_transport_learns_the_revision(remote: Session, web: Wire):
     assert web.revision == "2025-11-25"
 
 
-async def test_the_trouble_of_one_request_is_told_of_that_request_alone(remote: Session, web: Wire):
+async def test_a_failure_of_one_request_is_reported_for_that_request_only(remote: Session, web: Wire):
     one, other = await started(remote), await started(remote)
     fail(web, TransportFailure("status", "HTTP 500", status=500))
 
@@ -425,14 +431,14 @@ async def test_the_trouble_of_one_request_is_told_of_that_request_alone(remote: 
     assert web.told == []
 
 
-async def test_a_notification_that_was_not_taken_is_noted(remote: Session, web: Wire):
+async def test_a_notification_that_was_refused_is_recorded(remote: Session, web: Wire):
     remote.failed(None, TransportFailure("status", "HTTP 500", status=500))
 
     assert web.told == [("logged", "warning", "a message was not taken: HTTP 500")]
 
 
 @pytest.mark.requirement("LIF-6")
-async def test_the_third_terminal_error_in_a_row_ends_the_link_once(remote: Session, web: Wire):
+async def test_the_third_consecutive_terminal_error_ends_the_connection_once(remote: Session, web: Wire):
     for number in (1, 2, 3, 4):
         task = asyncio.create_task(remote.request("x", {}, timeout_seconds=30))
         await asyncio.sleep(0)
@@ -446,7 +452,7 @@ async def test_the_third_terminal_error_in_a_row_ends_the_link_once(remote: Sess
 
 
 @pytest.mark.requirement("LIF-6")
-async def test_a_good_answer_in_between_keeps_the_link(remote: Session, web: Wire):
+async def test_a_success_in_between_keeps_the_connection(remote: Session, web: Wire):
     for number in range(1, 10):
         task = await started(remote)
         if number % 3:
@@ -472,7 +478,7 @@ async def test_a_good_answer_in_between_keeps_the_link(remote: Session, web: Wir
     ],
     ids=lambda value: str(value)[:60],
 )
-async def test_what_ends_the_link_at_once(
+async def test_failures_that_end_the_connection_at_once(
     remote: Session, web: Wire, trouble: TransportFailure, end: tuple[str, ...]
 ):
     one, other = await started(remote), await started(remote)
@@ -486,7 +492,9 @@ async def test_what_ends_the_link_at_once(
 
 
 @pytest.mark.requirement("LIF-7")
-async def test_a_lost_session_said_in_a_reply_is_one_too_and_nothing_ran(remote: Session, web: Wire):
+async def test_a_lost_session_reported_in_a_reply_is_detected_and_the_call_did_not_run(
+    remote: Session, web: Wire
+):
     remote.handshake_done()
     task = await started(remote)
     answer(web, error={"code": -32600, "message": "Session not found"})
@@ -508,7 +516,7 @@ async def test_a_lost_session_said_in_a_reply_is_one_too_and_nothing_ran(remote:
     ],
     ids=str,
 )
-async def test_what_only_looks_like_a_lost_session_is_the_servers_error(
+async def test_an_error_that_resembles_a_lost_session_is_an_error_of_the_server(
     remote: Session, web: Wire, error: dict[str, Any]
 ):
     task = await started(remote)
@@ -519,7 +527,7 @@ async def test_what_only_looks_like_a_lost_session_is_the_servers_error(
     assert web.told == []
 
 
-async def test_over_a_pipe_there_is_no_session_to_lose(session: Session, wire: Wire):
+async def test_over_stdio_no_session_can_be_lost(session: Session, wire: Wire):
     task = await started(session)
     answer(wire, error={"code": -32001, "message": "Session not found"})
 
@@ -528,7 +536,7 @@ async def test_over_a_pipe_there_is_no_session_to_lose(session: Session, wire: W
     assert wire.told == []
 
 
-async def test_giving_up_is_said_by_closing_where_that_says_it(remote: Session, web: Wire):
+async def test_a_cancellation_closes_the_request_where_the_protocol_defines_that(remote: Session, web: Wire):
     web.tells_by_closing = True
     task = await started(remote)
     task.cancel()
@@ -539,7 +547,9 @@ async def test_giving_up_is_said_by_closing_where_that_says_it(remote: Session, 
     assert web.methods == ["x"]
 
 
-async def test_giving_up_is_said_in_words_where_closing_says_nothing(remote: Session, web: Wire):
+async def test_a_cancellation_is_sent_as_a_notification_where_closing_has_no_meaning(
+    remote: Session, web: Wire
+):
     task = await started(remote, timeout_seconds=0.01)
     with pytest.raises(CallTimeout):
         await task
@@ -548,7 +558,7 @@ async def test_giving_up_is_said_in_words_where_closing_says_nothing(remote: Ses
     assert web.methods == ["x", "notifications/cancelled"]
 
 
-async def test_quiet_comes_with_the_last_reply_or_when_the_time_is_up(remote: Session, web: Wire):
+async def test_waiting_for_idle_ends_with_the_last_reply_or_the_time_limit(remote: Session, web: Wire):
     async with asyncio.timeout(5):
         await remote.wait_until_idle(60)
         task = await started(remote)
@@ -561,7 +571,7 @@ async def test_quiet_comes_with_the_last_reply_or_when_the_time_is_up(remote: Se
         await task
 
 
-async def test_a_session_is_idle_only_while_nothing_is_asked(remote: Session, web: Wire):
+async def test_a_session_is_idle_only_without_running_requests(remote: Session, web: Wire):
     async with asyncio.timeout(5):
         while remote.idle_seconds < 0.002:
             await asyncio.sleep(0)
@@ -579,7 +589,7 @@ async def test_a_session_is_idle_only_while_nothing_is_asked(remote: Session, we
     )
 
 
-async def test_a_caller_that_is_cancelled_in_the_moment_its_time_is_up_leaves_no_work_at_the_server(
+async def test_a_request_cancelled_at_the_moment_of_its_time_limit_is_cancelled_at_the_server(
     session: Session, wire: Wire
 ):
     task = await started(session, timeout_seconds=0.01)

@@ -125,7 +125,7 @@ def in_short(state: ServerState) -> str:
     ("signal", "before", "after"),
     [(signal, before, after) for signal, row in TABLE.items() for before, after in row.items()],
 )
-def test_what_a_signal_makes_of_a_state(signal: str, before: str, after: str):
+def test_the_next_state_for_each_signal(signal: str, before: str, after: str):
     state = next_state(BEFORE[before], SIGNALS[signal], now=9)
 
     if after is SAME:
@@ -142,7 +142,7 @@ def test_the_table_has_a_row_for_every_signal_and_a_column_for_every_state():
 
 @pytest.mark.parametrize("before", BEFORE)
 @pytest.mark.parametrize("signal", SIGNALS)
-def test_since_moves_exactly_when_the_status_changes(signal: str, before: str):
+def test_since_changes_exactly_when_the_status_changes(signal: str, before: str):
     state = next_state(BEFORE[before], SIGNALS[signal], now=9)
 
     assert state.since == (5 if state.status == BEFORE[before].status else 9)
@@ -164,11 +164,13 @@ def test_since_moves_exactly_when_the_status_changes(signal: str, before: str):
     ],
     ids=str,
 )
-def test_attempts_count_the_tries_since_it_was_last_well(before: ServerState, signal: Signal, attempt: int):
+def test_attempts_counts_the_tries_since_the_last_connection(
+    before: ServerState, signal: Signal, attempt: int
+):
     assert next_state(before, signal, now=9).attempt == attempt
 
 
-def test_a_life_from_start_to_loss_and_back():
+def test_the_states_from_start_to_loss_and_reconnect():
     state = ServerState(since=1)
     lived: list[str] = []
     for now, signal in enumerate(
@@ -199,7 +201,7 @@ def test_a_life_from_start_to_loss_and_back():
 
 
 @given(st.lists(st.sampled_from(list(SIGNALS.values()))))
-def test_only_pending_has_a_phase_and_whatever_is_not_well_has_a_reason(signals: list[Signal]):
+def test_only_pending_has_a_phase_and_every_failure_has_a_reason(signals: list[Signal]):
     state = ServerState()
     for now, signal in enumerate(signals):
         state = next_state(state, signal, now)

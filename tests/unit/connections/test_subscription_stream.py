@@ -46,7 +46,7 @@ pytestmark = pytest.mark.requirement("LIF-8")
     ],
     ids=str,
 )
-def test_only_changes_that_a_server_says_it_tells_of_are_asked_for(
+def test_only_declared_list_changes_are_requested(
     capabilities: Mapping[str, Any], wanted: Mapping[str, bool]
 ):
     assert wanted_changes(capabilities) == wanted
@@ -124,7 +124,7 @@ async def heard(pauses: Pauses) -> Any:
     await heard.finished()
 
 
-async def test_one_standing_stream_is_asked_for(heard: Heard):
+async def test_one_subscription_stream_is_requested(heard: Heard):
     async with asyncio.timeout(5):
         await heard.streams.opened.acquire()
 
@@ -134,7 +134,7 @@ async def test_one_standing_stream_is_asked_for(heard: Heard):
     assert heard.missed == 0
 
 
-async def test_a_stream_that_ends_is_opened_again_after_pauses_that_grow(heard: Heard, pauses: Pauses):
+async def test_a_stream_that_ends_is_reopened_after_growing_pauses(heard: Heard, pauses: Pauses):
     for _ in range(8):
         await heard.streams.end()
     async with asyncio.timeout(5):
@@ -148,7 +148,7 @@ async def test_a_stream_that_ends_is_opened_again_after_pauses_that_grow(heard: 
     assert len(heard.streams.asked) == 9
 
 
-async def test_after_a_stream_that_stood_the_pauses_begin_anew(
+async def test_after_a_long_stream_the_pauses_start_from_the_minimum(
     heard: Heard, pauses: Pauses, monkeypatch: pytest.MonkeyPatch
 ):
     for _ in range(3):
@@ -174,7 +174,7 @@ async def test_after_a_stream_that_stood_the_pauses_begin_anew(
     ],
     ids=str,
 )
-async def test_a_passing_fault_is_followed_by_another_stream(heard: Heard, error: CallError):
+async def test_after_a_temporary_failure_the_stream_is_reopened(heard: Heard, error: CallError):
     await heard.streams.end(error)
     async with asyncio.timeout(5):
         await heard.streams.opened.acquire()
@@ -198,14 +198,16 @@ async def test_a_passing_fault_is_followed_by_another_stream(heard: Heard, error
     ],
     ids=str,
 )
-async def test_a_server_that_will_not_listen_is_left_alone(heard: Heard, pauses: Pauses, error: CallError):
+async def test_a_server_that_refuses_the_subscription_is_not_asked_again(
+    heard: Heard, pauses: Pauses, error: CallError
+):
     await heard.streams.end(error)
 
     assert await heard.finished()
     assert (len(heard.streams.asked), pauses.taken, heard.missed) == (1, [], 0)
 
 
-async def test_when_the_link_is_gone_it_is_over(heard: Heard):
+async def test_it_ends_with_the_connection(heard: Heard):
     heard.streams.lost_cause = "it exited"
     await heard.streams.end(ConnectionLost("box", "it exited", may_have_run=True))
 
@@ -213,7 +215,7 @@ async def test_when_the_link_is_gone_it_is_over(heard: Heard):
     assert heard.missed == 0
 
 
-async def test_it_has_begun_once_the_server_acknowledges(heard: Heard, monkeypatch: pytest.MonkeyPatch):
+async def test_it_has_started_once_the_server_acknowledges(heard: Heard, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(subscription_stream, "ACKNOWLEDGE_SECONDS", 60.0)
     begun = asyncio.create_task(heard.listening.begun())
     async with asyncio.timeout(5):
@@ -223,7 +225,7 @@ async def test_it_has_begun_once_the_server_acknowledges(heard: Heard, monkeypat
         await begun
 
 
-async def test_it_has_begun_once_the_server_will_not_listen(heard: Heard, monkeypatch: pytest.MonkeyPatch):
+async def test_it_has_started_once_the_server_refuses(heard: Heard, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(subscription_stream, "ACKNOWLEDGE_SECONDS", 60.0)
     begun = asyncio.create_task(heard.listening.begun())
     await heard.streams.end(RemoteError("box", -32601, "no such method"))
@@ -239,7 +241,7 @@ async def test_a_server_that_never_acknowledges_is_not_waited_for(
         await heard.listening.begun()
 
 
-async def test_what_changes_before_a_late_acknowledgement_counts_as_missed(
+async def test_changes_before_a_late_acknowledgement_count_as_missed(
     heard: Heard, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(subscription_stream, "ACKNOWLEDGE_SECONDS", 0.01)
@@ -252,7 +254,7 @@ async def test_what_changes_before_a_late_acknowledgement_counts_as_missed(
     assert heard.missed == 1
 
 
-async def test_nothing_is_missed_where_the_acknowledgement_comes_in_time(heard: Heard):
+async def test_with_a_timely_acknowledgement_no_change_counts_as_missed(heard: Heard):
     heard.listening.acknowledge()
     async with asyncio.timeout(5):
         await heard.listening.begun()

@@ -39,7 +39,7 @@ class SleepyClock(FakeClock):
         (5, -3600, False),  # the clock was set back
     ],
 )
-def test_a_sleep_is_told_from_time_that_passed(awake: float, asleep: float, noticed: bool):
+def test_a_system_sleep_is_distinguished_from_elapsed_time(awake: float, asleep: float, noticed: bool):
     clock = SleepyClock()
     watch = SleepWatch(clock)
     clock.advance(awake)
@@ -48,7 +48,7 @@ def test_a_sleep_is_told_from_time_that_passed(awake: float, asleep: float, noti
     assert watch.noticed() is noticed
 
 
-def test_a_sleep_is_noticed_once():
+def test_a_system_sleep_is_noticed_once():
     clock = SleepyClock()
     watch = SleepWatch(clock)
     clock.sleep(3600)
@@ -58,7 +58,7 @@ def test_a_sleep_is_noticed_once():
     assert watch.noticed()
 
 
-def test_a_sleep_after_the_clock_was_set_back_is_noticed():
+def test_a_system_sleep_after_the_clock_was_set_back_is_noticed():
     clock = SleepyClock()
     watch = SleepWatch(clock)
     clock.sleep(-3600)
@@ -69,7 +69,7 @@ def test_a_sleep_after_the_clock_was_set_back_is_noticed():
 
 
 @given(st.lists(st.floats(0, SLEPT_SECONDS - 1), max_size=50))
-def test_a_clock_that_is_only_corrected_in_small_steps_is_no_sleep(steps: list[float]):
+def test_small_clock_corrections_are_not_a_system_sleep(steps: list[float]):
     clock = SleepyClock()
     watch = SleepWatch(clock)
     for step in steps:
@@ -116,7 +116,7 @@ async def test_all_are_started_and_closed(links: dict[ServerName, Link]):
     assert [link.told for link in links.values()] == [["start", "close"]] * 2
 
 
-async def test_some_can_be_waited_for_without_the_others(links: dict[ServerName, Link]):
+async def test_a_selection_of_servers_can_be_waited_for(links: dict[ServerName, Link]):
     watched = watching(links, FakeClock())
     links[ServerName("a")].may_settle.set()
     async with asyncio.timeout(5):
@@ -128,13 +128,13 @@ async def test_some_can_be_waited_for_without_the_others(links: dict[ServerName,
         await everyone
 
 
-async def test_nobody_is_settled_at_once():
+async def test_without_servers_the_wait_ends_at_once():
     async with asyncio.timeout(5):
         await watching({}, FakeClock()).settled()
 
 
 @pytest.mark.requirement("LIF-5")
-async def test_after_a_sleep_every_link_is_asked_whether_it_still_stands(
+async def test_after_a_system_sleep_every_connection_is_pinged(
     links: dict[ServerName, Link], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(supervisor, "TICK_SECONDS", 0.001)

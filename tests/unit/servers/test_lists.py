@@ -75,7 +75,7 @@ class Shelf:
         )  # type: ignore[arg-type]
 
 
-async def test_many_who_want_it_at_once_share_one_reading():
+async def test_concurrent_readers_share_one_request():
     shelf = Shelf()
     found = await asyncio.gather(*(shelf.uris() for _ in range(20)))
 
@@ -83,7 +83,7 @@ async def test_many_who_want_it_at_once_share_one_reading():
     assert shelf.server.asked == ["resources/list"]
 
 
-async def test_whoever_stops_waiting_does_not_stop_it_for_the_others():
+async def test_a_cancelled_reader_does_not_cancel_the_others():
     shelf = Shelf()
     shelf.server.held = asyncio.Event()
     first, second = (asyncio.create_task(shelf.uris()) for _ in range(2))
@@ -110,7 +110,7 @@ async def test_whoever_stops_waiting_does_not_stop_it_for_the_others():
     ],
     ids=str,
 )
-async def test_a_list_keeps_as_long_as_its_server_says(
+async def test_a_list_is_cached_for_the_servers_ttl(
     page: dict[str, Any], notifies_changes: bool, later: float, asked: int
 ):
     shelf = Shelf(**page)
@@ -121,7 +121,7 @@ async def test_a_list_keeps_as_long_as_its_server_says(
     assert len(shelf.server.asked) == asked
 
 
-async def test_whoever_insists_asks_anew():
+async def test_a_forced_refresh_sends_a_new_request():
     shelf = Shelf()
     await shelf.uris()
     await shelf.uris(fresh=True)
@@ -129,7 +129,7 @@ async def test_whoever_insists_asks_anew():
     assert len(shelf.server.asked) == 2
 
 
-async def test_whoever_insists_is_not_given_what_was_being_read_before():
+async def test_a_forced_refresh_does_not_use_a_request_that_was_already_running():
     shelf = Shelf()
     shelf.server.held = asyncio.Event()
     before = asyncio.create_task(shelf.uris())
@@ -143,7 +143,7 @@ async def test_whoever_insists_is_not_given_what_was_being_read_before():
     assert len(shelf.server.asked) == 2
 
 
-async def test_a_change_told_during_a_reading_is_followed_by_another_one():
+async def test_a_change_notification_during_a_request_causes_another_request():
     shelf = Shelf()
     shelf.server.held = asyncio.Event()
     early = asyncio.create_task(shelf.uris())
@@ -156,7 +156,7 @@ async def test_a_change_told_during_a_reading_is_followed_by_another_one():
     assert (await early, await late) == (["x:1"], ["x:1"])
 
 
-async def test_a_server_that_does_not_know_the_method_has_an_empty_list_and_no_problem():
+async def test_a_server_without_the_method_has_an_empty_list_and_no_problem():
     """Many have resources, and no templates."""
     shelf = Shelf()
     shelf.server.error = RemoteError("box", -32601, "Method not found")
@@ -166,7 +166,7 @@ async def test_a_server_that_does_not_know_the_method_has_an_empty_list_and_no_p
     assert shelf.server.asked == ["resources/list"], "it is an answer, and kept like one"
 
 
-async def test_when_reading_fails_what_was_known_is_shown_and_said_to_be_old():
+async def test_when_a_request_fails_the_last_list_is_shown_and_marked_as_old():
     shelf = Shelf(ttlMs=0)
     await shelf.uris()
     shelf.server.error = RemoteError("box", -32603, "on \x1b[31mfire")
@@ -234,7 +234,7 @@ class Room:
 
 
 @pytest.mark.requirement("LIF-2")
-async def test_what_a_server_offers_is_read_ahead_when_it_is_connected():
+async def test_lists_are_read_when_the_server_connects():
     room = Room({"resources": {}, "prompts": {}, "tools": {}})
     await room.open()
     found = [await room.event(), await room.event()]
@@ -249,7 +249,7 @@ async def test_what_a_server_offers_is_read_ahead_when_it_is_connected():
     ]
 
 
-async def test_that_a_server_has_nothing_is_no_news_unless_it_had_something():
+async def test_an_empty_list_is_reported_only_if_the_list_was_not_empty_before():
     room = Room({"resources": {"listChanged": True}})
     room.session.page["resources"] = []
     await room.open()
@@ -306,7 +306,7 @@ async def test_a_server_that_changes_its_list_all_the_time_is_read_with_pauses(
     assert asyncio.get_running_loop().time() - began >= 3 * 0.05
 
 
-async def test_nothing_is_left_of_a_server_that_is_disabled():
+async def test_nothing_remains_of_a_disabled_server():
     room = Room({"prompts": {}})
     await room.open()
     await room.event()
@@ -329,7 +329,7 @@ async def test_nothing_of_a_former_connection_is_used_after_a_reconnect():
     await again
 
 
-async def test_between_two_readings_of_a_changing_list_there_is_half_a_second(
+async def test_two_requests_for_a_changing_list_are_half_a_second_apart(
     monkeypatch: pytest.MonkeyPatch,
 ):
     pauses: list[float] = []

@@ -41,7 +41,7 @@ class Kept:
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_a_lifetime_is_used_as_sent_within_a_day(ttl_ms: object, seconds: float):
+def test_a_ttl_is_used_as_sent_up_to_one_day(ttl_ms: object, seconds: float):
     assert lifetime_seconds(ttl_ms) == seconds
 
 
@@ -49,7 +49,7 @@ def test_a_lifetime_is_used_as_sent_within_a_day(ttl_ms: object, seconds: float)
     ("ttl", "later", "is_fresh"),
     [(None, 0.0, False), (10.0, 9.9, True), (10.0, 10.0, False), (0.0, 0.0, False)],
 )
-def test_what_is_kept_is_fresh_until_its_time(ttl: float | None, later: float, is_fresh: bool):
+def test_a_cached_value_is_valid_until_its_ttl(ttl: float | None, later: float, is_fresh: bool):
     kept = Kept()
     reply = kept.put("x:a", ttl)
     kept.clock.advance(later)
@@ -57,11 +57,11 @@ def test_what_is_kept_is_fresh_until_its_time(ttl: float | None, later: float, i
     assert kept.cache.get("x:a") is (reply if is_fresh else None)
 
 
-def test_what_was_never_read_is_not_kept():
+def test_a_value_that_was_never_read_is_not_cached():
     assert Kept().cache.get("x:a") is None
 
 
-def test_a_change_ends_everything_that_is_kept():
+def test_a_change_clears_the_cache():
     kept = Kept()
     kept.put("x:a")
     kept.cache.changed()
@@ -69,7 +69,7 @@ def test_a_change_ends_everything_that_is_kept():
     assert kept.cache.get("x:a") is None
 
 
-def test_what_was_requested_before_a_change_is_not_kept_after_it():
+def test_a_value_requested_before_a_change_is_not_cached():
     kept = Kept()
     before = kept.cache.version
     kept.cache.changed()
@@ -87,7 +87,7 @@ def test_the_least_recently_used_is_dropped_first():
     assert [kept.cache.get(uri) for uri in ("x:a", "x:b", "x:c", "x:d")] == [first, None, third, fourth]
 
 
-def test_the_same_resource_counts_once():
+def test_a_resource_is_cached_once():
     kept = Kept(2 * (ENTRY_BYTES + 13))
     other = kept.put("x:b")
     for _ in range(5):
@@ -97,7 +97,7 @@ def test_the_same_resource_counts_once():
     assert kept.cache.get("x:a") is newest
 
 
-def test_what_is_larger_than_the_limit_is_not_kept_and_drops_nothing_else():
+def test_a_value_over_the_limit_is_not_cached_and_drops_no_other():
     kept = Kept(5_000)
     small = kept.put("x:a")
     kept.put("x:b", size=6_000)

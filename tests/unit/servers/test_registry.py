@@ -86,7 +86,7 @@ async def test_a_call_under_way_when_its_server_was_removed_is_not_repeated():
     assert not (await removed()).is_retry_safe(SAFE)
 
 
-def test_a_server_that_is_not_there_is_named_with_those_that_are():
+def test_an_unknown_server_is_reported_with_the_known_ones():
     with pytest.raises(ConfigError, match="'bax'") as caught:
         registry_of(configured(box=ENTRY)).named("bax")
 
@@ -103,7 +103,7 @@ async def test_a_closed_registry_gives_no_session():
         await box.wait_for_session(1)
 
 
-async def test_a_server_has_its_own_time_limit_or_that_of_all():
+async def test_a_server_has_its_own_time_limit_or_the_default():
     registry = registry_of(configured(box={**ENTRY, "timeout": 1500}, other=ENTRY))
 
     assert registry["box"].timeout_seconds == 1.5
@@ -123,7 +123,7 @@ async def test_a_changed_entry_is_another_server_and_an_unchanged_one_the_same()
     await registry.close()
 
 
-async def test_time_limits_that_changed_hold_for_servers_that_stay():
+async def test_changed_time_limits_apply_to_unchanged_servers():
     before = configured(box=ENTRY)
     after = load(
         Sources.here(

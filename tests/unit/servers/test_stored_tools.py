@@ -44,7 +44,7 @@ def seen(given: ToolDefinition) -> tuple[Any, ...]:
     )
 
 
-def test_of_an_unknown_entry_nothing_is_known():
+def test_an_unknown_entry_has_no_stored_tools():
     assert load(PRINT) is None
 
 
@@ -61,7 +61,7 @@ def test_of_an_unknown_entry_nothing_is_known():
     ],
     ids=lambda given: given.name,
 )
-def test_a_list_comes_back_as_it_was(given: ToolDefinition):
+def test_a_stored_list_is_read_back_unchanged(given: ToolDefinition):
     store(PRINT, ToolList((given, definition("another"))))
     known = load(PRINT)
 
@@ -80,7 +80,7 @@ def test_the_last_list_counts_and_entries_are_told_apart():
     assert [each.name for each in known.items] == ["b"]
 
 
-def test_an_empty_list_is_as_good_as_none():
+def test_an_empty_list_is_treated_as_missing():
     store(PRINT, ToolList((definition("a"),)))
     store(PRINT, ToolList())
 
@@ -92,13 +92,13 @@ def test_an_empty_list_is_as_good_as_none():
     [b"", b"null", b"{}", b"7", b"[", b"\xff\xfe", b'[{"name":"a"', b"[]", b"[7, null]", b"\x00" * 1000],
     ids=repr,
 )
-def test_a_damaged_file_is_as_good_as_none(content: bytes):
+def test_a_damaged_file_is_treated_as_missing(content: bytes):
     write(content)
 
     assert load(PRINT) is None
 
 
-def test_what_stands_in_the_file_is_judged_like_what_a_server_sends():
+def test_the_content_of_the_file_is_validated_like_a_servers_list():
     good = {"name": "good", "inputSchema": {"type": "object"}}
     write(json.dumps([good, {"name": ""}, {"name": "bad", "inputSchema": 7}, 7]).encode())
     known = load(PRINT)
@@ -108,14 +108,14 @@ def test_what_stands_in_the_file_is_judged_like_what_a_server_sends():
     assert known.problems
 
 
-def test_a_file_that_is_too_large_is_not_believed(monkeypatch: pytest.MonkeyPatch):
+def test_a_file_that_is_too_large_is_ignored(monkeypatch: pytest.MonkeyPatch):
     store(PRINT, ToolList((definition("a"),)))
     monkeypatch.setattr(stored_tools, "LIMIT_BYTES", 10)
 
     assert load(PRINT) is None
 
 
-def test_a_list_that_is_too_large_is_not_kept_and_the_last_one_stays(monkeypatch: pytest.MonkeyPatch):
+def test_a_list_that_is_too_large_is_not_stored_and_the_last_one_stays(monkeypatch: pytest.MonkeyPatch):
     store(PRINT, ToolList((definition("a"),)))
     monkeypatch.setattr(stored_tools, "LIMIT_BYTES", 500)
     store(PRINT, ToolList((definition("b", description="x" * 1000),)))
@@ -125,7 +125,7 @@ def test_a_list_that_is_too_large_is_not_kept_and_the_last_one_stays(monkeypatch
     assert [each.name for each in known.items] == ["a"]
 
 
-def test_a_place_that_cannot_be_written_harms_nobody():
+def test_a_location_that_cannot_be_written_has_no_other_effect():
     paths.state_dir().mkdir(parents=True, exist_ok=True)
     (paths.state_dir() / "tools").write_text("in the way")
     store(PRINT, ToolList((definition("a"),)))
@@ -133,7 +133,7 @@ def test_a_place_that_cannot_be_written_harms_nobody():
     assert load(PRINT) is None
 
 
-def test_only_the_person_can_read_it_and_nothing_else_is_left_there():
+def test_only_the_owner_can_read_it_and_no_other_file_remains():
     store(PRINT, ToolList((definition("a"),)))
 
     assert file().parent.stat().st_mode & 0o077 == 0

@@ -85,7 +85,7 @@ async def test_a_list_that_was_read_is_kept_and_reported(reading: Reading):
     assert [len(listing.items) for listing in reading.stored] == [1]
 
 
-async def test_a_failed_reading_keeps_the_last_good_list_and_says_why(reading: Reading):
+async def test_a_failed_request_keeps_the_last_list_and_gives_the_reason(reading: Reading):
     await reading.load()
     reading.asked.broken = True
     await reading.load()
@@ -112,7 +112,7 @@ async def test_an_answer_that_comes_late_does_not_replace_a_newer_one(
     assert reading.names == names
 
 
-async def test_what_is_being_read_of_a_server_that_goes_does_not_stay(reading: Reading):
+async def test_a_list_being_read_when_its_server_is_removed_is_dropped(reading: Reading):
     reading.asked.may_answer.clear()
     late = asyncio.create_task(reading.load())
     await until(lambda: reading.asked.readings == 1)
@@ -123,7 +123,7 @@ async def test_what_is_being_read_of_a_server_that_goes_does_not_stay(reading: R
     assert reading.names == []
 
 
-async def test_a_server_that_goes_in_the_pause_between_two_readings_is_not_read_again(
+async def test_a_server_removed_between_two_requests_is_not_read_again(
     reading: Reading, monkeypatch: pytest.MonkeyPatch
 ):
     reading.asked.may_answer.clear()
@@ -148,7 +148,7 @@ async def test_a_list_that_became_empty_is_empty(reading: Reading):
     assert reading.names == []
 
 
-async def test_a_burst_of_notices_is_one_reading_and_one_more(reading: Reading):
+async def test_a_burst_of_notifications_causes_one_request_and_one_more(reading: Reading):
     reading.asked.may_answer.clear()
     for _ in range(100):
         reading.change()
@@ -163,7 +163,7 @@ async def test_a_burst_of_notices_is_one_reading_and_one_more(reading: Reading):
     assert reading.names == ["a", "b"]
 
 
-async def test_a_notice_after_a_reading_reads_again(reading: Reading):
+async def test_a_notification_after_a_request_causes_another(reading: Reading):
     for number, tools in enumerate((["a"], ["b"]), 1):
         reading.asked.tools = tools
         reading.change()
@@ -187,7 +187,7 @@ async def test_a_notice_after_a_reading_reads_again(reading: Reading):
         (10**15, 24 * 3600 + 1, 2),
     ],
 )
-async def test_a_list_is_read_again_when_it_is_used_past_its_time(
+async def test_a_list_is_read_again_when_it_is_used_after_its_ttl(
     reading: Reading, ttl_ms: int | None, after_seconds: int, readings: int
 ):
     reading.asked.ttl_ms = ttl_ms
@@ -202,7 +202,7 @@ async def test_a_list_is_read_again_when_it_is_used_past_its_time(
     assert reading.asked.readings == readings
 
 
-async def test_closing_ends_what_is_under_way(reading: Reading):
+async def test_closing_ends_running_requests(reading: Reading):
     reading.asked.may_answer.clear()
     reading.change()
     await asyncio.sleep(0)
@@ -216,7 +216,7 @@ async def test_closing_ends_what_is_under_way(reading: Reading):
     assert reading.names == []
 
 
-async def test_between_two_readings_after_change_notices_there_is_half_a_second(
+async def test_two_requests_after_change_notifications_are_half_a_second_apart(
     reading: Reading, monkeypatch: pytest.MonkeyPatch
 ):
     pauses: list[float] = []
@@ -241,7 +241,7 @@ async def test_between_two_readings_after_change_notices_there_is_half_a_second(
     assert [seconds for seconds in pauses if seconds] == [0.5, 0.5]
 
 
-async def test_a_change_told_just_when_a_reading_has_ended_is_not_lost(reading: Reading):
+async def test_a_change_notification_at_the_end_of_a_request_is_not_lost(reading: Reading):
     loop, told = asyncio.get_running_loop(), []
 
     def news() -> None:
@@ -255,7 +255,7 @@ async def test_a_change_told_just_when_a_reading_has_ended_is_not_lost(reading: 
     await until(lambda: reading.asked.readings == 2)
 
 
-async def test_a_secret_that_an_error_repeats_is_not_among_the_problems(reading: Reading):
+async def test_a_secret_repeated_by_an_error_does_not_appear_in_the_problems(reading: Reading):
     settings = Settings({}, {})
     context = ListContext(SERVER, settings, reading.clock, Redactor(("hunter2-hunter2",)))
 

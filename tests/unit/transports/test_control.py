@@ -70,7 +70,7 @@ async def test_a_message_goes_to_the_programs_server_and_its_reply_comes_back():
     assert sink.messages == [b"A"]
 
 
-async def test_messages_keep_their_order_and_a_slow_reply_holds_up_nobody():
+async def test_messages_keep_their_order_and_a_slow_reply_delays_no_other():
     release = asyncio.Event()
 
     async def first_is_slow(server: str, message: bytes) -> bytes:
@@ -91,7 +91,7 @@ async def test_messages_keep_their_order_and_a_slow_reply_holds_up_nobody():
     assert sink.messages[-1] == b"0"
 
 
-async def test_what_the_server_says_by_itself_arrives_until_the_close():
+async def test_notifications_of_the_server_arrive_until_the_close():
     program = Program()
     transport, sink = await opened(program)
     link = program.links["box"]
@@ -108,7 +108,7 @@ async def test_what_the_server_says_by_itself_arrives_until_the_close():
     assert program.links == {}
 
 
-async def test_a_server_that_goes_away_is_told_once():
+async def test_the_end_of_a_server_is_reported_once():
     program = Program()
     transport, sink = await opened(program)
     link = program.links["box"]
@@ -122,7 +122,7 @@ async def test_a_server_that_goes_away_is_told_once():
     assert sink.ends == ["it was \\x1bremoved"]
 
 
-async def test_whatever_the_program_raises_concerns_that_message_only():
+async def test_an_exception_of_the_program_fails_that_message_only():
     async def fails(server: str, message: bytes) -> bytes:
         if message == b"bad":
             raise KeyError("box\x1b")
@@ -278,7 +278,7 @@ async def test_replies_in_any_order_find_their_requests():
 
 
 @pytest.mark.parametrize("message", [b'{"method":"notifications/x"}', b'{"id":1,"result":{}}', b"nonsense"])
-async def test_what_wants_no_reply_waits_for_none(message: bytes):
+async def test_a_notification_waits_for_no_reply(message: bytes):
     channel = LineControlChannel(Wire(), limit_bytes=1000)
 
     assert await asyncio.wait_for(channel.mcp_message("box", message), 10) is None
@@ -313,7 +313,7 @@ def from_server(server: str, message: object, request_id: str = "p1") -> bytes:
 
 
 @pytest.mark.requirement("TRN-6")
-async def test_what_a_server_says_by_itself_arrives_and_is_acknowledged():
+async def test_a_notification_of_a_server_arrives_and_is_acknowledged():
     async with Talk() as talk:
         talk.channel.feed(from_server("box", {"method": "notifications/x"}))
         talk.channel.feed(from_server("other", {"method": "notifications/x"}, "p2"))
@@ -325,7 +325,7 @@ async def test_what_a_server_says_by_itself_arrives_and_is_acknowledged():
     assert (bad["subtype"], bad["request_id"]) == ("error", "p2")
 
 
-async def test_a_reply_and_what_comes_around_it_keep_their_order():
+async def test_a_reply_and_the_messages_around_it_keep_their_order():
     async with Talk() as talk:
         outer = await talk.ask("7")
         talk.channel.feed(
@@ -355,7 +355,7 @@ OTHERS = [
 
 
 @pytest.mark.requirement("TRN-6")
-async def test_lines_that_are_none_of_ours_are_passed_on():
+async def test_lines_that_are_not_control_messages_are_passed_on():
     async with Talk() as talk:
         talk.channel.feed(b"\n".join(OTHERS) + b"\n")
         outer = await talk.ask("7")
@@ -367,7 +367,7 @@ async def test_lines_that_are_none_of_ours_are_passed_on():
 
 
 @given(st.lists(st.sampled_from(OTHERS) | st.binary(max_size=40)))
-def test_no_line_is_fatal_even_if_nobody_takes_the_others(lines: list[bytes]):
+def test_no_line_is_fatal_even_without_a_handler_for_other_lines(lines: list[bytes]):
     channel = LineControlChannel(Wire(), limit_bytes=1_000_000)
     channel.feed(b"\n".join(lines) + b"\n")
     channel.end()
@@ -402,7 +402,7 @@ async def test_a_reply_over_the_limit_fails_its_request_only():
     assert talk.sink.messages == [b"2"]
 
 
-async def test_a_flood_is_the_end():
+async def test_a_flood_ends_the_connection():
     async with Talk(limit_bytes=100) as talk:
         await talk.ask("1")
         for _ in range(10):
@@ -433,7 +433,7 @@ async def test_the_end_of_the_programs_stream_is_the_end_of_its_servers():
         await talk.channel.mcp_message("box", b"{}")
 
 
-async def test_a_new_link_of_the_same_name_takes_over_and_the_old_one_does_not_take_it_along():
+async def test_a_new_connection_of_the_same_name_replaces_the_old_one_and_survives_its_close():
     async with Talk() as old:
         new, sink = ControlTransport("box", old.channel), RecordingSink()
         await new.open(sink)

@@ -53,14 +53,14 @@ async def again(signer: Signer, refused: Signed, headers: Mapping[str, str] | No
 
 
 @pytest.mark.parametrize("name", ["Authorization", "authorization", "AUTHORIZATION"])
-def test_they_take_the_place_of_others_however_these_are_spelled(name: str):
+def test_they_replace_other_headers_in_any_spelling(name: str):
     assert with_overrides({name: "old", "X": "y"}, {"Authorization": "new"}) == {
         "X": "y",
         "Authorization": "new",
     }
 
 
-async def test_one_message_that_is_refused_is_signed_anew():
+async def test_a_refused_message_is_signed_again():
     signer = Signer(Keys())
     first = await signer.sign({"X": "y"}, REQUEST)
     second = await again(signer, first, {"X": "y"})
@@ -71,7 +71,7 @@ async def test_one_message_that_is_refused_is_signed_anew():
     assert signer.secrets == ("Bearer 1",)
 
 
-async def test_all_who_were_refused_with_the_same_ones_share_one_renewal():
+async def test_all_messages_refused_with_the_same_credentials_share_one_renewal():
     keys = Keys()
     signer = Signer(keys)
     signed = [await signer.sign({}, REQUEST) for _ in range(50)]
@@ -92,7 +92,7 @@ async def test_all_who_were_refused_with_the_same_ones_share_one_renewal():
     ],
     ids=["in words", "a bug"],
 )
-async def test_a_renewal_that_fails_is_told_to_all_who_share_it_and_not_tried_by_each(
+async def test_a_failed_renewal_fails_all_messages_that_share_it_without_further_attempts(
     failure: Exception, cause: str, hint: str | None
 ):
     keys = Keys(failure)
@@ -107,7 +107,7 @@ async def test_a_renewal_that_fails_is_told_to_all_who_share_it_and_not_tried_by
     assert keys.runs == 2, "the next refusal is another matter"
 
 
-async def test_if_who_renews_is_cancelled_the_next_in_line_does():
+async def test_if_a_renewal_is_cancelled_the_next_message_renews():
     keys = Keys()
     signer = Signer(keys)
     signed = await signer.sign({}, REQUEST)
@@ -119,7 +119,7 @@ async def test_if_who_renews_is_cancelled_the_next_in_line_does():
     assert keys.runs == 1
 
 
-async def test_what_is_asked_for_ahead_is_used_once():
+async def test_credentials_fetched_in_advance_are_used_once():
     keys = Keys()
     signer = Signer(keys)
     await signer.prepare()
@@ -129,7 +129,7 @@ async def test_what_is_asked_for_ahead_is_used_once():
     assert keys.asked == 2
 
 
-async def test_a_failure_ahead_of_time_is_told_to_the_first_who_asks():
+async def test_a_failure_to_fetch_in_advance_is_raised_to_the_first_message():
     class Broken:
         async def headers(self) -> Mapping[str, str]:
             raise SignInNeeded("box", "connect", "no")
@@ -249,7 +249,7 @@ class Hearing(StepUp):
     ],
     ids=str,
 )
-async def test_credentials_that_hear_of_acceptance_are_renewed_up_to_twice(
+async def test_credentials_with_an_accepted_callback_are_renewed_up_to_twice(
     statuses: list[int], accepted: list[str]
 ):
     credentials = Hearing((401,))
@@ -265,7 +265,7 @@ async def test_credentials_that_hear_of_acceptance_are_renewed_up_to_twice(
     assert [reply.is_closed for reply in replies] == [True] * (len(replies) - 1) + [False]
 
 
-async def test_a_renewal_is_told_what_the_server_wants_and_what_was_sent():
+async def test_a_renewal_gets_the_challenge_and_the_sent_headers():
     credentials = StepUp((403,))
     wanted = 'Bearer error="insufficient_scope", scope="files"'
     replies = [

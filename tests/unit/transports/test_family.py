@@ -60,14 +60,14 @@ def snapshot(processes: list[ProcessFacts], markers: dict[int, str]) -> Snapshot
 
 
 @pytest.mark.parametrize(("processes", "markers", "members"), CASES.values(), ids=CASES.keys())
-def test_who_belongs_to_it(family: Family, processes: Any, markers: Any, members: list[int]):
+def test_which_processes_belong_to_a_family(family: Family, processes: Any, markers: Any, members: list[int]):
     found = family.members(snapshot(processes, markers))
 
     assert sorted(facts.pid for facts in found) == members
     assert family.is_gone(found) is (not members)
 
 
-def test_one_that_was_seen_is_known_after_it_was_adopted(family: Family):
+def test_a_process_that_was_seen_is_recognized_after_it_was_reparented(family: Family):
     family.members(snapshot([HEAD, process(101, parent=100)], {}))
 
     assert [facts.pid for facts in family.members(snapshot([process(101)], {}))] == [101]

@@ -181,7 +181,7 @@ async def test_a_json_reply_is_delivered():
     assert not {"MCP-Protocol-Version", "Mcp-Session-Id", "Last-Event-ID"} & set(headers)
 
 
-async def test_a_reply_in_events_is_delivered_with_what_comes_before_it():
+async def test_a_reply_in_an_event_stream_is_delivered_with_the_messages_before_it():
     async def answer(request: web.Request, message: Any) -> web.StreamResponse:
         note = b'{"jsonrpc":"2.0","method":"notifications/progress"}'
         return await stream(
@@ -198,7 +198,7 @@ async def test_a_reply_in_events_is_delivered_with_what_comes_before_it():
     assert [message.get("method", "reply") for message in one.results] == ["notifications/progress", "reply"]
 
 
-async def test_a_notification_wants_no_answer():
+async def test_a_notification_needs_no_answer():
     async with line(Box()) as one:
         one.post(None, "notifications/x")
         await one.box.came.wait()
@@ -208,7 +208,7 @@ async def test_a_notification_wants_no_answer():
     assert len(one.results) == 1
 
 
-async def test_a_notification_that_is_refused_is_told_as_nobodys():
+async def test_a_refused_notification_is_reported_without_a_request():
     async def answer(request: web.Request, message: Any) -> web.StreamResponse:
         return web.Response(status=400)
 
@@ -237,7 +237,9 @@ async def test_a_notification_that_is_refused_is_told_as_nobodys():
     ],
     ids=["202", "204", "200 empty", "html", "text", "foreign id", "no json", "empty json"],
 )
-async def test_what_is_no_reply_fails_the_request_at_once(response: Callable[[], web.Response], words: str):
+async def test_an_answer_that_is_not_a_reply_fails_the_request_at_once(
+    response: Callable[[], web.Response], words: str
+):
     async def answer(request: web.Request, message: Any) -> web.StreamResponse:
         return response()
 
@@ -249,7 +251,7 @@ async def test_what_is_no_reply_fails_the_request_at_once(response: Callable[[],
     assert words in trouble.cause
 
 
-async def test_a_stream_that_ends_without_the_reply_breaks_the_request():
+async def test_a_stream_that_ends_without_the_reply_fails_the_request():
     async def answer(request: web.Request, message: Any) -> web.StreamResponse:
         return await stream(request, event(reply("other")))
 
@@ -260,7 +262,7 @@ async def test_a_stream_that_ends_without_the_reply_breaks_the_request():
     assert (trouble.kind, trouble.may_have_run, trouble.is_long_lived) == ("broken", True, True)
 
 
-async def test_a_status_is_told_with_what_came_along():
+async def test_a_status_is_reported_with_its_body_and_headers():
     async def answer(request: web.Request, message: Any) -> web.StreamResponse:
         return web.Response(status=429, text="slowly", headers={"Retry-After": "3"})
 
@@ -272,7 +274,7 @@ async def test_a_status_is_told_with_what_came_along():
     assert (trouble.in_session, trouble.body) == (False, b"slowly")
 
 
-async def test_the_trouble_of_one_request_is_told_of_that_request_alone():
+async def test_a_failure_of_one_request_is_reported_for_that_request_only():
     async def answer(request: web.Request, message: Any) -> web.StreamResponse:
         if message["id"] == "bad":
             assert request.transport is not None
@@ -290,7 +292,7 @@ async def test_the_trouble_of_one_request_is_told_of_that_request_alone():
     assert [message["id"] for message in one.results] == ["good"]
 
 
-async def test_nobody_there_is_unreachable_and_nothing_ran():
+async def test_a_closed_port_is_unreachable_and_the_call_did_not_run():
     box = Box()
     async with line(box):
         pass
@@ -329,7 +331,7 @@ async def test_nothing_is_read_beyond_the_limit(is_compressed: bool, is_stream: 
 
 
 @pytest.mark.requirement("TRN-9")
-async def test_what_comes_before_an_event_over_the_limit_is_delivered():
+async def test_events_before_one_over_the_limit_are_delivered():
     async def answer(request: web.Request, message: Any) -> web.StreamResponse:
         note = b'{"jsonrpc":"2.0","method":"notifications/progress"}'
         return await stream(request, event(note) + event(b"x" * 200_000))
@@ -343,7 +345,7 @@ async def test_what_comes_before_an_event_over_the_limit_is_delivered():
 
 
 @pytest.mark.requirement("TRN-9")
-async def test_an_answer_that_is_no_stream_has_a_time_limit():
+async def test_an_answer_that_is_not_a_stream_has_a_time_limit():
     async def answer(request: web.Request, message: Any) -> web.StreamResponse:
         await asyncio.Event().wait()
         raise AssertionError
@@ -358,7 +360,7 @@ async def test_an_answer_that_is_no_stream_has_a_time_limit():
 
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("seconds", [30, 1e5, 1e8, math.inf])
-async def test_whoever_waits_longer_gives_the_answer_longer(seconds: float):
+async def test_a_longer_request_timeout_extends_the_time_limit_of_the_answer(seconds: float):
     may_answer = asyncio.Event()
 
     async def answer(request: web.Request, message: Any) -> web.StreamResponse:
@@ -397,7 +399,7 @@ async def test_a_stream_has_no_time_limit():
     assert [request_id for request_id, _ in one.sink.failures] == ["timed"]
 
 
-async def test_a_stream_that_stays_open_after_the_reply_is_left():
+async def test_a_stream_that_stays_open_after_the_reply_is_closed():
     async def answer(request: web.Request, message: Any) -> web.StreamResponse:
         await stream(request, event(reply(message["id"])))
         await asyncio.Event().wait()
@@ -410,7 +412,7 @@ async def test_a_stream_that_stays_open_after_the_reply_is_left():
     assert one.sink.failures == []
 
 
-async def test_many_requests_are_under_way_and_more_wait_for_room(monkeypatch: pytest.MonkeyPatch):
+async def test_the_number_of_concurrent_requests_is_limited_and_more_wait(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(http, "UNDER_WAY_LIMIT", 2)
     may_answer = asyncio.Event()
 
@@ -434,7 +436,7 @@ async def test_many_requests_are_under_way_and_more_wait_for_room(monkeypatch: p
 # --- headers, session, revision ---
 
 
-async def test_the_session_is_named_from_then_on_and_ended_at_the_end():
+async def test_the_session_id_is_sent_from_then_on_and_deleted_at_the_end():
     async def answer(request: web.Request, message: Any) -> web.StreamResponse:
         response = await as_json(request, message)
         response.headers["Mcp-Session-Id"] = f"session of {message['method']}"
@@ -454,7 +456,7 @@ async def test_the_session_is_named_from_then_on_and_ended_at_the_end():
     assert headers["Mcp-Session-Id"] == "session of initialize"
 
 
-async def test_without_a_session_there_is_nothing_to_end():
+async def test_without_a_session_no_delete_is_sent():
     async with line(Box()) as one:
         await one.ask("r1", "initialize")
 
@@ -462,7 +464,7 @@ async def test_without_a_session_there_is_nothing_to_end():
 
 
 @pytest.mark.parametrize("session", ["ü", "x" * 5000, "a\tb"], ids=["not ascii", "endless", "a tab"])
-async def test_a_session_that_cannot_be_named_is_none(session: str):
+async def test_an_invalid_session_id_is_ignored(session: str):
     async def answer(request: web.Request, message: Any) -> web.StreamResponse:
         response = await as_json(request, message)
         response.headers["Mcp-Session-Id"] = session
@@ -475,7 +477,7 @@ async def test_a_session_that_cannot_be_named_is_none(session: str):
     assert "Mcp-Session-Id" not in one.box.of("POST")[1][0]
 
 
-async def test_in_a_session_a_404_says_so():
+async def test_a_404_within_a_session_is_a_lost_session():
     async def answer(request: web.Request, message: Any) -> web.StreamResponse:
         if message["method"] != "initialize":
             return web.Response(status=404)
@@ -495,14 +497,14 @@ async def test_in_a_session_a_404_says_so():
     ("revision", "named"),
     [(LEGACY, LEGACY), ("2025-06-18", "2025-06-18"), (OLD, None), ("2024-11-05", None), (MODERN, None)],
 )
-async def test_which_revisions_the_transport_itself_names(revision: str, named: str | None):
+async def test_for_which_revisions_the_transport_sends_the_version_header(revision: str, named: str | None):
     async with line(Box(), revision=revision) as one:
         await one.ask()
 
     assert one.box.of("POST")[0][0].get("MCP-Protocol-Version") == named
 
 
-async def test_the_entrys_headers_go_along_and_ours_win_where_they_matter():
+async def test_the_entrys_headers_are_sent_and_protocol_headers_take_precedence():
     given = {"X-Key": "k", "accept": "nonsense", "content-type": "nonsense", "mcp-session-id": "nonsense"}
 
     async def answer(request: web.Request, message: Any) -> web.StreamResponse:
@@ -521,7 +523,7 @@ async def test_the_entrys_headers_go_along_and_ours_win_where_they_matter():
     assert headers.getall("Mcp-Session-Id") == ["ours"]
 
 
-async def test_nothing_overtakes_the_end_of_the_handshake():
+async def test_no_request_overtakes_the_initialized_notification():
     may_answer = asyncio.Event()
 
     async def answer(request: web.Request, message: Any) -> web.StreamResponse:
@@ -548,7 +550,9 @@ async def test_nothing_overtakes_the_end_of_the_handshake():
     ]
 
 
-async def test_an_end_of_the_handshake_that_hangs_holds_nobody_up_for_long(monkeypatch: pytest.MonkeyPatch):
+async def test_an_initialized_notification_that_hangs_delays_requests_only_briefly(
+    monkeypatch: pytest.MonkeyPatch,
+):
     monkeypatch.setattr(http, "INITIALIZED_SECONDS", 0.05)
 
     async def answer(request: web.Request, message: Any) -> web.StreamResponse:
@@ -565,7 +569,7 @@ async def test_an_end_of_the_handshake_that_hangs_holds_nobody_up_for_long(monke
 
 
 @pytest.mark.parametrize(("revision", "tells"), [(MODERN, True), (LEGACY, False), (None, False)])
-async def test_giving_up_closes_the_post_and_only_in_the_modern_era_that_says_it(
+async def test_a_cancellation_closes_the_post_and_only_in_the_modern_era_that_is_sufficient(
     revision: str | None, tells: bool
 ):
     async def answer(request: web.Request, message: Any) -> web.StreamResponse:
@@ -583,7 +587,7 @@ async def test_giving_up_closes_the_post_and_only_in_the_modern_era_that_says_it
     assert one.sink.failures == []
 
 
-async def test_giving_up_what_is_over_harms_nobody():
+async def test_cancelling_a_finished_request_has_no_effect():
     async with line(Box(), revision=MODERN) as one:
         await one.ask("r1")
 
@@ -604,7 +608,7 @@ def moving(location: str, status: int = 307) -> Answer:
 
 
 @pytest.mark.parametrize("status", [307, 308])
-async def test_a_move_within_the_origin_is_followed_and_remembered(status: int):
+async def test_a_redirect_within_the_origin_is_followed_and_remembered(status: int):
     async with line(Box(moving("/mcp/", status)), client_session_id="s") as one:
         assert await one.ask("r1") is None
         assert await one.ask("r2") is None
@@ -613,7 +617,7 @@ async def test_a_move_within_the_origin_is_followed_and_remembered(status: int):
 
 
 @pytest.mark.parametrize("status", [301, 302, 303])
-async def test_a_move_that_would_change_the_method_is_not_followed(status: int):
+async def test_a_redirect_that_would_change_the_method_is_not_followed(status: int):
     async with line(Box(moving("/mcp/", status))) as one:
         trouble = await one.ask("r1")
 
@@ -622,7 +626,7 @@ async def test_a_move_that_would_change_the_method_is_not_followed(status: int):
     assert one.box.paths == ["/mcp"]
 
 
-async def test_with_headers_of_the_entry_no_move_is_followed():
+async def test_with_headers_of_the_entry_no_redirect_is_followed():
     async with line(Box(moving("/mcp/")), headers={"Authorization": "Bearer x"}) as one:
         trouble = await one.ask("r1")
 
@@ -644,7 +648,7 @@ async def test_with_headers_of_the_entry_no_move_is_followed():
         "/mcp",
     ],
 )
-async def test_a_move_elsewhere_is_not_followed(location: str):
+async def test_a_redirect_to_another_origin_is_not_followed(location: str):
     async with line(Box(moving(location))) as one:
         trouble = await one.ask("r1")
 
@@ -653,7 +657,7 @@ async def test_a_move_elsewhere_is_not_followed(location: str):
     assert one.box.paths == ["/mcp"]
 
 
-async def test_a_name_and_password_in_a_move_are_not_used():
+async def test_a_user_name_and_password_in_a_redirect_are_not_used():
     box = Box()
     box._answers["POST"] = lambda request, message: moving(f"http://u:p@127.0.0.1:{box.port}/x")(
         request, message
@@ -664,7 +668,7 @@ async def test_a_name_and_password_in_a_move_are_not_used():
     assert box.paths == ["/mcp"]
 
 
-async def test_moving_for_ever_has_an_end():
+async def test_the_number_of_redirects_is_limited():
     async def answer(request: web.Request, message: Any) -> web.StreamResponse:
         return web.Response(status=307, headers={"Location": f"{request.path}x"})
 
@@ -708,7 +712,7 @@ async def test_credentials_are_renewed_once_after_a_401():
     assert len(one.box.seen) == 2
 
 
-async def test_credentials_that_are_refused_again_are_the_end():
+async def test_credentials_that_are_refused_twice_fail_the_request():
     keys = Keys()
     async with line(Box(guarded("never")), credentials=keys) as one:
         trouble = await one.ask("r1")
@@ -718,7 +722,7 @@ async def test_credentials_that_are_refused_again_are_the_end():
     assert keys.renewals == 1
 
 
-async def test_credentials_that_cannot_be_had_fail_the_request():
+async def test_credentials_that_cannot_be_obtained_fail_the_request():
     class Broken:
         async def headers(self) -> Mapping[str, str]:
             raise RuntimeError("the keychain is locked")
@@ -734,7 +738,7 @@ async def test_credentials_that_cannot_be_had_fail_the_request():
     assert one.box.seen == []
 
 
-async def test_with_credentials_no_move_is_followed():
+async def test_with_credentials_no_redirect_is_followed():
     async with line(Box(moving("/mcp/")), credentials=Keys()) as one:
         assert await one.ask("r1") is not None
 
@@ -748,7 +752,7 @@ def once(request: web.Request) -> str | None:
     return request.headers.get("Last-Event-ID")
 
 
-async def test_a_broken_stream_is_taken_up_again_where_it_ended_after_the_time_asked_for():
+async def test_a_broken_stream_is_resumed_where_it_ended_after_the_requested_time():
     async def answer(request: web.Request, message: Any) -> web.StreamResponse:
         return await stream(request, b"id: e1\nretry: 50\ndata: \n\n")
 
@@ -777,7 +781,7 @@ async def test_a_broken_stream_is_taken_up_again_where_it_ended_after_the_time_a
     assert one.results[-1]["result"] == {"n": 1}
 
 
-async def test_a_stream_is_taken_up_as_often_as_it_brings_something():
+async def test_a_stream_is_resumed_as_often_as_it_brings_messages():
     async def answer(request: web.Request, message: Any) -> web.StreamResponse:
         return await stream(request, b"id: 0\nretry: 1\ndata: \n\n")
 
@@ -794,7 +798,7 @@ async def test_a_stream_is_taken_up_as_often_as_it_brings_something():
 
 
 @pytest.mark.parametrize("revision", [MODERN, None], ids=["modern", "not negotiated"])
-async def test_outside_the_legacy_era_nothing_is_taken_up_again(revision: str | None):
+async def test_outside_the_legacy_era_no_stream_is_resumed(revision: str | None):
     async def answer(request: web.Request, message: Any) -> web.StreamResponse:
         return await stream(request, b"id: e1\nretry: 1\ndata: \n\n")
 
@@ -806,7 +810,7 @@ async def test_outside_the_legacy_era_nothing_is_taken_up_again(revision: str | 
     assert one.box.of("GET") == []
 
 
-async def test_without_an_event_id_nothing_is_taken_up_again():
+async def test_without_an_event_id_no_stream_is_resumed():
     async def answer(request: web.Request, message: Any) -> web.StreamResponse:
         return await stream(request, b"retry: 1\ndata: {}\n\n")
 
@@ -817,7 +821,7 @@ async def test_without_an_event_id_nothing_is_taken_up_again():
     assert all("Last-Event-ID" not in headers for headers, _ in one.box.of("GET"))
 
 
-async def test_a_stream_that_cannot_be_taken_up_again_breaks_the_request():
+async def test_a_stream_that_cannot_be_resumed_fails_the_request():
     async def answer(request: web.Request, message: Any) -> web.StreamResponse:
         return await stream(request, b"id: e1\nretry: 1\ndata: \n\n")
 
@@ -829,7 +833,7 @@ async def test_a_stream_that_cannot_be_taken_up_again_breaks_the_request():
     assert "HTTP 405" in trouble.cause
 
 
-async def test_taking_up_again_is_given_up_after_some_failures(monkeypatch: pytest.MonkeyPatch):
+async def test_the_number_of_failed_resumptions_is_limited(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(http, "RETRY_SECONDS", 0.001)
     resumes = 0
 
@@ -857,7 +861,7 @@ async def test_taking_up_again_is_given_up_after_some_failures(monkeypatch: pyte
 # --- what a server says by itself ---
 
 
-async def test_a_legacy_server_that_speaks_by_itself_is_heard_and_again_after_an_end():
+async def test_the_get_stream_of_a_legacy_server_is_read_and_reopened_after_an_end():
     async def speak(request: web.Request, message: Any) -> web.StreamResponse:
         return await stream(request, event(b'{"jsonrpc":"2.0","method":"n"}', id="e1", retry=1))
 
@@ -870,7 +874,7 @@ async def test_a_legacy_server_that_speaks_by_itself_is_heard_and_again_after_an
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405])
-async def test_a_server_that_does_not_speak_by_itself_is_asked_once(status: int):
+async def test_the_get_stream_of_a_server_without_one_is_requested_once(status: int):
     async def refuse(request: web.Request, message: Any) -> web.StreamResponse:
         return web.Response(status=status)
 
@@ -884,7 +888,7 @@ async def test_a_server_that_does_not_speak_by_itself_is_asked_once(status: int)
 
 
 @pytest.mark.parametrize("status", [500, 503, 429])
-async def test_a_passing_refusal_is_asked_again(status: int, monkeypatch: pytest.MonkeyPatch):
+async def test_a_temporary_refusal_of_the_get_stream_is_retried(status: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(http, "RETRY_SECONDS", 0.001)
 
     async def refuse(request: web.Request, message: Any) -> web.StreamResponse:
@@ -896,7 +900,7 @@ async def test_a_passing_refusal_is_asked_again(status: int, monkeypatch: pytest
     assert one.sink.failures == []
 
 
-async def test_a_modern_server_is_not_asked_to_speak_by_itself():
+async def test_no_get_stream_is_opened_to_a_modern_server():
     async with line(Box(), revision=MODERN) as one:
         assert await one.ask() is None
 
@@ -909,7 +913,7 @@ async def with_session(request: web.Request, message: Any) -> web.StreamResponse
     return response
 
 
-async def test_a_stream_that_was_there_and_is_not_found_tells_that_the_session_is_gone():
+async def test_a_404_for_a_get_stream_that_existed_is_a_lost_session():
     async def speak(request: web.Request, message: Any) -> web.StreamResponse:
         if len(box.of("GET")) == 1:
             return await stream(request, b"retry: 1\n\n")
@@ -925,7 +929,7 @@ async def test_a_stream_that_was_there_and_is_not_found_tells_that_the_session_i
     assert (request_id, trouble.status, trouble.in_session) == (None, 404, True)
 
 
-async def test_a_stream_that_never_was_there_says_nothing_of_the_session():
+async def test_a_404_for_a_get_stream_that_never_existed_is_not_a_lost_session():
     async def refuse(request: web.Request, message: Any) -> web.StreamResponse:
         return web.Response(status=404)
 
@@ -939,7 +943,7 @@ async def test_a_stream_that_never_was_there_says_nothing_of_the_session():
     assert one.sink.failures == []
 
 
-async def test_an_event_over_the_limit_does_not_end_the_stream_of_what_a_server_says(
+async def test_an_event_over_the_limit_does_not_end_the_get_stream(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(http, "RETRY_SECONDS", 0.001)
@@ -957,7 +961,7 @@ async def test_an_event_over_the_limit_does_not_end_the_stream_of_what_a_server_
 # --- the end ---
 
 
-async def test_closing_fails_nobody_by_itself_and_nothing_can_be_sent_then():
+async def test_closing_reports_no_failure_and_nothing_can_be_sent_afterwards():
     async def answer(request: web.Request, message: Any) -> web.StreamResponse:
         await asyncio.Event().wait()
         raise AssertionError
@@ -974,7 +978,7 @@ async def test_closing_fails_nobody_by_itself_and_nothing_can_be_sent_then():
     assert one.sink.ends == []
 
 
-async def test_saying_goodbye_is_bounded_in_time(monkeypatch: pytest.MonkeyPatch):
+async def test_the_delete_request_at_close_has_a_time_limit(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(http, "CLOSE_SECONDS", 0.05)
 
     async def answer(request: web.Request, message: Any) -> web.StreamResponse:

@@ -75,7 +75,7 @@ def test_a_lockfile_is_an_ide(folder: Folder):
     assert find_ides(folder.path, folder.work, {}) == list(folder.search().ides)
 
 
-def test_the_other_names_are_understood_too(folder: Folder):
+def test_the_other_field_names_are_read_too(folder: Folder):
     folder.write(
         "code.lock", json.dumps({"port": 7, "token": SECRET, "workspace": str(folder.work), "x": 1}).encode()
     )
@@ -127,7 +127,7 @@ def ports(search: IdeSearch) -> list[int]:
     return [found.port for found in search.ides]
 
 
-def test_the_longest_workspace_that_holds_the_folder_comes_first(folder: Folder):
+def test_the_longest_workspace_that_contains_the_folder_comes_first(folder: Folder):
     deep = folder.work / "a" / "b"
     deep.mkdir(parents=True)
     folder.lock("1.lock", workspaceFolders=["/"])
@@ -156,7 +156,7 @@ def test_the_ide_whose_terminal_this_is_comes_before_all(folder: Folder, variabl
 
 
 @pytest.mark.parametrize("workspace", ["", "work", "../work", "~", ".", "/\0", "\ud800"])
-def test_a_workspace_that_is_no_folder_holds_nothing(folder: Folder, workspace: str):
+def test_a_workspace_that_is_not_a_folder_contains_nothing(folder: Folder, workspace: str):
     folder.lock(workspaceFolders=[workspace])
 
     search = folder.search()
@@ -172,13 +172,13 @@ def test_a_workspace_named_through_a_link_is_the_same_folder(folder: Folder, hom
 
 
 @pytest.mark.parametrize("pid", [0, -1, -(2**70), 2**22 + 1, 2**70])
-def test_an_ide_whose_process_is_gone_is_left_out(folder: Folder, pid: int):
+def test_an_ide_whose_process_has_ended_is_left_out(folder: Folder, pid: int):
     folder.lock(pid=pid)
 
     assert folder.only_reason() in ("its process is gone", "its content is not that of a lockfile")
 
 
-def test_a_number_that_another_users_process_has_is_left_out(folder: Folder, monkeypatch: pytest.MonkeyPatch):
+def test_a_pid_of_another_users_process_is_left_out(folder: Folder, monkeypatch: pytest.MonkeyPatch):
     def refuse(pid: int, signal: int) -> None:
         raise PermissionError
 
@@ -268,7 +268,7 @@ def test_a_file_that_is_too_large_is_left_out(folder: Folder):
     assert "larger" in folder.only_reason()
 
 
-def test_what_is_no_regular_file_is_left_out_without_waiting_for_it(folder: Folder, home: Path):
+def test_a_file_that_is_not_regular_is_left_out_without_waiting(folder: Folder, home: Path):
     os.mkfifo(folder.path / "1.lock", 0o600)
     (folder.path / "2.lock").mkdir(mode=0o700)
     (folder.path / "3.lock").symlink_to(folder.lock("elsewhere"))
@@ -288,7 +288,7 @@ def test_one_bad_file_does_not_hide_the_others(folder: Folder):
     assert len(search.left_out) == 1
 
 
-def test_a_folder_that_everybody_may_write_into_is_not_believed(folder: Folder):
+def test_a_folder_that_everybody_may_write_is_ignored(folder: Folder):
     folder.lock()
     folder.path.chmod(0o775)
     assert len(folder.search().ides) == 1
@@ -303,7 +303,7 @@ def test_no_folder_means_no_ides(home: Path):
     assert search_ides(home / "file" / "ide", home, {}) == IdeSearch()
 
 
-def test_only_so_many_files_are_read(folder: Folder):
+def test_the_number_of_files_is_limited(folder: Folder):
     for number in range(LOCK_FILES + 2):
         folder.lock(f"{10_000 + number}.lock")
 

@@ -54,7 +54,7 @@ LIMIT = 10
 
 @example(lengths=[LIMIT + 1], cuts=[])
 @given(lengths=st.lists(st.integers(0, 4 * LIMIT - 1), max_size=8), cuts=CUTS)
-def test_however_a_stream_is_chunked_the_limit_holds(lengths: list[int], cuts: list[int]):
+def test_however_a_stream_is_chunked_the_limit_applies(lengths: list[int], cuts: list[int]):
     lines = [bytes(range(97, 97 + 26))[:1] * length for length in lengths]
     reading = Reading(LIMIT)
     reading.feed(*in_chunks(b"".join(line + b"\n" for line in lines), cuts))
@@ -67,7 +67,7 @@ def test_however_a_stream_is_chunked_the_limit_holds(lengths: list[int], cuts: l
 
 @example(surplus=3, cuts=[1, 2])
 @given(surplus=st.integers(1, 3 * LIMIT), cuts=CUTS)
-def test_however_an_oversized_line_is_chunked_its_whole_tail_is_told(surplus: int, cuts: list[int]):
+def test_however_an_oversized_line_is_chunked_its_whole_tail_is_reported(surplus: int, cuts: list[int]):
     line = bytes(33 + n for n in range(LIMIT + surplus))
     reading = Reading(LIMIT)
     reading.feed(*in_chunks(line, cuts), b"\n")
@@ -98,7 +98,7 @@ def test_empty_lines_are_left_out_but_counted():
     assert reading.framer.split(b"c\n") == ([b"bc"], b"")
 
 
-def test_the_end_makes_a_last_line_of_what_stands_there():
+def test_the_end_of_the_stream_completes_the_last_line():
     reading = Reading()
     reading.feed(b"a\nlast")
     reading.framer.end()
@@ -107,7 +107,7 @@ def test_the_end_makes_a_last_line_of_what_stands_there():
     assert reading.lines == [b"a", b"last"]
 
 
-def test_the_end_after_a_whole_line_adds_nothing():
+def test_the_end_of_the_stream_after_a_complete_line_adds_nothing():
     reading = Reading()
     reading.feed(b"a\n")
     reading.framer.end()
@@ -119,7 +119,7 @@ def test_a_line_of_exactly_the_limit_passes():
     assert Reading(4).feed(b"12", b"34", b"\n") == [b"1234"]
 
 
-def test_an_oversized_line_is_told_at_once_and_again_with_its_tail():
+def test_an_oversized_line_is_reported_at_once_and_again_with_its_tail():
     reading = Reading(4)
     reading.feed(b"123", b"45")
     assert reading.oversized == [(b"12345", b"")]
@@ -129,7 +129,7 @@ def test_an_oversized_line_is_told_at_once_and_again_with_its_tail():
     assert reading.lines == [b"next"]
 
 
-def test_an_oversized_line_whose_owner_is_known_is_told_once():
+def test_an_oversized_line_whose_request_is_known_is_reported_once():
     reading = Reading(4, knows_owner=True)
     reading.feed(b"12345", b"6789\nnext\n")
 
@@ -137,14 +137,14 @@ def test_an_oversized_line_whose_owner_is_known_is_told_once():
     assert reading.lines == [b"next"]
 
 
-def test_each_oversized_line_is_told_anew():
+def test_each_oversized_line_is_reported():
     reading = Reading(4, knows_owner=True)
     reading.feed(b"aaaaa", b"\n", b"bbbbb", b"\n")
 
     assert [head for head, _ in reading.oversized] == [b"aaaaa", b"bbbbb"]
 
 
-def test_an_oversized_line_at_the_end_of_the_stream_is_told_with_its_tail():
+def test_an_oversized_line_at_the_end_of_the_stream_is_reported_with_its_tail():
     reading = Reading(4)
     reading.feed(b"123456")
     reading.framer.end()
@@ -162,7 +162,7 @@ def test_only_the_ends_of_an_oversized_line_are_kept():
     assert tail == b"t" * END_BYTES
 
 
-def test_a_line_that_goes_on_and_on_is_a_flood():
+def test_a_line_without_end_is_a_flood():
     reading = Reading(10)
     reading.feed(b"x" * 10 * FLOOD_FACTOR)
 

@@ -35,11 +35,11 @@ def facts(pid: int, *, started: int, group: int | None = None) -> ProcessFacts:
         pytest.param(BOOT + "+ ² 500\n+ 10 ²\n", {}, id="digits that are no numbers"),
     ],
 )
-def test_what_a_pid_file_says_is_left(text: str, left: dict[int, int]):
+def test_a_pid_file_is_read_as_processes_to_end(text: str, left: dict[int, int]):
     assert dict(_leftovers(text)) == left
 
 
-def test_this_process_is_read_as_it_is():
+def test_the_facts_of_this_process_are_read():
     me = read_process(ME)
 
     assert me is not None
@@ -61,7 +61,7 @@ def test_a_programs_name_cannot_forge_its_facts(name: str, monkeypatch: pytest.M
     assert read_process(77) == facts(77, started=4242)
 
 
-def test_a_pid_with_another_start_time_is_not_ours(monkeypatch: pytest.MonkeyPatch):
+def test_a_pid_with_another_start_time_is_another_process(monkeypatch: pytest.MonkeyPatch):
     leader = facts(77, started=500)
     monkeypatch.setattr(orphans, "read_process", lambda pid: leader)
 
@@ -70,7 +70,7 @@ def test_a_pid_with_another_start_time_is_not_ours(monkeypatch: pytest.MonkeyPat
     assert not _is_ours(77, 0)
 
 
-def test_a_process_that_leads_no_group_is_not_ours(monkeypatch: pytest.MonkeyPatch):
+def test_a_process_that_is_not_a_group_leader_is_another_process(monkeypatch: pytest.MonkeyPatch):
     member = facts(77, started=500, group=12)
     monkeypatch.setattr(orphans, "read_process", lambda pid: member)
 
@@ -78,12 +78,12 @@ def test_a_process_that_leads_no_group_is_not_ours(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("pid", [0, 1])
-def test_the_pids_that_mean_everybody_are_never_ours(pid: int):
+def test_the_pids_that_mean_all_processes_are_never_accepted(pid: int):
     # killpg(0) is our own group, and in a container foreign processes seem to belong to group 0.
     assert not _is_ours(pid, 0)
 
 
-def test_the_members_of_our_own_group_are_found_only_if_it_is_a_session():
+def test_the_members_of_the_hosts_own_group_are_found_only_if_it_is_a_session():
     found = group_members(os.getsid(0))
 
     assert all(os.getsid(pid) == os.getsid(0) for pid in found)
@@ -113,7 +113,7 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 DEAD_HOST = f"{2**22 + 1}-1"
 
 
-def test_a_ledger_is_named_after_a_host_and_its_start_time():
+def test_a_pid_registry_is_named_after_a_host_and_its_start_time():
     me = read_process(ME)
     assert me is not None
 
@@ -123,18 +123,18 @@ def test_a_ledger_is_named_after_a_host_and_its_start_time():
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "12", "-", "12-", "-12", "1-2-3", ".tmp", "²-3"])
-def test_a_file_that_is_no_ledger_is_left_alone(name: str, killed: list[int]):
+def test_a_file_that_is_not_a_pid_registry_is_not_touched(name: str, killed: list[int]):
     path = pid_file(name, BOOT + f"+ {ME} 1\n")
 
     assert sweep() == []
     assert path.exists()
 
 
-def test_without_a_ledger_there_is_nothing_to_sweep():
+def test_without_a_pid_registry_no_process_is_ended():
     assert sweep() == []
 
 
-def test_sweeping_ends_only_what_is_still_the_listed_process(
+def test_only_processes_that_are_still_the_listed_ones_are_ended(
     killed: list[int], monkeypatch: pytest.MonkeyPatch
 ):
     alive = {
@@ -150,7 +150,7 @@ def test_sweeping_ends_only_what_is_still_the_listed_process(
     assert not path.exists()
 
 
-def test_a_living_hosts_ledger_is_not_swept(killed: list[int]):
+def test_the_pid_registry_of_a_running_host_is_not_touched(killed: list[int]):
     me = read_process(ME)
     assert me is not None
     path = pid_file(f"{ME}-{me.started}", BOOT + f"+ {ME} {me.started}\n")
@@ -160,7 +160,7 @@ def test_a_living_hosts_ledger_is_not_swept(killed: list[int]):
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"+ 10", "+ ² ²\n".encode()], ids=repr)
-def test_a_corrupt_ledger_is_removed_and_stops_nothing(content: bytes, killed: list[int]):
+def test_a_corrupt_pid_registry_is_removed_and_does_not_block_the_start(content: bytes, killed: list[int]):
     corrupt = pid_file(DEAD_HOST, content)
 
     assert sweep() == killed == []

@@ -9,21 +9,21 @@ def long_ago() -> float:
     return clock() - 2 * TURN_SECONDS
 
 
-async def test_little_work_spends_little():
+async def test_little_work_uses_little_of_the_budget():
     pacer = Pacer()
     pacer.spend(clock())
 
     assert not pacer.is_spent
 
 
-async def test_many_messages_spend_the_budget_however_quick_they_were():
+async def test_many_messages_use_up_the_budget_however_fast_they_are_handled():
     pacer = Pacer()
     pacer.spend(clock(), messages=2000)
 
     assert pacer.is_spent
 
 
-async def test_the_budget_is_back_in_the_next_turn():
+async def test_the_budget_is_restored_in_the_next_loop_turn():
     pacer = Pacer()
     pacer.spend(long_ago())
     assert pacer.is_spent
@@ -32,7 +32,7 @@ async def test_the_budget_is_back_in_the_next_turn():
     assert not pacer.is_spent
 
 
-async def test_without_work_nobody_waits():
+async def test_without_work_there_is_no_wait():
     turned: list[bool] = []
     asyncio.get_running_loop().call_soon(turned.append, True)
     await Pacer().next_turn()
@@ -40,7 +40,7 @@ async def test_without_work_nobody_waits():
     assert turned == []
 
 
-async def test_streams_of_one_server_share_the_budget_and_others_have_their_turn():
+async def test_streams_of_one_server_share_the_budget_and_other_servers_continue():
     pacer, turns, work = Pacer(), 0, 0
 
     async def stream() -> None:
@@ -60,7 +60,7 @@ async def test_streams_of_one_server_share_the_budget_and_others_have_their_turn
     assert turns >= 20, "one piece of work a turn, whichever stream it belongs to"
 
 
-async def test_one_who_stops_waiting_disturbs_no_other():
+async def test_a_cancelled_wait_does_not_affect_others():
     pacer = Pacer()
     pacer.spend(long_ago())
     impatient = asyncio.ensure_future(pacer.next_turn())

@@ -18,12 +18,12 @@ OURS = {
 
 
 @pytest.mark.requirement("TRN-1")
-def test_only_what_a_program_cannot_do_without_is_inherited():
+def test_only_the_necessary_variables_are_inherited():
     assert minimal_environment(OURS, {}) == {"PATH": "/bin", "HOME": "/home/me", "LANG": "C.UTF-8"}
 
 
 @pytest.mark.requirement("TRN-1")
-def test_the_entrys_own_variables_come_on_top_and_win():
+def test_the_entrys_variables_are_added_and_take_precedence():
     env = minimal_environment(OURS, {"PATH": "/opt/bin", "TOKEN": "t"})
 
     assert env == {"PATH": "/opt/bin", "HOME": "/home/me", "LANG": "C.UTF-8", "TOKEN": "t"}
@@ -34,11 +34,11 @@ def test_an_exported_shell_function_is_not_inherited():
 
 
 @pytest.mark.parametrize("name", INHERITED)
-def test_no_inherited_variable_is_one_that_carries_secrets_or_code(name: str):
+def test_no_inherited_variable_can_contain_secrets_or_code(name: str):
     assert not any(word in name for word in ("KEY", "TOKEN", "SECRET", "PASS", "PRELOAD", "PYTHON", "NODE"))
 
 
 @pytest.mark.requirement("TRN-1")
-def test_the_ladder_ends_within_600_ms():
+def test_the_sequence_of_stop_signals_ends_within_600_ms():
     assert sum(seconds for seconds, _ in SIGNAL_STEPS) <= 0.6
     assert [number.name for _, number in SIGNAL_STEPS] == ["SIGINT", "SIGTERM", "SIGKILL"]

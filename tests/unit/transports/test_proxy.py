@@ -62,7 +62,7 @@ async def exchanged(accepted: str, *, times: int = 1) -> tuple[list[Mapping[str,
     return seen, sink
 
 
-async def test_every_request_names_the_person_and_the_hosts_own_session():
+async def test_every_request_sends_the_persons_token_and_the_hosts_session_id():
     seen, sink = await exchanged("Bearer 0", times=3)
 
     assert len(sink.messages) == 3
@@ -78,7 +78,7 @@ async def test_a_bearer_that_is_refused_is_renewed_once():
     assert len(sink.messages) == 1
 
 
-async def test_a_bearer_that_is_refused_again_is_told():
+async def test_a_bearer_that_is_refused_twice_is_reported():
     seen, sink = await exchanged("never")
 
     assert len(seen) == 2

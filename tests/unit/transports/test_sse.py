@@ -81,7 +81,7 @@ async def opened(
 
 
 @pytest.mark.requirement("TRN-3")
-async def test_messages_go_by_post_and_come_by_the_stream():
+async def test_messages_are_sent_by_post_and_received_from_the_stream():
     box = SseSite()
     async with opened(box) as (transport, sink):
         transport.send(b'{"id":"1"}', About("1", "ping"))
@@ -97,7 +97,7 @@ async def test_messages_go_by_post_and_come_by_the_stream():
     assert sink.ends == []
 
 
-async def test_headers_go_on_both_legs_and_ours_win_where_they_matter():
+async def test_headers_are_sent_with_stream_and_posts_and_protocol_headers_take_precedence():
     box = SseSite()
     async with opened(box) as (transport, _):
         transport.send(b"{}")
@@ -109,7 +109,7 @@ async def test_headers_go_on_both_legs_and_ours_win_where_they_matter():
     assert post["Content-Type"] == "application/json"
 
 
-async def test_what_an_endpoint_event_says_later_is_ignored():
+async def test_a_second_endpoint_event_is_ignored():
     box = SseSite()
     async with opened(box) as (transport, sink):
         box.say(b"event: endpoint\ndata: /elsewhere\n\ndata: x\n\n")
@@ -136,7 +136,7 @@ STREAM = URL("https://example.com/a/sse")
         (b"/m?s=%2Fx%20y", "https://example.com/m?s=/x%20y"),
     ],
 )
-def test_an_endpoint_of_the_same_origin_is_taken(data: bytes, expected: str):
+def test_an_endpoint_of_the_same_origin_is_accepted(data: bytes, expected: str):
     endpoint = resolve_endpoint(STREAM, data)
 
     assert isinstance(endpoint, URL)
@@ -187,7 +187,7 @@ def test_an_endpoint_of_another_origin_or_kind_is_refused(data: bytes):
 
 
 @pytest.mark.requirement("TRN-3")
-async def test_an_endpoint_elsewhere_gets_nothing():
+async def test_an_endpoint_of_another_origin_is_sent_nothing():
     other = SseSite()
     async with other.serving():
         box = SseSite(f"event: endpoint\ndata: http://127.0.0.1:{other.port}/messages\n\n".encode())
@@ -201,7 +201,7 @@ async def test_an_endpoint_elsewhere_gets_nothing():
 
 
 @pytest.mark.parametrize("status", [401, 403])
-async def test_a_stream_that_wants_a_sign_in_says_so(status: int):
+async def test_a_stream_answered_with_401_needs_authentication(status: int):
     async def refuse(request: web.Request) -> web.Response:
         return web.Response(status=status, headers={"WWW-Authenticate": 'Bearer scope="x"'})
 
@@ -237,7 +237,7 @@ async def test_a_redirect_is_not_followed():
     assert visited == []
 
 
-async def test_something_that_is_no_stream_of_events_is_refused():
+async def test_an_answer_that_is_not_an_event_stream_is_refused():
     async def page(request: web.Request) -> web.Response:
         return web.Response(text="<html>", content_type="text/html")
 
@@ -249,7 +249,7 @@ async def test_something_that_is_no_stream_of_events_is_refused():
             await transport.open(RecordingSink())
 
 
-async def test_nobody_there_is_unreachable():
+async def test_a_closed_port_is_unreachable():
     async with site() as port:
         pass
     transport = SseTransport(
@@ -295,13 +295,13 @@ async def test_a_stream_that_ends_with_the_endpoint_is_unreachable_and_not_lost(
         await transport.close()
 
 
-async def test_waiting_for_the_endpoint_has_an_end():
+async def test_the_wait_for_the_endpoint_has_a_time_limit():
     with pytest.raises(Unreachable, match="no answer in time"):
         async with opened(SseSite(b": hello\n\n"), request_seconds=0.2):
             pass
 
 
-async def test_an_open_that_is_given_up_leaves_nothing():
+async def test_a_cancelled_open_leaves_nothing_behind():
     box = SseSite(b": hello\n\n")
     async with box.serving():
         before = other_tasks()
@@ -316,7 +316,7 @@ async def test_an_open_that_is_given_up_leaves_nothing():
         await settled(lambda: other_tasks() == before)
 
 
-async def test_a_close_while_opening_ends_the_opening():
+async def test_a_close_during_open_ends_it():
     box = SseSite(b": hello\n\n")
     async with box.serving():
         transport = box.transport()
@@ -327,7 +327,7 @@ async def test_a_close_while_opening_ends_the_opening():
             await asyncio.wait_for(opening, 5)
 
 
-async def test_the_end_of_the_stream_is_told_once_and_nothing_can_be_sent_then():
+async def test_the_end_of_the_stream_is_reported_once_and_nothing_can_be_sent_afterwards():
     box = SseSite()
     async with opened(box) as (transport, sink):
         box.say(b"data: last\n\n", None)
@@ -339,7 +339,7 @@ async def test_the_end_of_the_stream_is_told_once_and_nothing_can_be_sent_then()
     assert sink.ends == ["it ended its event stream"]
 
 
-async def test_no_end_is_told_after_a_close():
+async def test_no_end_is_reported_after_a_close():
     box = SseSite()
     async with opened(box) as (transport, sink):
         await transport.close()
@@ -350,7 +350,7 @@ async def test_no_end_is_told_after_a_close():
 
 
 @pytest.mark.requirement("TRN-9")
-async def test_an_event_over_the_limit_is_told_with_both_ends_and_the_stream_goes_on():
+async def test_an_event_over_the_limit_is_reported_with_both_ends_and_the_stream_continues():
     box = SseSite()
     async with opened(box, limit_bytes=1000) as (_, sink):
         box.say(b'data: {"result":"' + b"x" * 2000, b'","id":"7"}\n\n', b"data: next\n\n")
@@ -363,7 +363,7 @@ async def test_an_event_over_the_limit_is_told_with_both_ends_and_the_stream_goe
 
 
 @pytest.mark.requirement("TRN-9")
-async def test_an_event_without_end_is_the_end():
+async def test_an_event_without_end_ends_the_connection():
     box = SseSite()
     async with opened(box, limit_bytes=1000) as (_, sink):
         for _ in range(10):
@@ -388,7 +388,7 @@ class Answering(SseSite):
         return web.Response(status=status or 202, headers={"Location": "/other"})
 
 
-async def test_a_post_that_fails_concerns_its_own_message_only():
+async def test_a_failed_post_fails_its_own_message_only():
     box = Answering(a=500, b=404, c=0, d=307, e=401)
     async with opened(box) as (transport, sink):
         for name in "abcdefg":
@@ -434,7 +434,7 @@ async def test_posts_keep_their_order():
     assert box.posted == sent
 
 
-async def test_a_post_that_hangs_does_not_hold_up_the_next_for_long():
+async def test_a_post_that_hangs_delays_the_next_only_briefly():
     box = Holding()
     async with opened(box) as (transport, sink):
         transport.send(b"hold", About("1"))
@@ -476,7 +476,7 @@ async def test_each_post_has_a_time_limit_and_the_stream_has_none():
 
 
 @pytest.mark.requirement("TRN-9")
-async def test_a_post_that_is_answered_when_its_work_is_done_may_take_as_long_as_the_call():
+async def test_a_post_that_is_answered_after_its_work_may_take_as_long_as_the_call():
     box = Holding()
     async with opened(box, request_seconds=0.05) as (transport, sink):
         sink.answered.add("2")
@@ -506,7 +506,7 @@ async def test_many_posts_that_wait_are_congestion(monkeypatch: pytest.MonkeyPat
         assert not transport.congested
 
 
-async def test_whoever_waits_for_room_is_let_go_by_the_end():
+async def test_a_wait_for_a_congested_transport_ends_with_the_connection():
     box = Holding()
     async with opened(box) as (transport, _):
         for number in range(WAITING_LIMIT):
@@ -533,7 +533,7 @@ async def test_closing_leaves_no_task_and_no_file_open():
         await settled(lambda: other_tasks() == tasks and open_files() <= files)
 
 
-async def test_a_server_that_answers_a_post_with_too_much_is_not_read_to_the_end():
+async def test_an_oversized_answer_to_a_post_is_not_read_to_the_end():
     class Chatty(SseSite):
         async def answer(self, request: web.Request, body: bytes) -> web.StreamResponse:
             return web.Response(body=b"x" * 10_000_000)

@@ -123,7 +123,7 @@ def test_an_event_over_the_limit_is_left_out_and_the_others_stay(stream: bytes, 
 
 
 @given(STREAMS.map(lambda stream: stream + b"\n\n"), CUTS)
-def test_without_anyone_to_tell_an_event_over_the_limit_raises_with_what_came_before(
+def test_without_a_callback_an_event_over_the_limit_raises_with_the_events_before_it(
     stream: bytes, cuts: list[int]
 ):
     expected = Reference(stream, LIMIT)
@@ -164,7 +164,7 @@ def test_without_anyone_to_tell_an_event_over_the_limit_raises_with_what_came_be
         ("data: \u2028\u0085\x0b\x0c\x1c\n\n".encode(), [SseEvent(data="\u2028\u0085\x0b\x0c\x1c".encode())]),
     ],
 )
-def test_a_stream_means(stream: bytes, expected: list[SseEvent]):
+def test_the_events_of_a_stream(stream: bytes, expected: list[SseEvent]):
     assert parse(stream, limit_bytes=10_000) == expected
     assert parse(*(bytes([byte]) for byte in stream), limit_bytes=10_000) == expected
 
@@ -185,7 +185,7 @@ def test_a_stream_means(stream: bytes, expected: list[SseEvent]):
         ("٣".encode(), None),
     ],
 )
-def test_the_time_to_wait_is_a_sensible_number_or_none(value: bytes, expected: int | None):
+def test_the_retry_time_is_a_valid_number_or_none(value: bytes, expected: int | None):
     parser = SseParser(10_000)
     parser.feed(b"retry:" + value + b"\n")
 
@@ -222,7 +222,7 @@ def test_an_event_or_line_over_the_limit_raises_without_waiting_for_its_end(chun
         parse(*chunks, limit_bytes=8)
 
 
-def test_what_came_before_an_event_over_the_limit_is_not_lost():
+def test_the_events_before_one_over_the_limit_are_not_lost():
     with pytest.raises(EventTooLarge) as caught:
         SseParser(8).feed(b"data: ok\n\nid: 9\ndata: 123456789\n\n")
 
@@ -230,7 +230,7 @@ def test_what_came_before_an_event_over_the_limit_is_not_lost():
     assert caught.value.head == b"123456789"
 
 
-def test_an_event_over_the_limit_counts_as_seen_so_that_resuming_does_not_bring_it_again():
+def test_an_event_over_the_limit_counts_as_received_so_that_resuming_does_not_repeat_it():
     parser = SseParser(8)
     with pytest.raises(EventTooLarge):
         parser.feed(b"id: 9\ndata: 123456789\n\n")
@@ -249,7 +249,7 @@ class Telling:
         return self._knows_owner
 
 
-def test_an_oversized_event_is_told_at_once_and_again_with_its_tail():
+def test_an_oversized_event_is_reported_at_once_and_again_with_its_tail():
     telling = Telling(100)
     assert telling.parser.feed(b"data: " + b"h" * 101) == []
     assert telling.told == [(b"h" * 101, b"")]
@@ -260,7 +260,7 @@ def test_an_oversized_event_is_told_at_once_and_again_with_its_tail():
     assert telling.told[1:] == [(b"h" * 101, b"h" * 101 + b"m" * 100 + b"tail")]
 
 
-def test_an_oversized_event_whose_owner_is_known_is_told_once():
+def test_an_oversized_event_whose_request_is_known_is_reported_once():
     telling = Telling(8, knows_owner=True)
     assert telling.parser.feed(b"data: 123456789\n\ndata: next\n\n") == [SseEvent(data=b"next")]
 
@@ -277,7 +277,7 @@ def test_only_the_ends_of_an_oversized_event_are_kept():
     assert tail == b"t" * (END_BYTES - len("\n"))
 
 
-def test_an_event_that_goes_on_and_on_raises_although_someone_is_told():
+def test_an_event_without_end_raises_even_with_a_callback():
     telling = Telling(100)
 
     with pytest.raises(EventTooLarge):
@@ -295,7 +295,7 @@ def seconds_for(chunk: bytes, count: int) -> float:
 
 
 @pytest.mark.parametrize("chunk", [b"x" * 100, b"data:\n", b"\n", b"\r", b"id:1\r\n"])
-def test_time_grows_with_the_size_of_an_event_and_not_with_its_square(chunk: bytes):
+def test_the_time_grows_linearly_with_the_size_of_an_event(chunk: bytes):
     bound = 40 * shortest(lambda: seconds_for(chunk, 5_000))
 
     assert shortest(lambda: seconds_for(chunk, 50_000), below=bound) < bound

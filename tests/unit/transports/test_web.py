@@ -67,12 +67,12 @@ PLAIN, SECURE = "http://box.example/mcp", "https://box.example/mcp"
     ],
     ids=str,
 )
-def test_the_proxy_for_an_address(url: str, environ: dict[str, str], proxy: str | None):
+def test_which_proxy_is_used_for_a_url(url: str, environ: dict[str, str], proxy: str | None):
     assert proxy_for(url, environ) == proxy
 
 
 @pytest.mark.parametrize("is_reversed", [False, True])
-def test_the_lower_case_name_wins_whichever_stands_first(is_reversed: bool):
+def test_the_lower_case_variable_takes_precedence_in_any_order(is_reversed: bool):
     pairs = [("HTTPS_PROXY", "http://upper:1"), ("https_proxy", "http://lower:1")]
 
     assert proxy_for(SECURE, dict(reversed(pairs) if is_reversed else pairs)) == "http://lower:1"
@@ -102,7 +102,7 @@ def test_the_lower_case_name_wins_whichever_stands_first(is_reversed: bool):
     ],
 )
 @pytest.mark.parametrize("name", ["NO_PROXY", "no_proxy"])
-def test_who_is_reached_without_the_proxy(url: str, no_proxy: str, goes_around: bool, name: str):
+def test_which_hosts_are_reached_without_the_proxy(url: str, no_proxy: str, goes_around: bool, name: str):
     found = proxy_for(url, {"HTTPS_PROXY": "http://p:1", name: no_proxy})
 
     assert found == (None if goes_around else "http://p:1")
@@ -139,11 +139,11 @@ def test_who_is_reached_without_the_proxy(url: str, no_proxy: str, goes_around: 
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_how_long_a_server_asks_to_wait(value: str | None, seconds: float | None):
+def test_which_retry_after_values_are_accepted(value: str | None, seconds: float | None):
     assert retry_after(value) == seconds
 
 
-def test_a_date_soon_is_a_wait_until_then():
+def test_a_date_in_retry_after_is_a_wait_until_then():
     found = retry_after(formatdate(time() + 60, usegmt=True))
 
     assert found is not None
@@ -151,7 +151,7 @@ def test_a_date_soon_is_a_wait_until_then():
 
 
 @given(st.text(max_size=60))
-def test_a_wait_is_never_negative_nor_infinite_and_never_an_error(value: str):
+def test_a_retry_after_never_gives_a_negative_or_infinite_wait_or_an_error(value: str):
     found = retry_after(value)
 
     assert found is None or 0 <= found < math.inf
@@ -207,7 +207,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("error", "kind", "words"), FAULTS, ids=[type(row[0]).__name__ for row in FAULTS])
-def test_what_a_fault_means(error: Exception, kind: str, words: str):
+def test_the_failure_for_each_exception(error: Exception, kind: str, words: str):
     trouble = failure_of(error)
 
     assert trouble.kind == kind
@@ -217,11 +217,11 @@ def test_what_a_fault_means(error: Exception, kind: str, words: str):
 
 
 @pytest.mark.parametrize("row", FAULTS, ids=lambda row: type(row[0]).__name__)
-def test_what_never_reached_the_server_did_not_run(row: tuple[Exception, str, str]):
+def test_a_request_that_never_reached_the_server_did_not_run(row: tuple[Exception, str, str]):
     assert failure_of(row[0]).may_have_run is (row[1] != "unreachable")
 
 
-def test_every_fault_of_the_client_has_a_row():
+def test_every_exception_of_the_http_client_has_a_row():
     def below(kind: type) -> set[type]:
         return {kind}.union(*(below(child) for child in kind.__subclasses__()))
 
@@ -247,7 +247,7 @@ def test_every_fault_of_the_client_has_a_row():
 @pytest.mark.parametrize(
     "error", [aiohttp.ClientOSError("\x1b[2J" * 10_000), ValueError("\x1b]0;x\x07" * 10_000)]
 )
-def test_what_a_fault_says_is_short_and_harmless(error: Exception):
+def test_the_message_of_a_failure_is_short_and_cleaned(error: Exception):
     cause = failure_of(error).cause
 
     assert len(cause) < 1000
@@ -266,7 +266,7 @@ def test_what_a_fault_says_is_short_and_harmless(error: Exception):
     ],
     ids=lambda network: network.url,
 )
-def test_without_tls_or_files_the_ordinary_rules_hold(network: Network):
+def test_without_tls_settings_the_default_rules_apply(network: Network):
     assert tls_of("box", network) is True
 
 
@@ -387,7 +387,7 @@ async def test_a_stream_without_end_ends_at_the_limit():
             await read_body(response, 100_000)
 
 
-async def test_compressed_rubbish_is_a_fault_like_any_other():
+async def test_invalid_compressed_data_is_a_failure():
     async with answered(fixed(b"no gzip at all", **ENCODED)) as response:
         with pytest.raises(aiohttp.ClientError) as caught:
             await read_body(response, 1000)
@@ -395,7 +395,7 @@ async def test_compressed_rubbish_is_a_fault_like_any_other():
     assert failure_of(caught.value).kind in ("broken", "malformed")
 
 
-async def test_of_an_error_only_the_beginning_is_read():
+async def test_only_the_beginning_of_an_error_body_is_read():
     async with answered(fixed(b"x" * 1_000_000)) as response:
         assert len(await read_start(response)) == ERROR_BODY_BYTES
     bomb = gzip.compress(b"\x00" * 50_000_000, 1)
@@ -403,7 +403,7 @@ async def test_of_an_error_only_the_beginning_is_read():
         assert len(await read_start(response, 100)) == 100
 
 
-async def test_of_an_error_that_breaks_off_what_came_is_kept():
+async def test_the_received_part_of_an_interrupted_error_body_is_kept():
     async def handle(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Length": "1000"})
         await response.prepare(request)
@@ -444,7 +444,7 @@ async def trouble_from(handler: Handler, **more: Any) -> TransportFailure:
         (504, True),
     ],
 )
-async def test_a_refusal_before_the_work_did_not_run(status: int, may_have_run: bool):
+async def test_a_request_refused_with_these_statuses_did_not_run(status: int, may_have_run: bool):
     trouble = await trouble_from(refusing(status))
 
     assert (trouble.kind, trouble.status, trouble.may_have_run) == ("status", status, may_have_run)
@@ -468,7 +468,7 @@ async def test_a_status_has_a_hint(status: int, hint: str | None):
     assert (await trouble_from(refusing(status))).hint == hint
 
 
-async def test_what_comes_with_a_status_is_kept():
+async def test_the_details_of_a_status_are_kept():
     handler = refusing(
         401, b'{"e":1}', "application/json", **{"WWW-Authenticate": "Bearer x", "Retry-After": "7"}
     )
@@ -489,7 +489,7 @@ async def test_what_comes_with_a_status_is_kept():
         ("application/octet-stream", False),
     ],
 )
-async def test_text_for_people_is_said_and_pages_are_not(content_type: str, is_said: bool):
+async def test_a_plain_text_body_is_shown_and_an_html_page_is_not(content_type: str, is_said: bool):
     trouble = await trouble_from(refusing(500, b"out of\x1b[2J\ncheese", content_type))
 
     assert ("cheese" in trouble.cause) is is_said
@@ -516,7 +516,7 @@ async def test_a_long_text_is_cut():
     ids=lambda value: value[:40],
 )
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_a_redirect_names_only_the_place(status: int, target: str, said: str, unsaid: str):
+async def test_a_redirect_error_names_only_the_target(status: int, target: str, said: str, unsaid: str):
     trouble = await trouble_from(refusing(status, Location=target))
 
     assert (trouble.status, trouble.may_have_run) == (status, False)
@@ -526,7 +526,7 @@ async def test_a_redirect_names_only_the_place(status: int, target: str, said: s
     assert "not followed" in (trouble.hint or "")
 
 
-async def test_a_redirect_to_an_endless_name_is_said_shortly():
+async def test_a_redirect_to_a_very_long_url_is_reported_shortened():
     trouble = await trouble_from(refusing(302, Location="https://" + "x" * 5000 + ".example/"))
 
     assert len(trouble.cause) < 500
@@ -543,7 +543,7 @@ async def test_a_redirect_to_an_endless_name_is_said_shortly():
     ],
     ids=lambda value: getattr(value, "cause", ""),
 )
-def test_the_same_trouble_met_while_connecting(trouble: TransportFailure, kind: type):
+def test_the_same_failures_during_connect(trouble: TransportFailure, kind: type):
     error = connect_error("box", trouble)
 
     assert type(error) is kind
@@ -557,7 +557,7 @@ def test_the_same_trouble_met_while_connecting(trouble: TransportFailure, kind: 
 # --- knocking ---
 
 
-async def test_somebody_who_listens_is_found_without_being_sent_anything():
+async def test_an_open_port_is_found_without_sending_anything():
     heard: list[bytes] = []
 
     async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -573,14 +573,14 @@ async def test_somebody_who_listens_is_found_without_being_sent_anything():
     assert b"".join(heard) == b""
 
 
-async def test_through_a_proxy_nobody_knocks():
+async def test_with_a_proxy_the_port_is_not_probed():
     assert not await accepts_connections(Network("http://127.0.0.1:1/", proxy="http://127.0.0.1:1"))
 
 
 # --- the client ---
 
 
-async def test_nothing_is_kept_or_read_that_was_not_given():
+async def test_no_cookies_and_no_netrc_are_used():
     seen: list[dict[str, str]] = []
 
     async def handle(request: web.Request) -> web.StreamResponse:

@@ -99,7 +99,7 @@ def says(*frames: str | bytes) -> Talk:
 
 
 @pytest.mark.requirement("TRN-4")
-async def test_messages_go_and_come_in_order_as_text():
+async def test_messages_are_sent_and_received_in_order_as_text():
     door = Door()
     sent = [b'{"n":%d,"text":"\xc3\xa9"}' % number for number in range(200)]
     async with opened(door) as (transport, sink):
@@ -113,7 +113,7 @@ async def test_messages_go_and_come_in_order_as_text():
 
 
 @pytest.mark.requirement("TRN-4")
-async def test_the_handshake_offers_mcp_carries_the_headers_and_offers_no_compression():
+async def test_the_handshake_offers_the_mcp_subprotocol_sends_the_headers_and_offers_no_compression():
     door = Door()
     async with opened(door):
         pass
@@ -124,21 +124,21 @@ async def test_the_handshake_offers_mcp_carries_the_headers_and_offers_no_compre
     assert "Sec-WebSocket-Extensions" not in handshake
 
 
-async def test_text_and_binary_frames_are_messages_and_empty_ones_are_nothing():
+async def test_text_and_binary_frames_are_messages_and_empty_ones_are_ignored():
     async with opened(Door(says("text", b"binary", "", b""))) as (_, sink):
         await sink.until(lambda: len(sink.messages) == 2)
 
     assert sink.messages == [b"text", b"binary"]
 
 
-async def test_a_server_that_picks_no_subprotocol_is_accepted():
+async def test_a_server_that_selects_no_subprotocol_is_accepted():
     async with opened(Door(protocols=())) as (transport, sink):
         transport.send(b"{}")
         await sink.until(lambda: sink.messages)
 
 
 @pytest.mark.requirement("TRN-4")
-async def test_a_server_that_picks_another_subprotocol_is_refused():
+async def test_a_server_that_selects_another_subprotocol_is_refused():
     async def handle(request: web.Request) -> web.StreamResponse:
         key = request.headers["Sec-WebSocket-Key"].encode() + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
         response = web.Response(status=101)
@@ -168,7 +168,7 @@ async def refused_with(response: web.Response) -> Exception:
 
 
 @pytest.mark.parametrize("status", [401, 403])
-async def test_a_handshake_that_wants_a_sign_in_says_so(status: int):
+async def test_a_handshake_answered_with_401_needs_authentication(status: int):
     error = await refused_with(web.Response(status=status, headers={"WWW-Authenticate": "Bearer"}))
 
     assert isinstance(error, SignInNeeded)
@@ -176,7 +176,7 @@ async def test_a_handshake_that_wants_a_sign_in_says_so(status: int):
 
 
 @pytest.mark.parametrize("status", [200, 400, 404, 426, 429, 500, 503])
-async def test_a_handshake_that_is_refused_carries_the_status(status: int):
+async def test_a_refused_handshake_reports_the_status(status: int):
     error = await refused_with(web.Response(status=status, text="because", headers={"Retry-After": "7"}))
 
     assert isinstance(error, Unreachable)
@@ -197,7 +197,7 @@ async def test_a_redirect_is_not_followed(status: int):
     assert door.handshakes == []
 
 
-async def test_nobody_there_is_unreachable():
+async def test_a_closed_port_is_unreachable():
     async with site() as port:
         pass
     transport = WebSocketTransport("box", Network(f"ws://127.0.0.1:{port}/ws"), limit_bytes=LIMIT)
@@ -207,7 +207,7 @@ async def test_nobody_there_is_unreachable():
         transport.send(b"{}")
 
 
-async def test_a_handshake_without_an_answer_has_an_end(monkeypatch: pytest.MonkeyPatch):
+async def test_a_handshake_without_an_answer_has_a_time_limit(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(websocket, "HANDSHAKE_SECONDS", 0.2)
 
     async def never(request: web.Request) -> web.Response:
@@ -220,7 +220,7 @@ async def test_a_handshake_without_an_answer_has_an_end(monkeypatch: pytest.Monk
             await transport.open(RecordingSink())
 
 
-async def test_an_open_that_is_given_up_leaves_nothing():
+async def test_a_cancelled_open_leaves_nothing_behind():
     asked = asyncio.Event()
 
     async def never(request: web.Request) -> web.Response:
@@ -239,7 +239,7 @@ async def test_an_open_that_is_given_up_leaves_nothing():
         await settled(lambda: other_tasks() == tasks and open_files() <= files)
 
 
-async def test_a_close_frame_is_the_end_with_its_code_and_reason_made_harmless():
+async def test_a_close_frame_ends_the_connection_with_its_code_and_cleaned_reason():
     async def talk(link: web.WebSocketResponse) -> None:
         await link.send_str("last")
         await link.close(code=4001, message="over\x1b[31m \u202enow".encode())
@@ -253,7 +253,7 @@ async def test_a_close_frame_is_the_end_with_its_code_and_reason_made_harmless()
     assert sink.ends == ["it closed the connection with code 4001: over\\x1b[31m \\u202enow"]
 
 
-async def test_an_end_without_a_close_frame_is_told():
+async def test_an_end_without_a_close_frame_is_reported():
     async def talk(link: web.WebSocketResponse) -> None:
         transport = link.get_extra_info("socket")
         assert transport is not None
@@ -279,7 +279,7 @@ async def test_an_end_without_a_close_frame_is_told():
         (4000, "a\nb", "it closed the connection with code 4000: a\\nb"),
     ],
 )
-def test_a_close_in_words(code: object, reason: object, expected: str):
+def test_the_message_for_each_close_code(code: object, reason: object, expected: str):
     assert describe_close(code, reason) == expected
 
 
@@ -293,7 +293,7 @@ def test_a_close_in_words(code: object, reason: object, expected: str):
         (ConnectionResetError(104, "x"), "reset"),
     ],
 )
-def test_a_fault_in_words(error: BaseException | None, expected: str):
+def test_the_message_for_each_failure(error: BaseException | None, expected: str):
     assert re.search(expected, describe_fault(error, 7))
 
 
@@ -305,7 +305,7 @@ async def test_a_message_of_exactly_the_limit_passes():
 
 
 @pytest.mark.requirement("TRN-9")
-async def test_a_message_over_the_limit_is_the_end_with_a_named_cause():
+async def test_a_message_over_the_limit_ends_the_connection_with_a_named_cause():
     async with opened(Door(says("fine", "x" * (LIMIT + 1), "never read"))) as (_, sink):
         await sink.until(lambda: sink.ends)
 
@@ -313,7 +313,7 @@ async def test_a_message_over_the_limit_is_the_end_with_a_named_cause():
     assert sink.ends == [f"it sent a message larger than the limit of {LIMIT} bytes"]
 
 
-async def test_bytes_that_are_no_utf_8_are_left_to_the_decoder():
+async def test_bytes_that_are_not_utf_8_are_passed_to_the_decoder():
     async def talk(link: web.WebSocketResponse) -> None:
         await link.send_frame(b'{"bad":"\xff"}', aiohttp.WSMsgType.TEXT)
         await link.send_str("next")
@@ -325,7 +325,7 @@ async def test_bytes_that_are_no_utf_8_are_left_to_the_decoder():
     assert sink.messages == [b'{"bad":"\xff"}', b"next"]
 
 
-async def test_closing_says_goodbye_and_tells_no_end():
+async def test_closing_sends_a_close_frame_and_reports_no_end():
     door = Door()
     async with opened(door) as (transport, sink):
         await transport.close()
@@ -336,7 +336,7 @@ async def test_closing_says_goodbye_and_tells_no_end():
     assert sink.ends == []
 
 
-async def test_a_far_end_that_does_not_read_is_congestion_and_does_not_hold_up_the_close():
+async def test_a_peer_that_does_not_read_is_congestion_and_does_not_delay_the_close():
     held = asyncio.Event()
 
     async def talk(link: web.WebSocketResponse) -> None:
@@ -366,7 +366,7 @@ async def test_a_far_end_that_does_not_read_is_congestion_and_does_not_hold_up_t
     assert sink.ends == []
 
 
-async def test_a_far_end_that_never_reads_again_is_lost(monkeypatch: pytest.MonkeyPatch):
+async def test_a_peer_that_never_reads_again_is_a_lost_connection(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(websocket, "STALL_SECONDS", 0.2)
 
     async def talk(link: web.WebSocketResponse) -> None:
@@ -396,7 +396,7 @@ async def test_many_small_messages_that_wait_are_congestion():
         await sink.until(lambda: len(sink.messages) == WAITING_MESSAGES + 1)
 
 
-async def test_a_far_end_that_does_not_answer_pings_is_lost(monkeypatch: pytest.MonkeyPatch):
+async def test_a_peer_that_does_not_answer_pings_is_a_lost_connection(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(websocket, "HEARTBEAT_SECONDS", 0.2)
 
     async def talk(link: web.WebSocketResponse) -> None:
@@ -454,7 +454,7 @@ class Proxy:
 
 
 @pytest.mark.requirement("TRN-4")
-async def test_a_plain_address_goes_through_a_proxy_by_connect():
+async def test_a_ws_url_goes_through_a_proxy_by_connect():
     door, proxy = Door(), Proxy()
     async with door.serving(), proxy.serving():
         tasks, files = other_tasks(), open_files()
@@ -542,7 +542,7 @@ class Authority:
 
 @pytest.mark.parametrize("through_proxy", [False, True])
 @pytest.mark.requirement("TRN-4")
-async def test_a_server_that_wants_a_certificate_of_ours_is_shown_it(tmp_path: Path, through_proxy: bool):
+async def test_a_client_certificate_is_sent_to_a_server_that_requires_it(tmp_path: Path, through_proxy: bool):
     authority = Authority(tmp_path)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=authority.file)
     context.load_cert_chain(*authority.issue("server"))
@@ -566,7 +566,7 @@ async def test_a_server_that_wants_a_certificate_of_ours_is_shown_it(tmp_path: P
     assert len(proxy.heads) == through_proxy
 
 
-async def test_a_certificate_of_a_stranger_is_refused(tmp_path: Path):
+async def test_a_certificate_of_an_unknown_authority_is_refused(tmp_path: Path):
     authority = Authority(tmp_path)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(*authority.issue("server"))

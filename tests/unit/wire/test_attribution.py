@@ -36,7 +36,7 @@ WHOLE = {
 
 
 @pytest.mark.parametrize(("data", "found"), WHOLE.values(), ids=WHOLE.keys())
-def test_whom_an_undecodable_message_was_meant_for(data: bytes, found: list[int]):
+def test_which_request_an_undecodable_message_belongs_to(data: bytes, found: list[int]):
     assert answered_ids(data) == found
 
 
@@ -51,7 +51,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize(("head", "tail", "found"), ENDS.values(), ids=ENDS.keys())
-def test_whom_a_message_was_meant_for_of_which_only_the_ends_are_known(head, tail, found):
+def test_which_request_a_message_with_known_ends_belongs_to(head, tail, found):
     assert ids_in_ends(head, tail) == found
 
 

@@ -56,7 +56,7 @@ from dragoman.wire.messages import ABSENT, ProgressParams
         pytest.param(encode_result(None, 0), b'{"jsonrpc":"2.0","id":null,"result":0}', id="null id"),
     ],
 )
-def test_what_is_sent(encoded: bytes, expected: bytes):
+def test_the_encoded_messages(encoded: bytes, expected: bytes):
     assert encoded == expected
 
 
@@ -114,14 +114,14 @@ def test_parts_of_an_envelope_stay_raw_and_absence_is_not_null():
         pytest.param(b'{"jsonrpc":"2.0"}{"jsonrpc":"2.0"}', id="two in one"),
     ],
 )
-def test_bytes_that_are_no_message_are_unreadable(data: bytes):
+def test_bytes_that_are_not_a_message_are_unreadable(data: bytes):
     with pytest.raises(Unreadable) as caught:
         decode_envelope(data)
     assert caught.value.detail
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_end_in_a_value_or_in_unreadable(data: bytes):
+def test_any_bytes_decode_to_a_value_or_are_unreadable(data: bytes):
     for decode in (decode_envelope, lambda raw: decode_as(ProgressParams, raw)):
         try:
             decode(data)
@@ -129,14 +129,14 @@ def test_any_bytes_end_in_a_value_or_in_unreadable(data: bytes):
             pass
 
 
-def test_a_part_is_read_as_the_shape_asked_for():
+def test_a_member_is_decoded_as_the_requested_type():
     assert decode_as(list[int], Raw(b"[1,2]")) == [1, 2]
     with pytest.raises(Unreadable):
         decode_as(list[int], Raw(b'["a"]'))
 
 
 @pytest.mark.parametrize(("count", "taken"), [(0, 0), (3, 3), (1000, 1000), (1001, 0)])
-def test_a_batch_of_too_many_messages_is_not_taken_apart(count: int, taken: int):
+def test_a_batch_of_too_many_messages_is_not_split(count: int, taken: int):
     assert len(batch_members(b"[" + b",".join([b"{}"] * count) + b"]")) == taken
 
 
@@ -153,5 +153,5 @@ def test_a_batch_of_too_many_messages_is_not_taken_apart(count: int, taken: int)
         (encode_notification("notifications/progress", {}), False),
     ],
 )
-def test_a_reply_is_told_from_a_request_and_a_notification(encoded: bytes, expected: bool):
+def test_a_reply_is_distinguished_from_a_request_and_a_notification(encoded: bytes, expected: bool):
     assert is_reply(encoded) is expected

@@ -63,7 +63,7 @@ def schema(**properties: Any) -> dict[str, Any]:
         pytest.param({"properties": ["a"]}, {}, id="properties that are no object"),
     ],
 )
-def test_what_is_to_be_repeated(given_schema: dict[str, Any], found: dict[Any, str]):
+def test_which_arguments_are_mirrored(given_schema: dict[str, Any], found: dict[Any, str]):
     assert mirrored(given_schema) == found
 
 
@@ -89,13 +89,13 @@ def test_what_is_to_be_repeated(given_schema: dict[str, Any], found: dict[Any, s
     ],
     ids=repr,
 )
-def test_a_name_that_is_no_token_makes_the_tool_unusable(name: Any):
+def test_a_header_name_that_is_not_a_token_makes_the_tool_unusable(name: Any):
     with pytest.raises(BadMirror, match="no name for a header"):
         mirrored(schema(a=string(name)))
 
 
 @pytest.mark.parametrize("pair", [("Tenant", "Tenant"), ("Tenant", "tenant"), ("x-ID", "X-id")], ids=str)
-def test_one_header_for_two_parts_makes_the_tool_unusable(pair: tuple[str, str]):
+def test_one_header_for_two_properties_makes_the_tool_unusable(pair: tuple[str, str]):
     with pytest.raises(BadMirror, match="two parts"):
         mirrored(schema(a=string(pair[0]), b=schema(c=string(pair[1]))))
 
@@ -103,12 +103,12 @@ def test_one_header_for_two_parts_makes_the_tool_unusable(pair: tuple[str, str])
 @pytest.mark.parametrize(
     "kind", ["number", "object", "array", "null", None, "", ["string"], ["string", "null"]], ids=repr
 )
-def test_only_strings_integers_and_booleans_can_be_repeated(kind: Any):
+def test_only_strings_integers_and_booleans_can_be_mirrored(kind: Any):
     with pytest.raises(BadMirror, match="no string, integer or boolean"):
         mirrored(schema(a={"type": kind, KEYWORD: "A"}))
 
 
-def test_what_has_no_type_cannot_be_repeated():
+def test_a_property_without_a_type_cannot_be_mirrored():
     with pytest.raises(BadMirror, match="no string, integer or boolean"):
         mirrored(schema(a={KEYWORD: "A"}))
 
@@ -129,7 +129,7 @@ def test_what_has_no_type_cannot_be_repeated():
     ids=json.dumps,
 )
 @pytest.mark.parametrize("is_nested", [False, True], ids=["at the root", "in a property"])
-def test_an_annotation_that_properties_do_not_lead_to_makes_the_tool_unusable(part: Any, is_nested: bool):
+def test_an_annotation_outside_properties_makes_the_tool_unusable(part: Any, is_nested: bool):
     with pytest.raises(BadMirror, match="where only properties may lead"):
         mirrored(schema(a={"type": "object", **part}) if is_nested else {"type": "object", **part})
 
@@ -145,7 +145,7 @@ def test_one_bad_annotation_among_good_ones_is_enough():
 
 
 @pytest.mark.parametrize("key", ["properties", "items"])
-def test_a_schema_without_bottom_is_not_searched_for_ever(key: str):
+def test_a_very_deep_schema_is_searched_to_a_limit(key: str):
     deep: Any = string("A")
     for _ in range(10 * DEPTH_LIMIT):
         deep = {"properties": {"a": deep}} if key == "properties" else {"items": deep}
@@ -193,11 +193,11 @@ def test_the_headers_of_a_call(arguments: dict[str, Any], headers: dict[str, str
 
 
 @pytest.mark.parametrize("value", [{"a": "A"}, ["a"], 1.5], ids=repr)
-def test_what_does_not_fit_the_schema_is_not_repeated(value: Any):
+def test_arguments_that_do_not_match_the_schema_are_not_mirrored(value: Any):
     assert argument_headers(PATHS, {"a": value}) == {}
 
 
-def test_an_integer_without_end_breaks_nothing():
+def test_a_very_long_integer_is_handled():
     argument_headers(PATHS, {"a": 10**5000})
 
 
@@ -215,7 +215,7 @@ def decoded(value: str) -> str:
     "value",
     ["", "a", "a b", "~!@#$%^&*()", "=?base64?", "?=", "=?base64", "=?BASE64?eA==?=", "=?utf-8?q?x?="],
 )
-def test_what_a_header_can_carry_goes_as_it_is(value: str):
+def test_a_value_that_a_header_can_contain_is_sent_unchanged(value: str):
     assert escape(value) == value
 
 
@@ -238,12 +238,12 @@ def test_what_a_header_can_carry_goes_as_it_is(value: str):
     ],
     ids=repr,
 )
-def test_what_a_header_cannot_carry_is_escaped(value: str, escaped: str):
+def test_a_value_that_a_header_cannot_contain_is_escaped(value: str, escaped: str):
     assert escape(value) == escaped
 
 
 @given(st.text(st.characters(exclude_categories=("Cs",))))
-def test_every_text_arrives_and_every_header_is_harmless(value: str):
+def test_every_text_can_be_decoded_and_every_header_is_valid(value: str):
     escaped = escape(value)
 
     assert decoded(escaped) == value
@@ -251,7 +251,7 @@ def test_every_text_arrives_and_every_header_is_harmless(value: str):
     assert escaped == escaped.strip()
 
 
-def test_half_a_surrogate_pair_is_left_to_whoever_writes_the_message():
+def test_a_lone_surrogate_is_left_to_the_message_encoder():
     assert escape("\ud83d").startswith("=?base64?")
 
 
@@ -278,7 +278,7 @@ def test_half_a_surrogate_pair_is_left_to_whoever_writes_the_message():
     ],
     ids=str,
 )
-def test_every_request_repeats_its_method_and_some_a_name(method: str, params: Any, name: str | None):
+def test_every_request_repeats_its_method_and_some_the_name(method: str, params: Any, name: str | None):
     expected = {"Mcp-Method": method} | ({} if name is None else {"Mcp-Name": name})
 
     assert request_headers(method, params) == expected

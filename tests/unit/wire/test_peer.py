@@ -60,7 +60,7 @@ def test_a_reply_resolves_its_request_with_the_raw_result():
 @pytest.mark.parametrize(
     "foreign", [b'"1"', b"true", b"1.0", b"1e0", b"null", b'"01"', b'" 1"', b"-1", b'"\xef\xbc\x91"', b'""']
 )
-def test_an_id_of_another_type_or_spelling_is_not_ours(foreign: bytes):
+def test_an_id_of_another_type_or_spelling_matches_no_request(foreign: bytes):
     talk = Conversation()
     talk.hear(b'{"jsonrpc":"2.0","id":' + foreign + b',"result":{}}')
 
@@ -68,7 +68,7 @@ def test_an_id_of_another_type_or_spelling_is_not_ours(foreign: bytes):
     assert talk.peer.ignored == {"reply to no pending request": 1}
 
 
-def test_a_reply_without_an_id_is_not_ours():
+def test_a_reply_without_an_id_matches_no_request():
     talk = Conversation()
     talk.hear(b'{"jsonrpc":"2.0","result":{}}')
 
@@ -141,7 +141,7 @@ def test_an_error_reply_carries_code_message_and_data():
     assert (error.remote_code, error.remote_message, error.remote_data) == (-32042, "sign in", {"url": "x"})
 
 
-def test_an_error_with_a_null_id_is_noted_and_fails_nobody():
+def test_an_error_with_a_null_id_is_recorded_and_fails_no_request():
     talk = Conversation()
     talk.hear(reply(None, error={"code": -32700, "message": "Parse error"}))
 
@@ -156,7 +156,7 @@ def test_an_error_with_a_null_id_is_noted_and_fails_nobody():
 BATCH = [reply(1, result=1), {"jsonrpc": "2.0", "method": "notifications/x"}, reply(2, result=2)]
 
 
-def test_a_batch_is_taken_apart_where_the_revision_has_batches():
+def test_a_batch_is_split_where_the_revision_has_batches():
     talk = Conversation(2)
     talk.peer.accepts_batches = True
     talk.hear(b" " + json.dumps(BATCH).encode())
@@ -174,7 +174,7 @@ def test_a_batch_fails_its_requests_where_the_revision_has_none():
     assert talk.waits(3)
 
 
-def test_an_empty_batch_is_nothing():
+def test_an_empty_batch_is_ignored():
     talk = Conversation()
     talk.peer.accepts_batches = True
     talk.hear(b"[]")
@@ -182,7 +182,7 @@ def test_an_empty_batch_is_nothing():
     assert talk.waits()
 
 
-def test_a_bad_member_of_a_batch_does_not_cost_the_good_ones():
+def test_an_invalid_member_of_a_batch_does_not_affect_the_others():
     talk = Conversation(2)
     talk.peer.accepts_batches = True
     talk.hear(json.dumps([reply(1, result=1), {"jsonrpc": "1.0", "id": 2, "result": 2}]).encode())
@@ -230,7 +230,7 @@ def test_an_unreadable_reply_fails_its_own_request_alone(data: bytes):
         b'[info] {"jsonrpc":"2.0","id":1,"result":{}}',
     ],
 )
-def test_output_that_is_no_reply_to_a_request_fails_no_request_and_is_kept(data: bytes):
+def test_output_that_is_not_a_reply_fails_no_request_and_is_recorded(data: bytes):
     talk = Conversation(2)
     talk.hear(data)
 
@@ -240,7 +240,7 @@ def test_output_that_is_no_reply_to_a_request_fails_no_request_and_is_kept(data:
     assert list(talk.peer.unparsed_output) == [data.decode()]
 
 
-def test_an_unreadable_notification_fails_nobody():
+def test_an_unreadable_notification_fails_no_request():
     talk = Conversation()
     talk.hear(b'{"jsonrpc":"2.0","method":"notifications/message","params":{"data":tru}}')
 
@@ -259,7 +259,7 @@ def test_an_unreadable_reply_to_a_forgotten_request_leaves_the_others_waiting():
 @pytest.mark.parametrize(
     "noise", [b"Server listening on port 3000", b"\x1b[32mready\x1b[0m", b"\xff\xfe", b"DEBUG {}"]
 )
-def test_noise_is_counted_and_told_once(noise: bytes):
+def test_unparsed_output_is_counted_and_reported_once(noise: bytes):
     talk = Conversation()
     talk.hear(noise, noise, noise)
 
@@ -269,21 +269,21 @@ def test_noise_is_counted_and_told_once(noise: bytes):
 
 
 @pytest.mark.parametrize("blank", [b"", b"  ", b"\r", b"\t\r"])
-def test_blank_lines_are_nothing(blank: bytes):
+def test_blank_lines_are_ignored(blank: bytes):
     talk = Conversation()
     talk.hear(blank)
 
     assert talk.peer.ignored == {}
 
 
-def test_a_sample_of_noise_is_short():
+def test_a_sample_of_unparsed_output_is_short():
     talk = Conversation()
     talk.hear(b"x" * 100_000)
 
     assert talk.listener.faults[0][1] == "x" * 200 + "…"
 
 
-def test_the_newest_noise_is_kept_for_whoever_must_explain_a_failure():
+def test_the_newest_unparsed_output_is_kept_for_error_messages():
     talk = Conversation()
     talk.hear(*(f"line {n}".encode() for n in range(100)), b"\xff" * 100_000)
 
@@ -294,7 +294,7 @@ def test_the_newest_noise_is_kept_for_whoever_must_explain_a_failure():
 # --- messages over the limit ---
 
 
-def test_an_oversized_reply_is_attributed_while_it_is_still_coming():
+def test_an_oversized_reply_is_attributed_while_it_arrives():
     talk = Conversation(2)
 
     assert talk.peer.receive_oversized(b'{"jsonrpc":"2.0","id":2,"result":', b"")
@@ -304,7 +304,7 @@ def test_an_oversized_reply_is_attributed_while_it_is_still_coming():
     assert talk.waits(1)
 
 
-def test_an_oversized_reply_is_attributed_by_its_tail_once_it_came():
+def test_an_oversized_reply_is_attributed_by_its_tail_at_its_end():
     talk = Conversation(2)
 
     assert not talk.peer.receive_oversized(b'{"jsonrpc":"2.0","result":{', b"")
@@ -317,7 +317,7 @@ def test_an_oversized_reply_is_attributed_by_its_tail_once_it_came():
     assert talk.waits(1)
 
 
-def test_an_oversized_reply_that_never_says_whose_it_is_fails_no_request():
+def test_an_oversized_reply_without_a_readable_id_fails_no_request():
     talk = Conversation(2)
 
     assert not talk.peer.receive_oversized(b'{"jsonrpc":"2.0","result":{', b"}}")
@@ -349,7 +349,7 @@ def test_requests_and_notifications_reach_the_listener():
     assert talk.listener.notifications == [("notifications/tools/list_changed", b'{"a":1}')]
 
 
-def test_a_request_with_one_of_our_ids_is_a_request():
+def test_a_request_with_the_id_of_a_pending_request_is_a_request():
     talk = Conversation()
     talk.hear(b'{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}')
 
@@ -358,7 +358,7 @@ def test_a_request_with_one_of_our_ids_is_a_request():
 
 
 @pytest.mark.parametrize("params", [b"[]", b'"x"', b"null", b"7", b'{"a":"\xff"}'])
-def test_malformed_params_of_a_notification_are_handed_on_unread(params: bytes):
+def test_malformed_params_of_a_notification_are_passed_on_unread(params: bytes):
     talk = Conversation()
     talk.hear(b'{"jsonrpc":"2.0","method":"notifications/x","params":' + params + b"}")
 
@@ -384,14 +384,14 @@ def progress(token: object, value: object, **more: object) -> dict[str, object]:
     }
 
 
-def test_progress_reaches_whoever_asked_for_it():
+def test_progress_reaches_the_request_that_asked_for_it():
     talk, seen = listening()
     talk.hear(progress(2, 1, total=4, message="reading"), progress(2, 2.5))
 
     assert seen == [Progress(1.0, 4.0, "reading"), Progress(2.5)]
 
 
-def test_only_growing_progress_passes():
+def test_only_increasing_progress_is_reported():
     talk, seen = listening()
     talk.hear(*(progress(2, value) for value in (-1, 0, 0, 3, 2, 3, 3.5)))
 
@@ -448,7 +448,7 @@ def test_a_long_progress_message_is_cut():
     assert seen[0].message == "x" * PROGRESS_MESSAGE_LIMIT + "…"
 
 
-def test_a_flood_of_unwanted_progress_is_told_once():
+def test_a_flood_of_unrequested_progress_is_reported_once():
     talk = Conversation()
     talk.hear(*[progress(1, n) for n in range(1000)])
 
@@ -514,7 +514,7 @@ def is_result_for(request_id: int, data: bytes) -> bool:
 
 
 @given(st.lists(ANYTHING, max_size=12), st.booleans())
-def test_no_bytes_raise_and_only_a_proper_reply_brings_a_result(stream: list[bytes], batches: bool):
+def test_no_bytes_raise_and_only_a_valid_reply_gives_a_result(stream: list[bytes], batches: bool):
     talk = Conversation(2)
     talk.peer.open_request(RecordingWaiter(), lambda _: None)
     talk.peer.accepts_batches = batches
@@ -558,7 +558,7 @@ def test_replies_in_any_order_resolve_each_request_once_and_with_its_own_result(
         b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":9,"progress":1}}',
     ],
 )
-def test_what_answers_no_request_is_reported_from_time_to_time(message: bytes):
+def test_replies_to_no_request_are_reported_periodically(message: bytes):
     talk = Conversation()
     talk.hear(*[message] * (3 * REPORT_EVERY + 1))
 
