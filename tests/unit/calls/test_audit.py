@@ -46,7 +46,7 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 # --- what is in it ---
 
 
-def test_a_line_says_what_was_called_who_decided_and_how_it_ended(folder: Path):
+def test_an_entry_contains_the_call_the_decision_and_the_outcome(folder: Path):
     log = log_in(folder)
     write(log, arguments={"path": CANARY}, server="s", decision="allow", by="rule", reason="r", outcome="ok")
     log.close()
@@ -107,7 +107,7 @@ def test_hostile_text_is_one_short_line_and_the_next_entry_is_written_too(
     assert told == []
 
 
-def test_many_arguments_and_names_that_are_no_text_are_no_trouble(folder: Path):
+def test_many_arguments_and_names_that_are_not_strings_are_logged(folder: Path):
     log = log_in(folder)
     write(log, arguments=dict.fromkeys(range(100_000)))
     log.close()
@@ -133,7 +133,7 @@ def test_file_and_folder_are_for_their_owner_alone(tmp_path: Path, umask: int):
         assert path.stat().st_mode & 0o777 == mode
 
 
-def test_a_file_that_others_could_read_is_theirs_no_more(folder: Path):
+def test_a_file_that_others_could_read_is_made_private(folder: Path):
     folder.mkdir(mode=0o700)
     (folder / FILE).write_text("")
     (folder / FILE).chmod(0o666)
@@ -158,7 +158,7 @@ OBSTACLES: dict[str, tuple[Callable[[Path], object], Callable[[Path], object]]] 
 
 
 @pytest.mark.parametrize(("put", "take"), OBSTACLES.values(), ids=OBSTACLES.keys())
-def test_what_stands_in_the_files_place_is_told_once_and_not_followed(
+def test_a_link_or_folder_in_place_of_the_file_is_reported_once_and_not_followed(
     folder: Path, put: Callable[[Path], object], take: Callable[[Path], object]
 ):
     folder.mkdir(mode=0o700)
@@ -190,7 +190,7 @@ def _drain(log: AuditLog) -> None:
     log._is_closed = False
 
 
-def test_a_folder_that_cannot_be_made_is_told_once(tmp_path: Path):
+def test_a_folder_that_cannot_be_created_is_reported_once(tmp_path: Path):
     (tmp_path / "file").write_text("")
     log = log_in(tmp_path / "file" / "logs", told := [])
     for _ in range(100):
@@ -200,7 +200,7 @@ def test_a_folder_that_cannot_be_made_is_told_once(tmp_path: Path):
     assert len(told) == 1
 
 
-def test_a_full_disk_is_told_once(folder: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_full_disk_is_reported_once(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(audit.os, "write", lambda descriptor, data: len(data) // 2)
     log = log_in(folder, told := [])
     write(log)
@@ -242,7 +242,7 @@ def written_by_many(folder: Path, *, limit_bytes: int, writers: int = 6, each: i
 
 
 @pytest.mark.slow
-def test_lines_of_many_processes_do_not_mix_and_each_is_there_in_its_order(folder: Path):
+def test_entries_of_several_processes_do_not_mix_and_keep_their_order(folder: Path):
     written_by_many(folder, limit_bytes=1 << 40)
 
     found = lines(folder)
@@ -252,7 +252,7 @@ def test_lines_of_many_processes_do_not_mix_and_each_is_there_in_its_order(folde
 
 
 @pytest.mark.slow
-def test_a_full_file_makes_way_while_many_write_and_nothing_is_lost(folder: Path):
+def test_a_full_file_is_rotated_during_concurrent_writes_without_loss(folder: Path):
     # Six files' worth: fewer than are kept.
     written_by_many(folder, limit_bytes=800_000)
 
@@ -263,7 +263,7 @@ def test_a_full_file_makes_way_while_many_write_and_nothing_is_lost(folder: Path
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in folder.iterdir())
 
 
-def test_of_full_files_only_so_many_are_kept_and_the_oldest_goes(
+def test_the_number_of_rotated_files_is_limited_and_the_oldest_is_deleted(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(audit, "FILE_LIMIT_BYTES", 100)
@@ -278,7 +278,7 @@ def test_of_full_files_only_so_many_are_kept_and_the_oldest_goes(
     assert len(kept) >= audit.FILES_KEPT - 1
 
 
-def test_what_cannot_be_read_is_passed_over(folder: Path):
+def test_lines_that_cannot_be_read_are_skipped(folder: Path):
     log = log_in(folder)
     write(log, "one")
     log.close()
@@ -344,7 +344,7 @@ async def test_a_cancelled_call_is_written_as_one(home: Path, when: str):
     assert entry.get("decision", "none") == ("none" if "asked" in when else "allow")
 
 
-async def test_nothing_is_lost_when_the_host_closes_under_its_calls(home: Path):
+async def test_no_entry_is_lost_when_the_host_closes_during_calls(home: Path):
     reached = asyncio.Semaphore(0)
 
     async def wait(*_: Any) -> Any:
@@ -365,7 +365,7 @@ async def test_nothing_is_lost_when_the_host_closes_under_its_calls(home: Path):
         await host.call("mcp__s__t", {})
 
 
-async def test_a_call_that_outlives_its_host_is_written_all_the_same(home: Path):
+async def test_a_call_that_ends_after_its_host_is_written(home: Path):
     asked, answer = asyncio.Event(), asyncio.Event()
 
     class Slow:
@@ -385,7 +385,7 @@ async def test_a_call_that_outlives_its_host_is_written_all_the_same(home: Path)
     assert len(kept(home)) == 1, "there when the call has ended, without waiting"
 
 
-async def test_a_log_that_cannot_be_written_is_told_once_to_listeners_and_calls_go_on(home: Path):
+async def test_a_log_that_cannot_be_written_is_one_event_and_calls_continue(home: Path):
     (home / ".dragoman").mkdir()
     (home / ".dragoman" / "logs").write_text("in the way")
     async with Host({"s": server()}, permission_mode="bypassPermissions", audit=True) as host:
@@ -406,7 +406,7 @@ async def test_a_log_that_cannot_be_written_is_told_once_to_listeners_and_calls_
     assert later == []
 
 
-async def test_a_program_that_did_not_ask_for_it_leaves_no_log(home: Path):
+async def test_without_the_setting_no_log_is_written(home: Path):
     async with Host({"s": server()}, permission_mode="bypassPermissions") as host:
         await host.ready()
         await host.call("mcp__s__t", {})

@@ -49,24 +49,24 @@ async def test_each_question_is_answered_under_its_own_key():
 
 
 @pytest.mark.parametrize("state", ["", "s", '\u2028 ü \\ " \x00', "x" * 100_000], ids=len)
-async def test_the_state_goes_back_as_it_came(state: str):
+async def test_the_request_state_is_sent_back_unchanged(state: str):
     found = await carried(Answers(), inputRequests={"a": QUESTION}, requestState=state)
 
     assert found["requestState"] == state
 
 
-async def test_the_state_goes_back_byte_for_byte():
+async def test_the_request_state_is_sent_back_byte_for_byte():
     spelled = rb'"\u00e9 \/ \ud83d\ude00"'
     asked = b'{"inputRequests":{"a":{"method":"m"}},"requestState":%b}' % spelled
 
     assert bytes((await next_round("box", Raw(asked), Answers()))["requestState"]) == spelled
 
 
-async def test_without_a_state_none_goes_back():
+async def test_without_a_request_state_none_is_sent():
     assert "requestState" not in await carried(Answers(), inputRequests={"a": QUESTION})
 
 
-async def test_a_state_alone_is_sent_back_after_a_pause(monkeypatch: pytest.MonkeyPatch):
+async def test_a_request_state_without_questions_is_sent_back_after_a_pause(monkeypatch: pytest.MonkeyPatch):
     paused: list[float] = []
 
     async def pause(seconds: float) -> None:
@@ -94,7 +94,7 @@ async def test_a_state_alone_is_sent_back_after_a_pause(monkeypatch: pytest.Monk
         pytest.param({"inputRequests": {str(n): QUESTION for n in range(QUESTION_LIMIT + 1)}}, id="too many"),
     ],
 )
-async def test_questions_that_cannot_be_understood_are_malformed_and_nobody_is_asked(asked: dict[str, Any]):
+async def test_questions_that_cannot_be_decoded_are_malformed_and_not_shown(asked: dict[str, Any]):
     answers = Answers()
     with pytest.raises(MalformedReply):
         await carried(answers, **asked)
@@ -102,7 +102,7 @@ async def test_questions_that_cannot_be_understood_are_malformed_and_nobody_is_a
     assert answers.asked == []
 
 
-async def test_as_many_questions_as_are_allowed_are_answered():
+async def test_questions_up_to_the_limit_are_answered():
     found = await carried(Answers(), inputRequests={str(n): QUESTION for n in range(QUESTION_LIMIT)})
 
     assert len(found["inputResponses"]) == QUESTION_LIMIT
@@ -111,7 +111,7 @@ async def test_as_many_questions_as_are_allowed_are_answered():
 @pytest.mark.parametrize(
     "method", ["elicitation/create", "sampling/createMessage", "x" * 100_000, "\x1b[2J"], ids=ascii_start
 )
-async def test_a_question_that_nobody_answers_ends_the_call(method: str):
+async def test_a_question_without_an_answer_ends_the_call(method: str):
     with pytest.raises(InputUnavailable, match="does not offer") as caught:
         await carried(Nobody(), inputRequests={"a": {"method": method}})
 
@@ -119,7 +119,7 @@ async def test_a_question_that_nobody_answers_ends_the_call(method: str):
     assert len(str(caught.value)) < 3000
 
 
-async def test_a_person_who_declines_is_an_answer_like_any_other():
+async def test_a_declined_question_is_sent_as_an_answer():
     class Declines:
         async def elicit_form(self, question: FormElicitation) -> FormAnswer:
             return FormAnswer("decline")
@@ -129,7 +129,7 @@ async def test_a_person_who_declines_is_an_answer_like_any_other():
     assert found == {"inputResponses": {"a": {"action": "decline"}}}
 
 
-async def test_whoever_gives_the_call_up_takes_the_question_along():
+async def test_a_cancelled_call_cancels_its_question():
     class Ponders:
         def __init__(self) -> None:
             self.begun = asyncio.Event()

@@ -70,7 +70,7 @@ async def call(
     return await invoke(session, server, called, judged, request, 1)  # type: ignore[arg-type]
 
 
-async def test_the_tool_is_called_by_the_servers_own_name_for_it():
+async def test_the_tool_is_called_by_its_wire_name():
     session = Session()
     await call(session, {"n": 1})
 
@@ -97,21 +97,21 @@ async def test_a_legacy_server_is_not_sent_metadata_of_the_modern_era(era: Era, 
     assert session.params(0) == {"name": "open", "arguments": {}, **sent}
 
 
-async def test_arguments_are_always_sent_even_if_there_are_none():
+async def test_arguments_are_always_sent_even_if_empty():
     session = Session()
     await call(session, {})
 
     assert b'"arguments":{}' in session.sent[0]
 
 
-async def test_a_result_comes_back_with_its_blocks():
+async def test_a_result_is_returned_with_its_blocks():
     result, blocks = await call(Session(b'{"content":[{"type":"text","text":"a"},7],"isError":true}'), {})
 
     assert result.is_error
     assert blocks == (TextBlock("a"), UnknownBlock(7))
 
 
-async def test_numbers_json_has_no_word_for_are_sent_as_null():
+async def test_numbers_that_json_cannot_express_are_sent_as_null():
     session = Session()
     await call(session, {"x": math.nan, "y": math.inf})
 
@@ -119,7 +119,7 @@ async def test_numbers_json_has_no_word_for_are_sent_as_null():
 
 
 @pytest.mark.parametrize("kind", ["task", "input_required", "", "\x1b[2J"])
-async def test_a_kind_of_result_that_was_never_declared_is_malformed(kind: str):
+async def test_a_result_type_that_was_not_declared_is_malformed(kind: str):
     with pytest.raises(MalformedReply, match="undeclared kind") as caught:
         await call(Session(json.dumps({"resultType": kind}).encode()), {})
     assert "\x1b" not in str(caught.value)
@@ -129,14 +129,14 @@ async def test_a_kind_of_result_that_was_never_declared_is_malformed(kind: str):
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_annotated_arguments_are_repeated_as_headers_where_those_are_carried():
+async def test_annotated_arguments_are_mirrored_as_headers_over_http():
     session = Session(mirrors_arguments=True, era="modern")
     await call(session, {"tenant": "Müller", "n": 1}, schema=MIRRORED)
 
     assert session.headers == [{"Mcp-Param-Tenant": "=?base64?TcO8bGxlcg==?="}]
 
 
-async def test_where_none_are_carried_there_are_no_headers():
+async def test_over_transports_without_headers_none_are_sent():
     session = Session(era="modern")
     await call(session, {"tenant": "a"}, schema=MIRRORED)
 
@@ -160,7 +160,7 @@ class Says:
         return {"action": "accept", "content": {"n": len(self.asked)}}
 
 
-async def test_a_modern_server_that_asks_is_called_again_with_the_answers_and_its_state():
+async def test_input_required_is_answered_by_another_call_with_the_answers_and_the_state():
     session = Session(ASKS, ASKS, b'{"content":[{"type":"text","text":"done"}]}', era="modern")
     answerer = Says()
     _, blocks = await call(session, {"n": 1}, answerer)
@@ -176,14 +176,14 @@ async def test_a_modern_server_that_asks_is_called_again_with_the_answers_and_it
     }
 
 
-async def test_the_headers_go_along_on_every_round():
+async def test_the_headers_are_sent_in_every_round():
     session = Session(ASKS, b"{}", era="modern", mirrors_arguments=True)
     await call(session, {"tenant": "a"}, Says(), MIRRORED)
 
     assert session.headers == [{"Mcp-Param-Tenant": "a"}] * 2
 
 
-async def test_all_rounds_together_have_the_time_that_the_call_has():
+async def test_all_rounds_share_the_time_limit_of_the_call():
     session = Session(ASKS, ASKS, b"{}", era="modern")
     await call(session, {}, Says())
 
@@ -191,7 +191,7 @@ async def test_all_rounds_together_have_the_time_that_the_call_has():
     assert 1 >= session.limits[1] >= session.limits[2] > 0
 
 
-async def test_a_server_that_never_has_enough_is_malformed_after_ten_rounds():
+async def test_a_server_that_asks_without_end_is_malformed_after_ten_rounds():
     session = Session(ASKS, era="modern")
     with pytest.raises(MalformedReply, match="more than 10 rounds"):
         await call(session, {}, Says())
@@ -199,7 +199,7 @@ async def test_a_server_that_never_has_enough_is_malformed_after_ten_rounds():
     assert len(session.sent) == 11
 
 
-async def test_a_question_nobody_can_answer_ends_the_call():
+async def test_a_question_without_an_interaction_ends_the_call():
     session = Session(ASKS, era="modern")
     with pytest.raises(InputUnavailable, match="elicitation/create"):
         await call(session, {})
@@ -208,6 +208,6 @@ async def test_a_question_nobody_can_answer_ends_the_call():
 
 
 @pytest.mark.parametrize("kind", ["tasks", "", "INPUT_REQUIRED"])
-async def test_a_modern_server_cannot_answer_in_kinds_that_were_never_declared_either(kind: str):
+async def test_a_modern_result_type_that_was_not_declared_is_malformed(kind: str):
     with pytest.raises(MalformedReply, match="undeclared kind"):
         await call(Session(json.dumps({"resultType": kind}).encode(), era="modern"), {}, Says())

@@ -42,14 +42,14 @@ def test_a_result_becomes_an_outcome_with_all_its_parts():
         (b'{"structuredContent":""}', True, ""),
     ],
 )
-def test_null_is_not_absent(result: bytes, has_structured: bool, structured: object):
+def test_null_is_distinguished_from_absent(result: bytes, has_structured: bool, structured: object):
     found = outcome(result)
 
     assert found.has_structured is has_structured
     assert found.structured == structured
 
 
-def test_the_text_is_everything_that_can_be_read():
+def test_the_text_contains_every_readable_block():
     found = CallOutcome(
         server="s", tool="t", content=(TextBlock("a"), ImageBlock("", "image/png"), TextBlock("b"))
     )
@@ -58,13 +58,13 @@ def test_the_text_is_everything_that_can_be_read():
     assert CallOutcome(server="s", tool="t").text == ""
 
 
-def test_a_good_outcome_is_handed_on_by_raise_for_error():
+def test_raise_for_error_returns_a_successful_outcome():
     found = outcome(b'{"content":[{"type":"text","text":"fine"}]}')
 
     assert found.raise_for_error() is found
 
 
-def test_what_kept_the_call_from_a_result_is_raised_as_it_is():
+def test_the_error_of_a_call_is_raised_unchanged():
     error = RemoteError("box", -32000, "no")
 
     with pytest.raises(RemoteError) as caught:
@@ -72,7 +72,7 @@ def test_what_kept_the_call_from_a_result_is_raised_as_it_is():
     assert caught.value is error
 
 
-def test_an_error_the_tool_reports_is_raised_only_when_asked():
+def test_a_tool_error_is_raised_only_by_raise_for_error():
     found = outcome(b'{"content":[{"type":"text","text":"disk full"}],"isError":true}')
 
     assert found.is_error
@@ -82,7 +82,7 @@ def test_an_error_the_tool_reports_is_raised_only_when_asked():
     assert caught.value.server == "box"
 
 
-def test_an_error_the_tool_reports_cannot_drive_a_terminal_when_raised():
+def test_a_raised_tool_error_contains_no_terminal_sequences():
     found = CallOutcome(server="s", tool="t", content=(TextBlock("\x1b[2J\u202egone"),), is_error=True)
 
     with pytest.raises(CallError) as caught:
@@ -91,7 +91,7 @@ def test_an_error_the_tool_reports_cannot_drive_a_terminal_when_raised():
     assert "\u202e" not in str(caught.value)
 
 
-def test_an_endless_error_is_cut_when_raised():
+def test_a_very_long_tool_error_is_cut_when_raised():
     found = CallOutcome(server="s", tool="t", content=(TextBlock("x" * 1_000_000),), is_error=True)
 
     with pytest.raises(CallError) as caught:
@@ -99,7 +99,7 @@ def test_an_endless_error_is_cut_when_raised():
     assert len(str(caught.value)) < 3000
 
 
-def test_an_error_becomes_a_sentence_with_what_to_do_next():
+def test_an_error_becomes_a_sentence_with_the_next_step():
     found = outcome_of_error("", "mcp__box__opne", UnknownTool("mcp__box__opne", near=("mcp__box__open",)))
 
     assert found.is_error
@@ -111,7 +111,7 @@ SECRET = "s3cret-0f-the-server"
 REDACT = Redactor([SECRET])
 
 
-def test_secrets_are_covered_in_structured_content_meta_and_problems():
+def test_secrets_are_redacted_in_structured_content_meta_and_problems():
     read, content = read_result(
         Raw(f'{{"structuredContent":{{"{SECRET}":["{SECRET}"]}},"_meta":{{"k":"{SECRET}"}}}}'.encode())
     )
@@ -123,7 +123,7 @@ def test_secrets_are_covered_in_structured_content_meta_and_problems():
     assert SECRET not in repr(found)
 
 
-def test_secrets_in_large_structured_content_are_covered_once_it_is_decoded():
+def test_secrets_in_large_structured_content_are_redacted_when_it_is_decoded():
     raw = Raw(b'{"structuredContent":["' + SECRET.encode() + b'","' + b"x" * 300_000 + b'"]}')
     read, content = read_large_now(raw)
     found = outcome_of("box", "mcp__box__open", read, Prepared(content), 0.5, REDACT)
@@ -131,13 +131,13 @@ def test_secrets_in_large_structured_content_are_covered_once_it_is_decoded():
     assert found.structured == ["[secret]", "x" * 300_000]
 
 
-def test_without_structured_content_there_is_still_none():
+def test_without_structured_content_none_is_added():
     read, content = read_result(Raw(b"{}"))
 
     assert not outcome_of("box", "t", read, Prepared(content), 0.5, REDACT).has_structured
 
 
-def test_secrets_are_covered_in_what_a_server_says_in_an_error():
+def test_secrets_are_redacted_in_the_message_and_data_of_a_server_error():
     error = RemoteError("box", -1, "x" * 2040 + SECRET, {"why": [SECRET]}, status=400)
     found = outcome_of_error("box", "t", error, redact=REDACT)
 
@@ -147,7 +147,7 @@ def test_secrets_are_covered_in_what_a_server_says_in_an_error():
     assert SECRET[:6] not in found.text + str(found.error) + found.error.remote_message
 
 
-def test_secrets_are_covered_in_every_kind_of_error():
+def test_secrets_are_redacted_in_every_kind_of_error():
     error = ConnectionLost("box", f"it said {SECRET}", may_have_run=True, hint=f"see {SECRET}")
     safe = covered(error, REDACT)
 

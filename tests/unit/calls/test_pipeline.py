@@ -225,7 +225,7 @@ def world() -> World:
     return World()
 
 
-async def test_the_steps_are_taken_in_order(world: World):
+async def test_the_steps_run_in_order(world: World):
     outcome = await world.call()
 
     assert world.story == [
@@ -238,7 +238,7 @@ async def test_the_steps_are_taken_in_order(world: World):
     assert outcome.duration_seconds == 2.5
 
 
-async def test_an_unknown_tool_is_an_outcome_and_passes_nobody(world: World):
+async def test_an_unknown_tool_is_an_outcome_without_hooks_or_permission(world: World):
     outcome = await world.call(name="mcp__box__opne")
 
     assert isinstance(outcome.error, UnknownTool)
@@ -247,12 +247,12 @@ async def test_an_unknown_tool_is_an_outcome_and_passes_nobody(world: World):
     assert world.story == []
 
 
-async def test_the_servers_own_spelling_is_not_a_way_in(world: World):
+async def test_a_wire_name_is_not_accepted_as_a_tool_name(world: World):
     assert isinstance((await world.call(name="open")).error, UnknownTool)
     assert world.story == []
 
 
-async def test_arguments_that_do_not_fit_are_an_outcome_and_pass_nobody(world: World):
+async def test_invalid_arguments_are_an_outcome_without_hooks_or_permission(world: World):
     outcome = await world.call({"n": "one"})
 
     assert isinstance(outcome.error, InvalidArguments)
@@ -271,7 +271,7 @@ async def test_a_refused_call_never_reaches_the_server(world: World):
     assert not world.reached_the_server
 
 
-async def test_what_hooks_made_of_the_arguments_is_what_is_decided_on_and_sent(world: World):
+async def test_permission_and_server_get_the_arguments_as_changed_by_hooks(world: World):
     world.changed_arguments = {"n": 2}
     await world.call()
 
@@ -279,7 +279,7 @@ async def test_what_hooks_made_of_the_arguments_is_what_is_decided_on_and_sent(w
     assert world.story[2][1] == {"name": "open", "arguments": {"n": 2}}
 
 
-async def test_what_hooks_made_of_the_arguments_is_checked_again(world: World):
+async def test_arguments_changed_by_hooks_are_validated_again(world: World):
     world.changed_arguments = {"n": 1, "smuggled": True}
     outcome = await world.call()
 
@@ -287,21 +287,21 @@ async def test_what_hooks_made_of_the_arguments_is_checked_again(world: World):
     assert [step[0] for step in world.story] == ["before"]
 
 
-async def test_hooks_have_the_last_word_on_the_outcome(world: World):
+async def test_post_call_hooks_may_change_the_outcome(world: World):
     world.after = After(("mind the gap",), "other words")
     world.context = ("asked for by a hook",)
 
     assert (await world.call()).text == "other words\nmind the gap\nasked for by a hook"
 
 
-async def test_a_hooks_word_before_the_call_is_heard_at_the_gate(world: World):
+async def test_a_decision_of_a_pre_call_hook_reaches_the_permission_check(world: World):
     world.word = HookDecision("ask", "not sure", "careful")
     await world.call()
 
     assert world.heard == world.word
 
 
-async def test_where_no_hook_wants_to_know_none_is_told(world: World):
+async def test_without_matching_hooks_no_hook_is_called(world: World):
     world.wanted = set()
     await world.call()
 
@@ -317,7 +317,7 @@ async def test_where_no_hook_wants_to_know_none_is_told(world: World):
     ],
     ids=str,
 )
-async def test_what_the_tool_or_its_server_answers_is_an_outcome(
+async def test_an_error_of_the_tool_or_its_server_is_an_outcome(
     world: World, reply: bytes | Exception, kind: type
 ):
     world.reply = reply
@@ -339,7 +339,7 @@ async def test_what_the_tool_or_its_server_answers_is_an_outcome(
     ],
     ids=lambda error: error.code,
 )
-async def test_what_fails_in_the_plumbing_is_raised(world: World, error: CallError):
+async def test_an_internal_failure_is_raised(world: World, error: CallError):
     world.reply = error
     with pytest.raises(type(error)) as caught:
         await world.call()
@@ -348,7 +348,7 @@ async def test_what_fails_in_the_plumbing_is_raised(world: World, error: CallErr
 
 
 @pytest.mark.parametrize("error", [NotConnected("box", "failed", "it exited"), HostClosed()], ids=str)
-async def test_a_server_that_is_not_there_is_raised_after_the_gate(world: World, error: Exception):
+async def test_a_disconnected_server_is_raised_after_the_permission_check(world: World, error: Exception):
     world.no_session = error
     with pytest.raises(type(error)):
         await world.call()
@@ -371,7 +371,7 @@ async def test_a_server_that_is_not_there_is_raised_after_the_gate(world: World,
         b'{"resultType":"input_required","inputRequests":{}}',
     ],
 )
-async def test_a_result_that_cannot_be_understood_is_raised_as_malformed(world: World, reply: bytes):
+async def test_a_result_that_cannot_be_decoded_is_raised_as_malformed(world: World, reply: bytes):
     world.reply = reply
     with pytest.raises(MalformedReply):
         await world.call()
@@ -385,7 +385,7 @@ async def test_an_empty_result_is_a_result(world: World):
 
 
 @pytest.mark.parametrize(("asked", "given"), [(None, 77.0), (3.0, 3.0), (0.0, 0.0)])
-async def test_the_callers_time_limit_wins_over_the_servers(world: World, asked: float | None, given: float):
+async def test_the_callers_time_limit_replaces_the_servers(world: World, asked: float | None, given: float):
     await world.call(timeout_seconds=asked)
 
     assert world.story[2][2] == given
@@ -402,7 +402,7 @@ def steps(world: World) -> list[str]:
 
 
 @pytest.mark.requirement("LIF-5")
-async def test_a_server_on_its_way_back_is_waited_for(world: World):
+async def test_a_reconnecting_server_is_waited_for(world: World):
     world.is_away = True
 
     assert (await world.call()).text == "fine"
@@ -411,7 +411,7 @@ async def test_a_server_on_its_way_back_is_waited_for(world: World):
 
 
 @pytest.mark.requirement("LIF-7")
-async def test_a_call_that_never_reached_its_server_is_made_again_within_the_same_time(world: World):
+async def test_a_call_that_never_reached_its_server_is_retried_within_its_time_limit(world: World):
     world.reply, world.later_replies = UNSENT, [FINE]
 
     assert (await world.call(timeout_seconds=10.0)).text == "fine"
@@ -422,7 +422,7 @@ async def test_a_call_that_never_reached_its_server_is_made_again_within_the_sam
     ]
 
 
-async def test_a_call_that_never_reaches_its_server_is_given_up(world: World):
+async def test_retries_of_a_call_that_never_reaches_its_server_end(world: World):
     world.reply = UNSENT
     with pytest.raises(ConnectionLost) as caught:
         await world.call()
@@ -431,7 +431,7 @@ async def test_a_call_that_never_reaches_its_server_is_given_up(world: World):
     assert steps(world).count("tools/call") == 3
 
 
-async def test_a_call_that_may_have_run_is_never_made_again_by_itself(world: World):
+async def test_a_call_that_may_have_run_is_not_retried(world: World):
     world.reply, world.later_replies = IN_DOUBT, [FINE]
     with pytest.raises(ConnectionLost) as caught:
         await world.call()
@@ -440,7 +440,7 @@ async def test_a_call_that_may_have_run_is_never_made_again_by_itself(world: Wor
     assert steps(world).count("tools/call") == 1
 
 
-async def test_a_call_that_does_no_harm_twice_is_made_twice_and_no_more(world: World):
+async def test_a_retry_safe_call_is_retried_once(world: World):
     world.retry_safe = True
     world.reply = IN_DOUBT
     with pytest.raises(ConnectionLost):
@@ -449,7 +449,7 @@ async def test_a_call_that_does_no_harm_twice_is_made_twice_and_no_more(world: W
     assert steps(world).count("tools/call") == 2
 
 
-async def test_people_and_hooks_are_asked_once_however_often_a_call_is_made(world: World):
+async def test_questions_and_hooks_run_once_for_a_call_and_its_retries(world: World):
     world.reply, world.later_replies = UNSENT, [UNSENT, FINE]
     await world.call()
 
@@ -485,7 +485,7 @@ async def test_a_second_mismatch_of_headers_is_the_outcome(world: World):
     assert steps(world).count("tools/call") == 2
 
 
-async def test_a_tool_that_is_gone_when_listed_again_is_an_outcome(world: World):
+async def test_a_tool_that_is_missing_from_the_new_list_is_an_outcome(world: World):
     world.listed_again = []
     world.reply = RemoteError("box", -32020, "header mismatch", status=400)
     outcome = await world.call()
@@ -498,7 +498,7 @@ async def test_a_tool_that_is_gone_when_listed_again_is_an_outcome(world: World)
 
 
 @pytest.mark.requirement("CAL-3")
-async def test_listeners_hear_of_start_progress_and_end(world: World):
+async def test_events_report_start_progress_and_end(world: World):
     listener = world.bus.listen()
     world.progress = [Progress(1, 2, "half")]
     await world.call(call_id="mine")
@@ -512,7 +512,7 @@ async def test_listeners_hear_of_start_progress_and_end(world: World):
     assert world.ids == ["mine"] * 3
 
 
-async def test_a_call_without_an_id_of_its_callers_has_one_of_its_own(world: World):
+async def test_a_call_without_a_given_id_gets_a_new_id(world: World):
     await world.call()
     await world.call()
 
@@ -522,7 +522,7 @@ async def test_a_call_without_an_id_of_its_callers_has_one_of_its_own(world: Wor
     assert one[0] != other[0]
 
 
-async def test_a_call_that_fails_is_told_to_hooks_by_its_id(world: World):
+async def test_hooks_get_the_id_of_a_failed_call(world: World):
     world.reply = CallTimeout("box", "tools/call", 1)
     with pytest.raises(CallTimeout):
         await world.call(call_id="mine")
@@ -532,7 +532,7 @@ async def test_a_call_that_fails_is_told_to_hooks_by_its_id(world: World):
 
 
 @pytest.mark.requirement("CAL-3")
-async def test_the_caller_hears_of_progress_without_any_listener(world: World):
+async def test_the_progress_callback_is_called_without_event_listeners(world: World):
     seen: list[Progress] = []
     world.progress = [Progress(1), Progress(2)]
     await world.call(on_progress=seen.append)
@@ -540,7 +540,7 @@ async def test_the_caller_hears_of_progress_without_any_listener(world: World):
     assert seen == [Progress(1), Progress(2)]
 
 
-async def test_a_broken_progress_callback_does_not_harm_the_call(world: World):
+async def test_a_failing_progress_callback_does_not_affect_the_call(world: World):
     def broken(progress: Progress) -> None:
         raise RuntimeError("boom")
 
@@ -558,7 +558,7 @@ async def test_a_broken_progress_callback_does_not_harm_the_call(world: World):
     ],
     ids=str,
 )
-async def test_the_end_of_a_failed_call_is_told_with_its_code(
+async def test_the_event_of_a_failed_call_contains_its_code(
     world: World, reply: bytes | Exception, code: str | None
 ):
     listener = world.bus.listen()
@@ -573,7 +573,7 @@ async def test_the_end_of_a_failed_call_is_told_with_its_code(
     assert (end.is_error, end.error_code) == (True, code)
 
 
-async def test_a_call_that_was_not_made_is_not_told_as_one(world: World):
+async def test_a_call_that_was_not_made_causes_no_event(world: World):
     listener = world.bus.listen()
     world.decision = Decision(False, "no")
     await world.call()
@@ -634,7 +634,7 @@ async def without_its_server() -> str:
     raise NotConnected("lib", "failed", "it is gone")
 
 
-async def test_a_built_in_tool_takes_the_same_steps(world: World):
+async def test_a_built_in_tool_runs_through_the_same_steps(world: World):
     outcome = await world.call(name="look", builtin_tools=builtin(world, fine))
 
     assert [step[0] for step in world.story] == ["before", "decide", "run", "after"]
@@ -652,7 +652,7 @@ async def test_a_built_in_tool_that_is_not_allowed_or_wrongly_called_does_not_ru
     assert "run" not in [step[0] for step in world.story]
 
 
-async def test_only_the_callers_own_built_in_tools_are_there(world: World):
+async def test_only_the_callers_built_in_tools_can_be_called(world: World):
     assert isinstance((await world.call(name="look")).error, UnknownTool)
 
 
@@ -663,7 +663,7 @@ async def test_a_built_in_tool_without_its_server_is_an_outcome(world: World):
     assert "it is gone" in outcome.text
 
 
-async def test_a_built_in_tool_has_the_time_its_caller_gives_it(world: World):
+async def test_a_built_in_tool_has_the_callers_time_limit(world: World):
     outcome = await world.call(name="look", builtin_tools=builtin(world, for_ever), timeout_seconds=0.01)
 
     assert outcome.is_error
@@ -672,7 +672,7 @@ async def test_a_built_in_tool_has_the_time_its_caller_gives_it(world: World):
     assert outcome.text == "look failed: TimeoutError: the tool's own"
 
 
-async def test_what_was_judged_is_what_is_sent_whatever_the_caller_does_meanwhile(world: World):
+async def test_the_judged_arguments_are_sent_even_if_the_caller_changes_the_object(world: World):
     arguments: dict[str, Any] = {"n": 1}
     decide = world.decide
 
@@ -688,7 +688,7 @@ async def test_what_was_judged_is_what_is_sent_whatever_the_caller_does_meanwhil
 
 
 @pytest.mark.parametrize("how", ["definition", "entry"])
-async def test_what_changes_while_it_is_being_allowed_is_judged_anew(world: World, how: str):
+async def test_a_call_whose_tool_changes_during_the_permission_check_is_judged_again(world: World, how: str):
     decide = world.decide
 
     async def slow(*given: Any, **more: Any) -> Decision:
@@ -793,7 +793,7 @@ class ChangingWorld(World):
 @pytest.mark.requirement("PRM-1")
 @pytest.mark.parametrize(("reply", "during"), WAITS.values(), ids=WAITS.keys())
 @pytest.mark.parametrize("how", ["definition", "entry"])
-async def test_what_changes_while_a_call_waits_is_judged_again_before_it_is_sent_again(
+async def test_a_call_whose_tool_changes_during_a_wait_is_judged_again_before_the_retry(
     how: str, reply: bytes | Exception, during: str
 ):
     world = ChangingWorld(how, during)
@@ -807,7 +807,7 @@ async def test_what_changes_while_a_call_waits_is_judged_again_before_it_is_sent
 
 
 @pytest.mark.parametrize(("reply", "during"), WAITS.values(), ids=WAITS.keys())
-async def test_a_tool_that_goes_while_a_call_waits_is_not_called_again(reply: bytes | Exception, during: str):
+async def test_a_tool_removed_while_a_call_waits_is_not_called_again(reply: bytes | Exception, during: str):
     world = ChangingWorld("gone", during)
     world.pipeline = world.pipeline_with(world)
     world.reply, world.later_replies = reply, [FINE]
@@ -817,7 +817,7 @@ async def test_a_tool_that_goes_while_a_call_waits_is_not_called_again(reply: by
 
 
 @pytest.mark.parametrize("how", ["definition", "entry"])
-async def test_a_call_that_may_have_run_is_not_made_again_for_another_tool_or_entry(how: str):
+async def test_a_call_that_may_have_run_is_not_retried_for_another_tool_or_entry(how: str):
     world = ChangingWorld(how, "wait_for_session")
     world.retry_safe = True
     world.reply, world.later_replies = IN_DOUBT, [FINE]
@@ -828,7 +828,7 @@ async def test_a_call_that_may_have_run_is_not_made_again_for_another_tool_or_en
     assert steps(world).count("tools/call") == 1
 
 
-async def test_secrets_of_the_entry_that_answered_are_covered_though_it_was_replaced_meanwhile(world: World):
+async def test_secrets_of_an_entry_that_was_replaced_during_the_call_are_redacted(world: World):
     world.redactor = Redactor(["hunter2-hunter2"])
     world.reply = b'{"content":[{"type":"text","text":"it is hunter2-hunter2"}]}'
     request = world.request
@@ -843,7 +843,7 @@ async def test_secrets_of_the_entry_that_answered_are_covered_though_it_was_repl
     assert (await world.call()).text == "it is [secret]"
 
 
-async def test_what_never_stops_changing_is_refused(world: World):
+async def test_a_call_whose_tool_changes_at_every_check_is_refused(world: World):
     decide = world.decide
 
     async def restless(*given: Any, **more: Any) -> Decision:

@@ -19,7 +19,7 @@ async def heard(bus: EventBus, listener: object) -> list[object]:
 
 
 @pytest.mark.requirement("CAL-3")
-async def test_a_plain_callback_sees_the_first_steps_and_the_newest_and_no_flood():
+async def test_a_synchronous_callback_gets_the_first_steps_and_the_newest_at_a_limited_rate():
     seen: list[Progress] = []
     hand_on = relay(seen.append)
     for n in range(1000):
@@ -29,7 +29,7 @@ async def test_a_plain_callback_sees_the_first_steps_and_the_newest_and_no_flood
     assert seen == [*map(Progress, range(AT_ONCE)), Progress(999)]
 
 
-async def test_a_step_that_had_to_wait_is_told_though_nothing_comes_after_it():
+async def test_a_delayed_step_is_reported_without_a_later_one():
     told = asyncio.Event()
 
     def see(progress: Progress) -> None:
@@ -45,7 +45,7 @@ async def test_a_step_that_had_to_wait_is_told_though_nothing_comes_after_it():
     hand_on.stop()
 
 
-async def test_listeners_see_steps_as_events():
+async def test_steps_are_events():
     bus = EventBus()
     listener = bus.listen()
     hand_on = relay(None, bus)
@@ -59,7 +59,7 @@ async def test_listeners_see_steps_as_events():
     ]
 
 
-async def test_an_event_cannot_drive_a_terminal():
+async def test_an_event_contains_no_terminal_sequences():
     bus = EventBus()
     listener = bus.listen()
     relay(None, bus)(Progress(1, None, "\x1b[2Jgone"))
@@ -69,7 +69,7 @@ async def test_an_event_cannot_drive_a_terminal():
     assert "\x1b" not in (event.message or "")
 
 
-async def test_a_callback_that_raises_is_reported_and_called_no_more():
+async def test_a_callback_that_raises_is_reported_and_not_called_again():
     bus = EventBus()
     listener = bus.listen()
     calls = 0
@@ -90,7 +90,7 @@ async def test_a_callback_that_raises_is_reported_and_called_no_more():
     assert "RuntimeError: boom" in report.text
 
 
-async def test_an_async_callback_that_raises_is_reported_and_called_no_more():
+async def test_an_async_callback_that_raises_is_reported_and_not_called_again():
     bus = EventBus()
     listener = bus.listen()
     calls = 0
@@ -110,7 +110,7 @@ async def test_an_async_callback_that_raises_is_reported_and_called_no_more():
     assert [type(event) for event in await heard(bus, listener)].count(ServerLogged) == 1
 
 
-async def test_a_slow_async_callback_sees_the_first_and_the_newest():
+async def test_a_slow_async_callback_gets_the_first_and_the_newest():
     seen: list[float] = []
     go_on = asyncio.Event()
 
@@ -129,7 +129,7 @@ async def test_a_slow_async_callback_sees_the_first_and_the_newest():
     assert seen == [0, 999]
 
 
-async def test_an_async_callback_that_keeps_up_sees_every_step():
+async def test_a_fast_async_callback_gets_every_step():
     seen: list[float] = []
 
     async def quick(progress: Progress) -> None:
@@ -159,5 +159,5 @@ async def test_the_end_waits_for_the_last_step():
 
 
 @pytest.mark.parametrize("callback", [None, lambda progress: None])
-async def test_there_may_be_nothing_to_wait_for(callback: OnProgress | None):
+async def test_waiting_for_callbacks_without_any_ends_at_once(callback: OnProgress | None):
     await relay(callback).finish()

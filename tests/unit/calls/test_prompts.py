@@ -34,7 +34,7 @@ async def test_prompts_are_named_like_tools():
     assert found.problems[0].startswith("b: number 2 of the prompts is left out")
 
 
-async def test_two_that_would_share_a_name_are_told_apart_also_when_one_server_is_listed():
+async def test_prompts_with_the_same_name_get_distinct_names_also_when_one_server_is_listed():
     prompts = prompts_of(
         Session("a", prompts_list=listing("b__c")), Session("a__b", prompts_list=listing("c"))
     )
@@ -44,7 +44,7 @@ async def test_two_that_would_share_a_name_are_told_apart_also_when_one_server_i
     assert [each.name for each in await prompts.list("a")] == names[:1]
 
 
-async def test_a_prompt_is_got_by_its_name_with_its_arguments():
+async def test_a_prompt_is_read_by_its_name_with_its_arguments():
     box = Session("box", prompts_list=listing(REVIEW), prompts_get=SAID)
     result = await prompts_of(box).get("mcp__box__review", {"book": "divan"})
 
@@ -52,7 +52,7 @@ async def test_a_prompt_is_got_by_its_name_with_its_arguments():
     assert [each.content for each in result.messages] == [TextBlock("Read it.")]
 
 
-async def test_a_command_is_run():
+async def test_a_slash_command_is_run():
     box = Session("box", prompts_list=listing(REVIEW), prompts_get=SAID)
     await prompts_of(box).run('/mcp__box__review "the divan" tone=kind')
 
@@ -60,7 +60,7 @@ async def test_a_command_is_run():
 
 
 @pytest.mark.parametrize("arguments", [{}, {"book": "x", "other": "y"}, {"book": 7}], ids=str)
-async def test_wrong_arguments_do_not_reach_the_server(arguments: Any):
+async def test_invalid_arguments_do_not_reach_the_server(arguments: Any):
     box = Session("box", prompts_list=listing(REVIEW))
     with pytest.raises(InvalidArguments):
         await prompts_of(box).get("mcp__box__review", arguments)
@@ -84,7 +84,7 @@ async def test_a_known_prompt_is_found_without_listing_again():
     assert [method for method, _ in box.asked] == ["prompts/list", "prompts/get", "prompts/get"]
 
 
-async def test_each_round_carries_only_what_the_round_before_it_gave():
+async def test_each_round_sends_only_the_answers_to_the_previous_round():
     question = {"method": "elicitation/create", "params": {"message": "?"}}
     asks = {"resultType": "input_required", "inputRequests": {"a": question}, "requestState": "first"}
     waits = {"resultType": "input_required", "requestState": "second"}
@@ -121,7 +121,7 @@ async def suggestions(box: Session, completions: bool = True, given: Any = None)
     return await Prompts(servers, allowed_requests()).complete("mcp__box__review", "book", "d", given=given)
 
 
-async def test_suggestions_are_asked_for_with_what_is_already_known():
+async def test_completions_are_requested_with_the_known_arguments():
     box = Session("box", prompts_list=listing(REVIEW), completion_complete=VALUES)
 
     assert (await suggestions(box, given={"tone": "kind"})).values == ("divan",)
@@ -132,7 +132,7 @@ async def test_suggestions_are_asked_for_with_what_is_already_known():
     }
 
 
-async def test_a_server_without_completion_is_not_asked_except_where_none_could_say_so():
+async def test_completion_is_not_requested_without_the_capability_except_in_the_first_revision():
     box = Session("box", prompts_list=listing(REVIEW), completion_complete=VALUES)
     assert (await suggestions(box, completions=False)).values == ()
     assert len(box.asked) == 1
@@ -141,7 +141,7 @@ async def test_a_server_without_completion_is_not_asked_except_where_none_could_
     assert "context" not in box.asked[-1][1], "that revision has none"
 
 
-async def test_a_refusal_to_suggest_means_nothing_and_a_failure_is_one():
+async def test_a_refused_completion_is_empty_and_a_failed_one_is_an_error():
     box = Session("box", prompts_list=listing(REVIEW), completion_complete=RemoteError("box", -32601, "no"))
     assert (await suggestions(box)).values == ()
     box = Session("box", prompts_list=listing(REVIEW), completion_complete=CallTimeout("box", "x", 1))

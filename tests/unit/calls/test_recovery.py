@@ -62,7 +62,7 @@ MISMATCH = RemoteError("box", -32020, "header mismatch", status=400)
     ],
     ids=str,
 )
-def test_the_table(error: CallError, attempt: int, retry_safe: bool, reaction: Reaction):
+def test_the_decision_for_each_failure(error: CallError, attempt: int, retry_safe: bool, reaction: Reaction):
     assert react(error, attempt=attempt, retry_safe=retry_safe).reaction == reaction
 
 
@@ -93,7 +93,7 @@ def test_the_table(error: CallError, attempt: int, retry_safe: bool, reaction: R
 )
 @pytest.mark.parametrize("retry_safe", [True, False])
 @pytest.mark.parametrize("attempt", [1, 2])
-def test_everything_else_is_told_to_whoever_called(error: CallError, retry_safe: bool, attempt: int):
+def test_any_other_failure_is_raised_to_the_caller(error: CallError, retry_safe: bool, attempt: int):
     assert react(error, attempt=attempt, retry_safe=retry_safe) == GIVE_UP
 
 
@@ -135,12 +135,14 @@ def _status(status: int, after: float | None = None) -> HttpError:
     ],
     ids=str,
 )
-def test_what_a_busy_or_broken_server_is_given(error: CallError, attempt: int, retry_safe: bool, step: Step):
+def test_the_wait_before_a_retry_to_a_busy_or_broken_server(
+    error: CallError, attempt: int, retry_safe: bool, step: Step
+):
     assert react(error, attempt=attempt, retry_safe=retry_safe) == step
 
 
 @pytest.mark.requirement("CAL-5")
-def test_every_row_decides_something_and_nothing_is_left_over():
+def test_every_failure_has_one_row():
     assert TABLE[-1].fits(CallError("box", "whatever"))
     assert all((row.reaction == "give up") == (row.attempts == 1) for row in TABLE)
     assert all(row.then for row in TABLE)
@@ -148,7 +150,7 @@ def test_every_row_decides_something_and_nothing_is_left_over():
 
 @pytest.mark.requirement("CAL-5")
 @pytest.mark.parametrize("attempt", [1, 2, 9])
-def test_nothing_that_may_have_run_is_made_again_unless_it_is_retry_safe(attempt: int):
+def test_only_retry_safe_calls_that_may_have_run_are_retried(attempt: int):
     for error in map(_status, range(400, 600)):
         assert not error.may_have_run or react(error, attempt=attempt, retry_safe=False) == GIVE_UP
 
@@ -157,7 +159,7 @@ def test_nothing_that_may_have_run_is_made_again_unless_it_is_retry_safe(attempt
 @pytest.mark.parametrize(
     "error", [UNSENT, IN_DOUBT, MISMATCH, HttpError("box", 429, "", may_have_run=False)], ids=str
 )
-def test_nothing_is_repeated_for_ever(error: CallError, retry_safe: bool):
+def test_retries_are_limited(error: CallError, retry_safe: bool):
     steps = {react(error, attempt=attempt, retry_safe=retry_safe) for attempt in range(4, 100)}
 
     assert steps == {GIVE_UP}

@@ -124,7 +124,7 @@ def listing(*uris: str) -> dict[str, Any]:
     return {"resources": [{"uri": uri} for uri in uris]}
 
 
-async def test_all_servers_are_asked_and_one_that_fails_spoils_nothing():
+async def test_all_servers_are_read_and_one_failure_does_not_affect_the_others():
     servers = Servers(
         Session("b", resources_list=listing("x:b")),
         Session("a", resources_list=listing("x:a")),
@@ -141,7 +141,7 @@ async def test_all_servers_are_asked_and_one_that_fails_spoils_nothing():
     assert servers.waited == 0, "nobody waits for a server that is not there"
 
 
-async def test_a_server_without_resources_is_not_asked():
+async def test_a_server_without_resources_is_not_read():
     box = Session("box")
     servers = Servers(box)
     servers.capabilities = {"tools": {}}
@@ -153,7 +153,7 @@ async def test_a_server_without_resources_is_not_asked():
     assert box.asked == []
 
 
-async def test_one_that_is_named_and_absent_or_unknown_is_an_error():
+async def test_a_named_server_that_is_absent_or_unknown_is_an_error():
     servers = Servers(away={"box": "it is failed"})
     for act in (resources_of(servers).list("box"), resources_of(servers).read("box", "x:a")):
         with pytest.raises(NotConnected, match="it fell over"):
@@ -163,7 +163,7 @@ async def test_one_that_is_named_and_absent_or_unknown_is_an_error():
     assert caught.value.hint == "There are: box."
 
 
-async def test_reading_gives_what_the_server_holds_untouched():
+async def test_a_resource_is_returned_unchanged():
     box = Session("box", resources_read={"contents": [{"uri": "x:a", "text": "a\u202eb"}]})
     found = await resources_of(Servers(box)).read("box", "x:a")
 
@@ -172,7 +172,7 @@ async def test_reading_gives_what_the_server_holds_untouched():
 
 
 @pytest.mark.parametrize("code", [-32602, -32002])
-async def test_both_ways_to_say_that_there_is_none_come_with_the_next_step(code: int):
+async def test_both_not_found_codes_give_an_error_with_the_next_step(code: int):
     box = Session("box", resources_read=RemoteError("box", code, "unknown resource"))
     with pytest.raises(RemoteError) as caught:
         await resources_of(Servers(box)).read("box", "x:a")
@@ -180,14 +180,14 @@ async def test_both_ways_to_say_that_there_is_none_come_with_the_next_step(code:
 
 
 @pytest.mark.parametrize("uri", ["", "x" * 9000, "a\nb", "a\x00"], ids=lambda uri: ascii(uri)[:10])
-async def test_an_address_nobody_could_have_listed_is_not_sent(uri: str):
+async def test_an_invalid_uri_is_not_sent(uri: str):
     box = Session("box")
     with pytest.raises(InvalidArguments):
         await resources_of(Servers(box)).read("box", uri)
     assert box.asked == []
 
 
-async def test_a_lost_question_is_asked_again_once_for_it_changes_nothing():
+async def test_a_lost_read_request_is_retried_once():
     lost = ConnectionLost("box", "gone", may_have_run=True)
     box = Session("box", resources_read=[lost, {"contents": []}])
     assert (await resources_of(Servers(box)).read("box", "x:a")).contents == ()
@@ -206,7 +206,7 @@ async def test_a_reply_without_contents_is_malformed():
 @pytest.mark.parametrize(
     ("more", "asked"), [({}, 2), ({"ttlMs": 0}, 2), ({"ttlMs": 60_000}, 1), ({"ttlMs": -1}, 2)], ids=str
 )
-async def test_what_was_read_is_kept_only_where_its_server_says_so(more: dict[str, Any], asked: int):
+async def test_a_resource_is_cached_only_with_a_ttl_of_its_server(more: dict[str, Any], asked: int):
     box = Session("box", resources_read={"contents": [], **more})
     resources = resources_of(Servers(box))
     for _ in range(2):
@@ -216,7 +216,7 @@ async def test_what_was_read_is_kept_only_where_its_server_says_so(more: dict[st
 
 
 @pytest.mark.requirement("CAT-5")
-async def test_what_was_kept_is_read_again_when_the_server_says_that_it_changed():
+async def test_a_cached_resource_is_read_again_after_an_update_notification():
     box = Session("box", resources_read={"contents": [], "ttlMs": 60_000})
     servers = Servers(box)
     resources = resources_of(servers)

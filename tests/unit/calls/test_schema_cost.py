@@ -106,7 +106,7 @@ HOSTILE: dict[str, tuple[dict[str, Any], Any]] = {
 
 
 @pytest.mark.parametrize(("schema", "value"), HOSTILE.values(), ids=HOSTILE.keys())
-def test_no_schema_holds_anybody_up(schema: dict[str, Any], value: Any):
+def test_no_schema_blocks_the_event_loop(schema: dict[str, Any], value: Any):
     checker, hostile = Checker(), both(schema)
     timer = CpuTimer()
     with contextlib.suppress(InvalidArguments):
@@ -118,7 +118,7 @@ def test_no_schema_holds_anybody_up(schema: dict[str, Any], value: Any):
     assert timer.seconds() < AT_ONCE_SECONDS
 
 
-def test_a_result_that_would_take_too_long_is_said_not_to_be_checked():
+def test_a_result_that_would_take_too_long_to_validate_is_reported_as_unchecked():
     schema, value = HOSTILE["objects to choose from"]
 
     assert Checker().output_problems(both(schema), value) == (NOT_CHECKED,)
@@ -130,7 +130,7 @@ def test_arguments_that_would_take_too_long_are_left_to_the_server():
     Checker().check(tool(schema), value)
 
 
-def test_where_telling_all_would_take_too_long_the_first_is_told():
+def test_where_all_errors_would_take_too_long_only_the_first_is_reported():
     schema = each({"enum": [f"w{n}" for n in range(3000)]})
 
     with pytest.raises(InvalidArguments) as caught:
@@ -139,7 +139,7 @@ def test_where_telling_all_would_take_too_long_the_first_is_told():
     assert caught.value.problems[0].startswith("a.0: ")
 
 
-def test_where_even_that_would_take_too_long_it_is_said_so():
+def test_where_even_the_first_error_would_take_too_long_that_is_reported():
     schema = each({"anyOf": [{"const": n} for n in range(1000)]})
 
     with pytest.raises(InvalidArguments) as caught:
@@ -147,7 +147,7 @@ def test_where_even_that_would_take_too_long_it_is_said_so():
     assert caught.value.problems == (TOO_MANY_PROBLEMS,)
 
 
-def test_a_pattern_that_gives_up_proves_nothing():
+def test_a_pattern_that_exceeds_its_limit_counts_as_unknown():
     schema = {"properties": {"x": {"pattern": r"^(\w+\s?)*(?<=!)$"}}}
 
     Checker().check(tool(schema), {"x": "a" * 40 + "?"})
@@ -184,7 +184,7 @@ ORDINARY: dict[str, tuple[dict[str, Any], Any]] = {
 
 
 @pytest.mark.parametrize(("schema", "value"), ORDINARY.values(), ids=ORDINARY.keys())
-async def test_what_people_write_is_checked(schema: dict[str, Any], value: Any):
+async def test_ordinary_schemas_are_checked(schema: dict[str, Any], value: Any):
     checker = Checker()
     with pytest.raises(InvalidArguments):
         if not checker.check(tool(schema), value):
@@ -226,5 +226,5 @@ def test_a_small_value_need_not_be_measured_for_an_ordinary_schema(schema: dict[
         pytest.param("a++", 1000, 10_000, id="without giving back"),
     ],
 )
-def test_a_pattern_is_priced_by_its_states(pattern: str, least: int, most: int | None):
+def test_the_cost_of_a_pattern_is_the_number_of_its_states(pattern: str, least: int, most: int | None):
     assert least <= pattern_cost(pattern) <= (most or least)

@@ -84,7 +84,7 @@ def http(status: int) -> HttpError:
     ],
     ids=str,
 )
-def test_what_follows_from_a_failure(error: CallError, failures: int, expected: str):
+def test_the_next_step_after_a_failure(error: CallError, failures: int, expected: str):
     assert after_failure(error, failures) == expected
 
 
@@ -107,7 +107,7 @@ CALLS = {"tasks": {"requests": {"tools": {"call": {}}}}}
         ("required", "legacy", "2025-11-25", {"tasks": ["requests"]}, False),
     ],
 )
-def test_a_task_is_asked_for_where_tool_revision_and_server_have_it(
+def test_a_task_is_requested_where_tool_revision_and_server_support_it(
     support: str | None, era: Era, revision: str, capabilities: dict[str, Any], expected: bool
 ):
     assert takes_task(support, era, revision, capabilities) is expected
@@ -122,7 +122,7 @@ def test_parts_of_the_capability():
 @pytest.mark.parametrize(
     ("seconds", "expected"), [(1.0, 3_600_000), (7200.0, 7_200_000), (100_000.0, 86_400_000)]
 )
-def test_the_time_a_task_is_kept_follows_the_calls_time_limit(seconds: float, expected: int):
+def test_the_ttl_of_a_task_follows_the_calls_time_limit(seconds: float, expected: int):
     assert wanted_ttl_ms(seconds) == expected
 
 
@@ -147,7 +147,7 @@ EXTENSION = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
         (9.0, {"tasks": {}, **EXTENSION}, 9.0),
     ],
 )
-def test_a_server_that_has_tasks_is_given_time_to_make_one(
+def test_a_server_with_tasks_is_given_time_to_create_one(
     after: float, capabilities: dict[str, Any], expected: float
 ):
     assert wait_before_moving(after, capabilities) == expected

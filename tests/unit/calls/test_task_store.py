@@ -25,7 +25,7 @@ def store(folder: Path, now: float = 1000.0) -> TaskStore:
     return TaskStore(lambda: now, folder)
 
 
-def test_what_one_store_adds_another_finds_until_it_is_removed(tmp_path: Path):
+def test_a_task_added_by_one_store_is_found_by_another_until_it_is_removed(tmp_path: Path):
     store(tmp_path).add(task(1))
     store(tmp_path).add(task(2))
     assert store(tmp_path).all() == [task(1), task(2)]
@@ -50,7 +50,7 @@ def test_a_file_that_cannot_be_read_counts_as_empty(tmp_path: Path, content: byt
     assert store(tmp_path).all() == [task()]
 
 
-def test_a_folder_in_the_files_place_costs_nothing_else(tmp_path: Path):
+def test_a_folder_in_place_of_the_file_has_no_other_effect(tmp_path: Path):
     (tmp_path / FILE).mkdir()
     store(tmp_path).add(task())
     assert store(tmp_path).all() == []
@@ -68,7 +68,7 @@ def test_expired_tasks_are_listed_for_a_day_and_then_dropped(tmp_path: Path):
     assert store(tmp_path, 1000.0 + task_store.KEPT_SECONDS + 1).all() == []
 
 
-def test_the_oldest_tasks_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_oldest_tasks_are_removed_at_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(task_store, "KEPT_TASKS", 3)
     for number in range(5):
         store(tmp_path).add(task(number))
@@ -97,7 +97,7 @@ def test_one_server_with_very_many_tasks_does_not_drop_those_of_others(tmp_path:
     assert [each.id for each in store(tmp_path).all()] == ["task_0", "task_6", "task_7", "task_8", "task_9"]
 
 
-def test_a_task_is_not_kept_for_ever_whatever_its_server_says(tmp_path: Path):
+def test_a_task_is_not_kept_beyond_the_limit_even_with_a_longer_ttl(tmp_path: Path):
     store(tmp_path).add(task(ttl_seconds=1e300))
     assert store(tmp_path, 1000.0 + task_store.LONGEST_SECONDS).all() == [task(ttl_seconds=1e300)]
     assert store(tmp_path, 1001.0 + task_store.LONGEST_SECONDS).all() == []

@@ -41,7 +41,7 @@ class Workshop:
         )
 
 
-async def test_what_only_reads_runs_side_by_side():
+async def test_read_only_calls_run_concurrently():
     shop = Workshop()
     outcomes = await shop.turn("read1", "read2", "read3")
 
@@ -49,7 +49,7 @@ async def test_what_only_reads_runs_side_by_side():
     assert max(map(len, shop.seen)) == 3
 
 
-async def test_what_writes_runs_alone_and_in_its_place():
+async def test_a_writing_call_runs_alone_in_its_order():
     shop = Workshop()
     await shop.turn("read1", "write1", "read2", "read3", "write2", "write3")
 
@@ -71,7 +71,7 @@ def test_every_writer_runs_alone_after_all_before_it(kinds: list[str]):
     assert all(len(running) == 1 for running in shop.seen if running and "write" in "".join(running))
 
 
-async def test_one_that_fails_does_not_cost_the_others_theirs():
+async def test_one_failed_call_does_not_affect_the_others():
     outcomes = await Workshop().turn("read1", "read_lost", "write_lost", "write2")
 
     assert [outcome.is_error for outcome in outcomes] == [False, True, True, False]
@@ -83,7 +83,7 @@ async def test_a_host_that_is_closed_ends_the_turn():
         await Workshop().turn("read1", "read_closed")
 
 
-async def test_there_is_an_end_to_side_by_side():
+async def test_the_number_of_concurrent_calls_is_limited():
     shop = Workshop()
     await shop.turn(*(f"read{number}" for number in range(3 * AT_ONCE)))
 

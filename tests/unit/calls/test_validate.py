@@ -60,7 +60,7 @@ def problems(schema: dict[str, Any], arguments: Any) -> tuple[str, ...]:
         ),
     ],
 )
-def test_each_argument_that_does_not_fit_is_named(
+def test_each_invalid_argument_is_named(
     schema: dict[str, Any], arguments: dict[str, Any], complaint: str | None
 ):
     found = problems(schema, arguments)
@@ -71,19 +71,19 @@ def test_each_argument_that_does_not_fit_is_named(
         assert complaint in found[0]
 
 
-def test_the_complaint_names_server_and_tool():
+def test_the_error_names_server_and_tool():
     with pytest.raises(InvalidArguments) as caught:
         Checker().check(tool(INTEGER_X), {})
     assert (caught.value.server, caught.value.tool) == ("box", "mcp__box__open")
 
 
-def test_only_the_first_few_problems_are_told():
+def test_only_the_first_few_problems_are_reported():
     schema = {"properties": {f"p{n}": {"type": "integer"} for n in range(100)}}
 
     assert len(problems(schema, {f"p{n}": "x" for n in range(100)})) == PROBLEM_LIMIT
 
 
-def test_a_tool_listed_anew_is_checked_by_its_new_schema():
+def test_a_tool_that_is_listed_again_is_validated_by_its_new_schema():
     checker = Checker()
     checker.check(tool(INTEGER_X), {"x": 1})
 
@@ -130,7 +130,7 @@ def test_nothing_is_fetched_for_a_remote_ref():
 @pytest.mark.parametrize(
     "pattern", [r"^(a+)+$", r"^(a|aa)+$", r"^(.*?,){20}P", r"(x+x+)+y", r"^(a?){60}a{60}$"]
 )
-def test_a_hostile_pattern_takes_no_time(pattern: str):
+def test_a_hostile_pattern_is_fast(pattern: str):
     started = CpuTimer()
     problems({"properties": {"x": {"pattern": pattern}}}, {"x": "a" * 60 + "x" * 60 + "!"})
 
@@ -150,7 +150,7 @@ def test_a_hostile_pattern_takes_no_time(pattern: str):
         pytest.param({"$dynamicAnchor": "x", "allOf": [{"$dynamicRef": "#x"}]}, id="dynamically"),
     ],
 )
-def test_a_schema_that_refers_to_itself_is_survived(schema: dict[str, Any]):
+def test_a_recursive_schema_is_handled(schema: dict[str, Any]):
     assert problems(schema, {"x": 1}) == ()
 
 
@@ -182,7 +182,7 @@ Checker().check(tool(schema), {"x": 1})
         pytest.param("http://x/a%d", "$id", "$defs", id="ids"),
     ],
 )
-def test_a_schema_that_doubles_itself_takes_no_time(spelling: str, own: str, shelf: str):
+def test_a_schema_that_expands_exponentially_is_fast(spelling: str, own: str, shelf: str):
     root = __file__.partition("/tests/unit/")[0]
     command = [sys.executable, "-c", DOUBLING, spelling, own, shelf]
     done = subprocess.run(command, cwd=root, timeout=3, capture_output=True, text=True)
@@ -200,16 +200,16 @@ def test_a_schema_that_doubles_itself_takes_no_time(spelling: str, own: str, she
         pytest.param({1: 2}, id="a number as key"),
     ],
 )
-def test_arguments_that_are_no_json_are_invalid_arguments(value: object):
+def test_arguments_that_are_not_json_are_invalid_arguments(value: object):
     with pytest.raises(InvalidArguments):
         Checker().check(tool(INTEGER_X), {"x": value})
 
 
-def test_any_mapping_will_do_as_arguments():
+def test_any_mapping_is_accepted_as_arguments():
     Checker().check(tool(INTEGER_X), MappingProxyType({"x": 1}))
 
 
-def test_what_multiplies_with_every_level_of_the_value_is_not_run():
+def test_a_schema_whose_cost_multiplies_with_the_depth_of_the_value_is_not_run():
     """A hundred times a hundred times a hundred …, as deep as the value goes."""
     part = {
         f"L{n}": {"allOf": [{"properties": {"a": {"$ref": f"#/$defs/L{n + 1}"}}}] * 100} for n in range(12)
@@ -223,7 +223,7 @@ def test_what_multiplies_with_every_level_of_the_value_is_not_run():
     assert started.seconds() < 2
 
 
-def test_a_schema_that_is_merely_large_is_priced_in_no_time():
+def test_the_cost_of_a_large_schema_is_estimated_quickly():
     parts = [{"$ref": f"#/allOf/{n}"} for n in range(1, 5000)] + [{"type": "object"}]
     started = CpuTimer()
     Checker().check(tool({"type": "object", "allOf": parts}), {})
@@ -267,7 +267,7 @@ SIMPLE = {
         ),
     ],
 )
-def test_what_certainly_fits_needs_no_validator(
+def test_arguments_that_certainly_match_need_no_validator(
     schema: dict[str, Any], arguments: dict[str, Any], certainly: bool
 ):
     known = tool(schema)
@@ -288,7 +288,7 @@ def test_what_certainly_fits_needs_no_validator(
         pytest.param({**SIMPLE, "type": "array"}, {"s": "x"}, id="no object"),
     ],
 )
-def test_what_does_not_fit_is_never_accepted_without_the_validator(
+def test_invalid_arguments_are_never_accepted_without_the_validator(
     schema: dict[str, Any], arguments: dict[str, Any]
 ):
     known = tool(schema)
@@ -297,7 +297,7 @@ def test_what_does_not_fit_is_never_accepted_without_the_validator(
     assert _Input(known).check.problems(arguments) != ()
 
 
-def test_the_validator_is_not_loaded_for_arguments_that_certainly_fit():
+def test_the_validator_is_not_loaded_for_arguments_that_certainly_match():
     code = f"""
 import sys
 from dragoman.calls.validate import Checker

@@ -100,42 +100,42 @@ def test_a_known_block_is_typed(given: object, block: Block, text: str):
     ],
     ids=str,
 )
-def test_a_block_that_cannot_be_typed_is_kept_as_it_came(value: object):
+def test_a_block_that_cannot_be_typed_is_kept_unchanged(value: object):
     found = read_block(raw(value))
 
     assert found == UnknownBlock(value)
     assert "unknown type" in found.as_text()
 
 
-def test_one_odd_block_does_not_cost_the_others():
+def test_one_invalid_block_does_not_affect_the_others():
     content = [{"type": "text", "text": "a"}, 7, {"type": "text", "text": "b"}]
     _, blocks = read_result(raw({"content": content}))
 
     assert blocks == (TextBlock("a"), UnknownBlock(7), TextBlock("b"))
 
 
-def test_an_unknown_type_cannot_drive_a_terminal():
+def test_an_unknown_type_contains_no_terminal_sequences():
     assert "\x1b" not in read_block(raw({"type": "\x1b[2J"})).as_text()
 
 
 @pytest.mark.parametrize("bad", [b"{", b'{"type":"text","text":"\xff"}', b"tru"])
-def test_what_is_not_even_json_is_unreadable(bad: bytes):
+def test_bytes_that_are_not_json_are_unreadable(bad: bytes):
     with pytest.raises(Unreadable):
         read_block(Raw(bad))
 
 
 @given(st.binary())
-def test_binary_data_comes_back_as_it_went_in(data: bytes):
+def test_binary_data_is_decoded_unchanged(data: bytes):
     assert ImageBlock(base64.b64encode(data).decode()).decode() == data
 
 
 @pytest.mark.parametrize("data", ["a", "a===", "****", "aGk=\n", "aGk= ", "é", "aGk=aGk="])
-def test_data_that_is_no_base64_is_a_value_error(data: str):
+def test_data_that_is_not_base64_is_a_value_error(data: str):
     with pytest.raises(ValueError):
         AudioBlock(data).decode()
 
 
-def test_a_number_beyond_all_bounds_costs_nothing_but_itself():
+def test_a_number_that_is_too_large_affects_only_its_own_value():
     link = read_block(Raw(b'{"type":"resource_link","uri":"x:1","name":"n","size":1e400}'))
 
     assert link == ResourceLinkBlock("x:1", "n")
@@ -148,7 +148,7 @@ def test_a_number_beyond_all_bounds_costs_nothing_but_itself():
 
 
 @pytest.mark.parametrize("text", [b"\\ud800", b"\xed\xa0\x80", b"\xff"])
-def test_text_that_is_none_is_not_let_pass(text: bytes):
+def test_a_text_of_another_type_is_not_accepted(text: bytes):
     with pytest.raises(Unreadable):
         read_block(Raw(b'{"type":"text","text":"' + text + b'","n":1e999}'))
 

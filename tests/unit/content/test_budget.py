@@ -23,17 +23,17 @@ SMALL = ResultLimits(characters=1000, tokens=100, head_characters=300, tail_char
         ("7" * 100, True),
     ],
 )
-def test_both_limits_hold(text: str, is_fit: bool):
+def test_both_limits_apply(text: str, is_fit: bool):
     assert fits(text, SMALL) is is_fit
 
 
 @given(st.text(max_size=50))
-def test_no_text_is_estimated_at_more_than_the_bound_that_spares_counting(text: str):
+def test_no_text_has_more_tokens_than_the_bound_used_without_counting(text: str):
     assert estimate(text) <= MOST_PER_CHARACTER * len(text)
 
 
 @given(st.text(st.sampled_from("a7é😀\n "), min_size=0, max_size=3000))
-def test_what_is_kept_is_within_the_limits_and_from_the_text(text: str):
+def test_the_kept_part_is_within_the_limits_and_from_the_text(text: str):
     head, tail = head_of(text, SMALL), tail_of(text, SMALL)
 
     assert text.startswith(head)
@@ -44,6 +44,6 @@ def test_what_is_kept_is_within_the_limits_and_from_the_text(text: str):
     assert estimate(tail) <= 12
 
 
-def test_a_cut_says_how_much_is_missing():
+def test_a_cut_states_how_much_is_missing():
     assert cut_to_fit("a" * 2000, ResultLimits(characters=1000)) == "a" * 1000 + "… [1000 more characters]"
     assert cut_to_fit("a" * 10, ResultLimits(), 5).endswith("… [5 more characters]")

@@ -33,13 +33,13 @@ pytestmark = pytest.mark.requirement("CAL-7")
     ],
     ids=lambda value: ascii(value)[:60],
 )
-def test_the_same_thing_is_not_said_twice(structured: Any, texts: list[str], said: bool):
+def test_the_same_content_is_not_repeated(structured: Any, texts: list[str], said: bool):
     assert is_in_texts(structured, texts) is said
 
 
 @pytest.mark.parametrize("indent", [None, 2])
 @pytest.mark.parametrize("wrapped", [True, False])
-def test_large_ones_are_compared_as_they_came(indent: int | None, wrapped: bool):
+def test_large_contents_are_compared_as_bytes(indent: int | None, wrapped: bool):
     value = [{"id": number, "name": "Zoë x"} for number in range(20_000)]
     text = json.dumps(value if wrapped else {"result": value}, indent=indent, ensure_ascii=False)
     structured = json.dumps({"result": value}, ensure_ascii=False).encode()

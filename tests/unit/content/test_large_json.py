@@ -27,7 +27,9 @@ def written(value: Any, is_ascii: bool, indent: int | None) -> bytes:
 
 
 @given(st.lists(JSON, max_size=5), st.booleans(), st.sampled_from([None, 0, 2]))
-def test_the_elements_of_an_array_are_found_where_they_stand(values: list[Any], is_ascii: bool, indent: Any):
+def test_the_elements_of_an_array_are_found_at_their_positions(
+    values: list[Any], is_ascii: bool, indent: Any
+):
     data = written(values, is_ascii, indent)
     found = [json.loads(data[begin:end]) for begin, end in Walk(memoryview(data)).elements(0)]
 
@@ -35,7 +37,7 @@ def test_the_elements_of_an_array_are_found_where_they_stand(values: list[Any], 
 
 
 @given(st.dictionaries(TEXT, JSON, max_size=5), st.booleans(), st.sampled_from([None, 0, 2]))
-def test_the_members_of_an_object_are_found_where_they_stand(values: Any, is_ascii: bool, indent: Any):
+def test_the_members_of_an_object_are_found_at_their_positions(values: Any, is_ascii: bool, indent: Any):
     data = b" " + written(values, is_ascii, indent)
     walk = Walk(memoryview(data))
     found = {key: json.loads(data[begin:end]) for key, begin, end in walk.members(walk.start())}
@@ -54,7 +56,7 @@ def test_a_string_ends_at_the_first_quote_that_is_not_escaped(inside: bytes, mon
     assert Walk(data).string_end(0) == len(inside)
 
 
-def test_what_is_cut_off_is_broken_and_what_has_too_many_parts_is_too_intricate():
+def test_truncated_json_is_broken_and_json_with_too_many_parts_is_too_complex():
     for data in (b'["abc', b"[[1, 2]", b'{"a": [', b'{"a"', b"["):
         with pytest.raises(Broken):
             list(Walk(memoryview(data)).elements(0) if data[0] == 91 else Walk(memoryview(data)).members(0))
@@ -68,7 +70,7 @@ class Wanted(Members):
 
 
 @pytest.mark.parametrize("step_limit", [json_scan.STEP_LIMIT, 3])
-def test_the_members_that_are_wanted_are_found_however_intricate_the_rest_is(
+def test_requested_members_are_found_however_complex_the_rest_is(
     step_limit: int, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(Walk.__init__, "__defaults__", (step_limit,))
@@ -83,7 +85,7 @@ def test_the_members_that_are_wanted_are_found_however_intricate_the_rest_is(
 
 
 @given(TEXT, st.booleans(), st.integers(16, 40))
-def test_a_text_comes_out_of_pieces_as_it_went_in(text: str, is_ascii: bool, size: int):
+def test_a_text_decoded_in_pieces_is_unchanged(text: str, is_ascii: bool, size: int):
     data = json.dumps(text, ensure_ascii=is_ascii).encode()[1:-1]
 
     assert b"".join(unescaped(memoryview(data), size)) == text.encode()
@@ -92,7 +94,7 @@ def test_a_text_comes_out_of_pieces_as_it_went_in(text: str, is_ascii: bool, siz
 @pytest.mark.parametrize("start", range(26))
 @pytest.mark.parametrize("sign", ["😀", "é", "\\", "\n", "\x01", '"', "\\u0041"])
 @pytest.mark.parametrize("is_ascii", [True, False])
-def test_a_border_never_cuts_a_sign_in_two(start: int, sign: str, is_ascii: bool):
+def test_a_piece_never_ends_within_a_character(start: int, sign: str, is_ascii: bool):
     text = "x" * start + sign * 4 + "end"
     data = json.dumps(text, ensure_ascii=is_ascii).encode()[1:-1]
 
@@ -109,7 +111,7 @@ def test_a_border_never_cuts_a_sign_in_two(start: int, sign: str, is_ascii: bool
         (b"\xff\xfe\\n", None),
     ],
 )
-def test_half_a_pair_and_bytes_that_are_no_text_never_raise(data: bytes, text: str | None):
+def test_lone_surrogates_and_invalid_bytes_never_raise(data: bytes, text: str | None):
     for size in (16, 1000):
         found = b"".join(unescaped(memoryview(data * 9), size)).decode("utf-8", "replace")
         assert text is None or found == text * 9

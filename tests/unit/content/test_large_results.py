@@ -40,7 +40,7 @@ SHAPES: list[Any] = [
 
 
 @pytest.mark.parametrize("value", SHAPES, ids=str)
-def test_what_is_large_is_read_like_what_is_small(value: Any):
+def test_large_results_are_read_like_small_ones(value: Any):
     small, blocks = read_result(raw(value))
     large, same = read_large_now(raw(value))
 
@@ -55,13 +55,13 @@ def test_what_is_large_is_read_like_what_is_small(value: Any):
     [[], 7, {"content": {}}, {"content": "text"}, {"resultType": 1}, {"resultType": []}],
     ids=str,
 )
-def test_what_is_no_result_cannot_be_read_whatever_its_size(value: Any):
+def test_a_value_that_is_not_a_result_is_unreadable_at_any_size(value: Any):
     for read in (read_result, read_large_now):
         with pytest.raises(Unreadable):
             read(raw(value))
 
 
-async def test_large_parts_stay_as_they_came_and_can_be_decoded_later():
+async def test_large_parts_stay_encoded_and_can_be_decoded_later():
     found = raw(
         {
             "content": [{"type": "text", "text": LONG}, {"type": "text", "text": "b"}],
@@ -90,7 +90,7 @@ def test_a_raw_part_is_a_view_on_the_message_and_no_copy():
     assert resident_bytes() - before < 10_000_000
 
 
-def test_blocks_beyond_the_limit_come_as_the_array_they_were_in():
+def test_blocks_beyond_the_limit_are_returned_as_one_array():
     many = {"content": [{"type": "text", "text": str(number)} for number in range(BLOCK_LIMIT + 5)]}
     for read in (read_result, read_large_now):
         _, blocks = read(raw(many))
@@ -102,14 +102,14 @@ def test_blocks_beyond_the_limit_come_as_the_array_they_were_in():
             assert msgspec.json.decode(blocks[-1].raw) == many["content"]
 
 
-def test_an_odd_block_among_very_many_is_bounded_on_the_short_way_too():
+def test_an_invalid_block_among_many_is_limited_on_the_fast_path_too():
     _, blocks = read_result(raw({"content": [1] * (BLOCK_LIMIT + 5)}))
 
     assert len(blocks) == BLOCK_LIMIT + 1
     assert blocks[0] == UnknownBlock(1)
 
 
-def test_only_so_much_is_decoded_at_once(monkeypatch: pytest.MonkeyPatch):
+def test_the_amount_decoded_at_once_is_limited(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "DECODED_LIMIT_BYTES", 200)
     _, blocks = read_large_now(raw({"content": [{"type": "image", "data": "aGk="}] * 20}))
 

@@ -46,7 +46,7 @@ def seen(picture: images.Picture) -> Image.Image:
 
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP"])
-def test_an_image_that_fits_stays_as_it_is(form: str):
+def test_an_image_within_the_limits_is_unchanged(form: str):
     data = drawn(form)
 
     assert fit(data) == images.Picture(data, f"image/{form.lower()}")
@@ -71,7 +71,7 @@ def test_a_large_image_becomes_smaller_and_keeps_its_shape(form: str, mode: str)
     assert image.size == (LONGEST_SIDE, LONGEST_SIDE // 4)
 
 
-def test_print_colours_and_animations_become_plain_pictures():
+def test_cmyk_images_and_animations_become_plain_images():
     assert seen(fit(drawn("JPEG", mode="CMYK"))).mode == "RGB"
     frames = [Image.new("RGB", (8, 6), colour) for colour in ("red", "blue")]
     for form in ("GIF", "WEBP", "PNG"):
@@ -82,7 +82,7 @@ def test_print_colours_and_animations_become_plain_pictures():
         assert picture.mime_type == "image/png"
 
 
-def test_a_turned_photograph_stands_upright_when_it_is_made_smaller():
+def test_a_rotated_photograph_is_upright_after_resizing():
     exif = Image.Exif()
     exif[0x0112] = 6
     image = seen(fit(drawn("JPEG", (4000, 1000), exif=exif)))
@@ -90,7 +90,7 @@ def test_a_turned_photograph_stands_upright_when_it_is_made_smaller():
     assert image.size == (LONGEST_SIDE // 4, LONGEST_SIDE)
 
 
-def test_an_image_with_too_many_bytes_is_made_to_fit(monkeypatch: pytest.MonkeyPatch):
+def test_an_image_with_too_many_bytes_is_reduced_to_the_limit(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(images, "IMAGE_LIMIT_BYTES", 20_000)
     picture = fit(noisy("PNG", 300))
 
@@ -122,7 +122,7 @@ def webp_bomb() -> bytes:
     ],
     ids=["png", "png that would only warn", "webp", "gif"],
 )
-def test_a_picture_larger_than_pictures_are_is_refused_before_it_is_unpacked(data: bytes):
+def test_an_image_with_too_many_pixels_is_refused_before_decoding(data: bytes):
     with pytest.raises(NotAnImage, match="million pixels"):
         fit(data)
 
@@ -132,7 +132,7 @@ def test_a_picture_larger_than_pictures_are_is_refused_before_it_is_unpacked(dat
     [b"", b"<svg/>", b"BM" + bytes(60), b"II*\0", b"%!PS-Adobe", b"\0\0\1\0", b"RIFF\0\0\0\0WAVE"],
     ids=["nothing", "svg", "bmp", "tiff", "postscript", "ico", "wav"],
 )
-def test_other_formats_are_none_of_ours(data: bytes):
+def test_other_formats_are_not_images(data: bytes):
     assert kind_of(data) is None
     with pytest.raises(NotAnImage, match="no PNG"):
         fit(data)
@@ -140,7 +140,7 @@ def test_other_formats_are_none_of_ours(data: bytes):
 
 @settings(max_examples=60)
 @given(st.sampled_from(["PNG", "JPEG", "GIF", "WEBP"]), st.data())
-def test_a_broken_image_is_a_sentence_and_never_an_accident(form: str, data: st.DataObject):
+def test_a_broken_image_is_reported_in_a_sentence_and_never_raises(form: str, data: st.DataObject):
     whole = bytearray(drawn(form, (20, 20)))
     for _ in range(data.draw(st.integers(1, 8))):
         whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
@@ -182,14 +182,14 @@ async def test_text_is_cut_visibly_over_all_parts_together(media: Media):
     assert found[-2] == "[x:3]", "what is not shown is still named"
 
 
-async def test_an_image_is_shown_whatever_its_server_calls_it(media: Media):
+async def test_an_image_is_recognized_with_any_declared_type(media: Media):
     (block,) = await media.shown([blob(drawn("PNG"), "application/pdf")])
 
     assert isinstance(block, ImageBlock)
     assert block.mime_type == "image/png"
 
 
-async def test_what_is_called_an_image_and_is_none_is_saved(media: Media, tmp_path: Path):
+async def test_data_declared_as_an_image_that_is_not_one_is_saved(media: Media, tmp_path: Path):
     (text,) = await texts(media, blob(b"MZ not a picture", "image/png"))
 
     (saved,) = (tmp_path / "saved").iterdir()
@@ -198,7 +198,7 @@ async def test_what_is_called_an_image_and_is_none_is_saved(media: Media, tmp_pa
     assert saved.suffix == ".bin"
 
 
-async def test_a_broken_image_is_told_and_saved(media: Media):
+async def test_a_broken_image_is_reported_and_saved(media: Media):
     (text,) = await texts(media, blob(drawn("PNG")[:40]))
 
     assert "the image cannot be read" in text
@@ -206,18 +206,18 @@ async def test_a_broken_image_is_told_and_saved(media: Media):
 
 
 @pytest.mark.parametrize("data", ["a", "!!!!", "AAAA=A", "ä", "AA==\x00"])
-async def test_invalid_base64_is_a_sentence(media: Media, data: str):
+async def test_invalid_base64_is_reported_in_a_sentence(media: Media, data: str):
     assert await texts(media, ResourceData("x:y", blob=data)) == ["[x:y: its data is not valid base64]"]
 
 
-async def test_line_breaks_in_base64_are_common_and_no_harm(media: Media):
+async def test_line_breaks_in_base64_are_accepted(media: Media):
     data = base64.encodebytes(drawn("PNG", (60, 60))).decode()
     assert "\n" in data.strip()
     (block,) = await media.shown([ResourceData("x:y", blob=data)])
     assert isinstance(block, ImageBlock)
 
 
-async def test_nothing_at_all_is_said_to_be_nothing(media: Media):
+async def test_an_empty_result_is_reported_as_empty(media: Media):
     assert await texts(media) == ["[the resource is empty]"]
     assert await texts(media, blob(b"")) == ["[x:y: empty]"]
 
@@ -229,7 +229,7 @@ async def test_many_images_are_saved_after_the_first_few_and_many_parts_counted(
     assert blocks[-1] == TextBlock("[3 more parts are not shown]")
 
 
-async def test_what_cannot_be_saved_is_told_and_costs_nothing_else(tmp_path: Path):
+async def test_data_that_cannot_be_saved_is_reported_without_other_effects(tmp_path: Path):
     media = Media(Saver(tmp_path / "saved", quota_bytes=10))
     found = await texts(media, blob(b"x" * 11, uri="a:b"), ResourceData("c:d", text="still here"))
 
@@ -237,7 +237,7 @@ async def test_what_cannot_be_saved_is_told_and_costs_nothing_else(tmp_path: Pat
     assert found[3] == "still here"
 
 
-async def test_an_address_or_type_cannot_draw_on_a_terminal(media: Media):
+async def test_a_uri_or_type_contains_no_terminal_sequences(media: Media):
     (text,) = await texts(media, ResourceData("x:\x1b[2J\n", "a/b\u202e", blob="!"))
 
     assert text.isprintable()

@@ -72,7 +72,7 @@ def texts(prepared: Prepared) -> list[str]:
     ],
     ids=str,
 )
-async def test_small_results_pass_and_structured_content_is_said_once(
+async def test_small_results_are_unchanged_and_structured_content_appears_once(
     bench: Bench, content: list[Any], structured: Any, shown: list[str]
 ):
     prepared = await bench.given(*content, structured=structured, is_quick=True)
@@ -86,7 +86,7 @@ async def test_small_results_pass_and_structured_content_is_said_once(
     st.none() | st.dictionaries(st.text(), st.integers(), max_size=3),
 )
 @settings(max_examples=50)
-async def test_the_short_way_and_the_long_way_lead_to_the_same(
+async def test_the_fast_path_and_the_full_path_give_the_same_result(
     tmp_path_factory: pytest.TempPathFactory, said: list[str], structured: Any
 ):
     bench = Bench(tmp_path_factory.getbasetemp() / "saved")
@@ -95,7 +95,7 @@ async def test_the_short_way_and_the_long_way_lead_to_the_same(
 
 
 @pytest.mark.parametrize("said", ["x" * 99_990, "é" * 27_000], ids=["characters", "tokens"])
-async def test_what_is_just_within_the_limits_is_given_whole(bench: Bench, said: str):
+async def test_a_text_just_within_the_limits_is_complete(bench: Bench, said: str):
     prepared = await bench.given(text(said))
 
     assert texts(prepared) == [said]
@@ -106,7 +106,7 @@ async def test_what_is_just_within_the_limits_is_given_whole(bench: Bench, said:
     [LONG, "x" * 100_001, "7" * 30_000, "😀" * 70_000, "\x01" * 100_001],
     ids=lambda said: ascii(said[:5]),
 )
-async def test_what_is_over_a_limit_is_whole_in_a_file_and_the_model_gets_its_ends(bench: Bench, said: str):
+async def test_a_text_over_a_limit_is_saved_in_full_and_the_model_gets_its_ends(bench: Bench, said: str):
     prepared = await bench.given(text(said))
     (saved,) = prepared.saved
     head, note, tail = texts(prepared)
@@ -120,7 +120,7 @@ async def test_what_is_over_a_limit_is_whole_in_a_file_and_the_model_gets_its_en
     assert os.stat(saved.path).st_mode & 0o077 == 0
 
 
-async def test_lower_limits_hold_for_what_is_shown_of_it_too(bench: Bench):
+async def test_lower_limits_also_apply_to_the_shown_ends(bench: Bench):
     bench.preparer.limits = ResultLimits(tokens=500)
     head, note, tail = texts(await bench.given(text("7" * 9000)))
 
@@ -128,7 +128,7 @@ async def test_lower_limits_hold_for_what_is_shown_of_it_too(bench: Bench):
     assert "read_result" in note
 
 
-async def test_where_nothing_can_be_saved_it_is_cut_with_a_marker(bench: Bench):
+async def test_without_a_writable_folder_a_text_is_cut_with_a_marker(bench: Bench):
     bench.saver.folder.parent.joinpath("saved").write_text("in the way")
     for said, left_out in ((LONG, len(LONG) - 100_000), ("x" * 3_000_000, 2_900_000)):
         cut, why = texts(await bench.given(text(said)))
@@ -170,7 +170,7 @@ async def test_ten_thousand_texts_become_one(bench: Bench):
     assert texts(few) == ["\n".join("a" * (BLOCK_COUNT_LIMIT + 1))]
 
 
-async def test_more_blocks_than_anybody_looks_at_are_saved_as_they_came(bench: Bench):
+async def test_blocks_beyond_the_limit_are_saved_as_received(bench: Bench):
     many = [text("abc")] * 12_000
     prepared = await bench.given(*many)
 
@@ -196,7 +196,7 @@ async def test_images_are_shown_and_other_data_is_named(bench: Bench):
     assert note.as_text() == f"[audio, declared as audio/x-wav: 16 bytes, saved as {saved.path}]"
 
 
-async def test_a_broken_image_is_a_sentence(bench: Bench):
+async def test_a_broken_image_is_reported_in_a_sentence(bench: Bench):
     broken = drawn("PNG")[:40]
     (block,) = (await bench.given(data("image", broken, mimeType="image/png"))).content
 
@@ -216,7 +216,7 @@ async def test_a_flood_of_images_and_of_data_is_bounded(bench: Bench):
     assert len(flood.content) < 60
 
 
-async def test_an_image_is_saved_as_it_came_even_where_the_model_gets_a_smaller_one(bench: Bench):
+async def test_an_image_is_saved_as_received_even_if_the_model_gets_a_smaller_one(bench: Bench):
     large = drawn("PNG", (4000, 1000))
     prepared = await bench.given(data("image", large))
 
@@ -226,7 +226,7 @@ async def test_an_image_is_saved_as_it_came_even_where_the_model_gets_a_smaller_
     assert (saved.path.read_bytes(), saved.size_bytes) == (large, len(large))
 
 
-async def test_images_that_were_shown_make_room_for_everything_else(tmp_path: Path):
+async def test_images_that_were_shown_do_not_use_the_budget_of_texts(tmp_path: Path):
     bench = Bench(tmp_path / "saved", file_count_limit=3)
     for _ in range(5):
         prepared = await bench.given(data("image", drawn("PNG")), owner="box")
@@ -256,7 +256,7 @@ async def test_resources_are_opened_whatever_their_size(bench: Bench, size: int)
     assert saved.path.read_bytes() == blob
 
 
-async def test_a_large_picture_is_made_to_fit_and_very_large_data_goes_straight_to_its_file(
+async def test_a_large_image_is_reduced_and_very_large_data_is_saved_without_decoding(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ):
     from tests.unit.content.test_media import noisy
@@ -320,14 +320,14 @@ def complain(structured: Any) -> list[str]:
     ],
     ids=["kept", "broken", "broken at length", "too large"],
 )
-async def test_structured_content_is_held_against_what_the_tool_promised(
+async def test_structured_content_is_validated_with_the_output_schema(
     bench: Bench, structured: Any, problems: tuple[str, ...]
 ):
     assert (await bench.given(structured=structured, output_check=complain)).problems == problems
 
 
 @pytest.mark.parametrize("size", [1, 3000, 100_000], ids=["small", "larger", "large"])
-async def test_secrets_are_hidden_in_what_is_shown_and_in_what_is_saved(bench: Bench, size: int):
+async def test_secrets_are_redacted_in_shown_and_in_saved_content(bench: Bench, size: int):
     secret = "sk-0123456789abcdef"
     words = f"{'x' * 7}{secret}\n" * size
     prepared = await bench.given(text(words), structured={"key": secret, "n": 1}, redact=Redactor([secret]))
@@ -339,7 +339,7 @@ async def test_secrets_are_hidden_in_what_is_shown_and_in_what_is_saved(bench: B
 
 
 @pytest.mark.parametrize("size", [1, 200_000], ids=["small", "large"])
-async def test_secrets_are_hidden_in_addresses_and_in_what_is_saved_as_it_came(bench: Bench, size: int):
+async def test_secrets_are_redacted_in_uris_and_in_content_saved_as_received(bench: Bench, size: int):
     secret = "sk-0123456789abcdef"
     prepared = await bench.given(
         {"type": "resource", "resource": {"uri": f"https://a/?key={secret}", "blob": "aGk="}},
@@ -361,7 +361,7 @@ async def test_an_error_of_many_blocks_stays_readable(bench: Bench):
     assert texts(prepared)[0].startswith("reason 0\nreason 1\n")
 
 
-async def test_everything_can_be_had_whole(bench: Bench):
+async def test_every_content_is_available_in_full(bench: Bench):
     raw = Raw(json.dumps({"content": [text(LONG), {"type": "hologram"}]}).encode())
     whole = await bench.preparer.prepare_whole(*read_large_now(raw))
 

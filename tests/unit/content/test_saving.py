@@ -38,12 +38,12 @@ pytestmark = pytest.mark.requirement("CAT-9")
     ],
     ids=str,
 )
-def test_the_ending_follows_from_the_bytes(data: bytes, claim: str | None, end: str):
+def test_the_file_extension_follows_from_the_content(data: bytes, claim: str | None, end: str):
     assert ending(data, claim) == end
 
 
 @given(st.binary(max_size=20), st.text(max_size=30))
-def test_no_claim_makes_an_ending_of_its_own(data: bytes, claim: str):
+def test_a_declared_type_cannot_choose_the_file_extension(data: bytes, claim: str):
     assert ending(data, claim).lstrip(".").isalnum()
 
 
@@ -68,7 +68,7 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path / "state" / "saved")
 
 
-def test_a_file_is_its_owners_alone_and_cannot_be_run(desk: Desk):
+def test_a_file_is_private_and_not_executable(desk: Desk):
     path = desk.saver().save_now(b"%PDF-1.7 deed")
 
     assert path.parent == desk.folder
@@ -81,14 +81,14 @@ def test_two_files_never_share_a_name(desk: Desk):
     assert len({desk.saver().save_now(b"same").name for _ in range(50)}) == 50
 
 
-async def test_without_a_folder_it_is_the_state_folder(home: Path):
+async def test_the_default_folder_is_the_state_folder(home: Path):
     path = await Saver().save(b"x", "text/plain")
 
     assert path.parent == paths.state_dir() / "saved"
     assert path.suffix == ".txt"
 
 
-def test_a_folder_open_to_others_is_closed_to_them(desk: Desk):
+def test_a_folder_open_to_others_is_made_private(desk: Desk):
     desk.folder.mkdir(parents=True, mode=0o777)
     desk.folder.chmod(0o777)
     desk.saver().save_now(b"x")
@@ -107,21 +107,21 @@ def test_a_link_in_place_of_the_folder_is_not_followed(desk: Desk, tmp_path: Pat
     assert os.listdir(elsewhere) == []
 
 
-def test_a_file_in_place_of_the_folder_is_told(desk: Desk):
+def test_a_file_in_place_of_the_folder_is_reported(desk: Desk):
     desk.folder.parent.mkdir()
     desk.folder.write_text("in the way")
     with pytest.raises(NotSaved):
         desk.saver().save_now(b"x")
 
 
-def test_what_is_too_large_is_refused(desk: Desk):
+def test_data_that_is_too_large_is_refused(desk: Desk):
     with pytest.raises(NotSaved, match="larger than the limit of 10 bytes"):
         desk.saver(file_limit_bytes=10).save_now(b"x" * 11)
     with pytest.raises(NotSaved, match="larger"):
         desk.saver(quota_bytes=5).save_now(b"x" * 6)
 
 
-def test_what_is_old_makes_room_and_what_is_new_does_not(desk: Desk):
+def test_old_files_are_removed_for_room_and_new_ones_are_not(desk: Desk):
     saver = desk.saver(quota_bytes=25)
     oldest, older, new = (saver.save_now(b"x" * 8) for _ in range(3))
     desk.age(oldest, SPARED_SECONDS + 20)
@@ -137,9 +137,7 @@ def test_what_is_old_makes_room_and_what_is_new_does_not(desk: Desk):
 
 
 @pytest.mark.parametrize("call", ["stat", "unlink"])
-def test_a_file_that_another_host_removes_meanwhile_is_no_matter(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, call: str
-):
+def test_a_file_removed_by_another_host_is_no_error(desk: Desk, monkeypatch: pytest.MonkeyPatch, call: str):
     saver = desk.saver(keep_seconds=100)
     old = saver.save_now(b"old")
     desk.age(old, 101)
@@ -156,7 +154,7 @@ def test_a_file_that_another_host_removes_meanwhile_is_no_matter(
     assert desk.names() == [kept.name]
 
 
-def test_the_number_of_files_is_bounded_too(desk: Desk):
+def test_the_number_of_files_is_limited_too(desk: Desk):
     saver = desk.saver(file_count_limit=3)
     for _ in range(3):
         desk.age(saver.save_now(b""), 0)
@@ -164,7 +162,7 @@ def test_the_number_of_files_is_bounded_too(desk: Desk):
         saver.save_now(b"")
 
 
-def test_what_has_been_kept_long_enough_goes(desk: Desk):
+def test_files_past_their_retention_are_removed(desk: Desk):
     saver = desk.saver(keep_seconds=100)
     desk.age(saver.save_now(b"old"), 101)
     kept = saver.save_now(b"new")
@@ -227,11 +225,13 @@ def removed(files: list[SavedFile], owner: str = "a", *, share: Room = WIDE, tot
         ),
     ],
 )
-def test_files_make_room_in_this_order(files: list[SavedFile], share: Room, total: Room, expected: list[str]):
+def test_the_order_in_which_files_are_removed(
+    files: list[SavedFile], share: Room, total: Room, expected: list[str]
+):
     assert removed(files, share=share, total=total) == expected
 
 
-def test_what_was_just_handed_out_is_kept_and_the_share_is_full():
+def test_recently_referenced_files_are_kept_even_if_the_share_is_full():
     with pytest.raises(Full) as caught:
         removed([file("a1", 5, handed_out=True), file("b1", 9)], share=Room(1, 1000))
     assert (caught.value.files, caught.value.size_bytes, caught.value.is_share) == (1, 10, True)
@@ -240,6 +240,6 @@ def test_what_was_just_handed_out_is_kept_and_the_share_is_full():
     assert not caught.value.is_share
 
 
-def test_very_many_files_are_judged_quickly():
+def test_very_many_files_are_sorted_quickly():
     files = [file(f"a{number}", number) for number in range(20_000)]
     assert len(removed(files, share=Room(10, 10**9), total=Room(10**6, 10**9))) == 19_991

@@ -32,12 +32,12 @@ ITEMS = {"items": [{"id": n, "na me": "x", "tags": ["a"]} for n in range(70)], "
     ],
     ids=str,
 )
-def test_keys_types_lengths_and_nesting_are_told(value: Any, shape: str):
+def test_keys_types_lengths_and_nesting_are_described(value: Any, shape: str):
     for indent in (None, 2):
         assert shape_of(memoryview(json.dumps(value, indent=indent).encode())) == shape
 
 
-def test_what_is_cut_off_or_endless_is_told_as_far_as_it_goes():
+def test_truncated_or_very_long_json_is_described_as_far_as_it_was_read():
     cut = json.dumps(ITEMS).encode()[:1000]
     assert shape_of(memoryview(cut)).startswith("{items: [at least ")
     wide = json.dumps({f"key{n}" * 20: n for n in range(500)}).encode()
@@ -57,7 +57,7 @@ def spilled(saver: Saver, text: str, **options: Any) -> module.Spilled:
     return spill(pieces, len(data), saver, ResultLimits(**options), kind="text")
 
 
-def test_a_spilled_text_is_whole_in_its_file_and_told_with_its_ends(saver: Saver):
+def test_a_saved_text_is_complete_in_its_file_and_shown_with_its_ends(saver: Saver):
     text = "".join(f"line {number} é\n" for number in range(1, 5001))
     found = spilled(saver, text)
     note = note_of(found)
@@ -72,7 +72,7 @@ def test_a_spilled_text_is_whole_in_its_file_and_told_with_its_ends(saver: Saver
     assert f"{len(text) - len(found.head) - len(found.tail)} characters are left out" in note
 
 
-def test_json_is_told_with_its_shape_and_how_to_read_on(saver: Saver):
+def test_json_is_shown_with_its_shape_and_how_to_continue_reading(saver: Saver):
     found = spilled(saver, json.dumps(ITEMS), head_characters=100, tail_characters=100)
 
     assert found.saved.path.suffix == ".json"
@@ -92,14 +92,14 @@ BEGINNINGS = ["[2026-01-01] began [x]", "{not json}", "[INFO] x [WARN]"]
         ('{"a": 1} {"b": 2}', 1000),
     ],
 )
-def test_what_only_begins_like_json_is_text(
+def test_a_text_that_only_begins_like_json_is_text(
     saver: Saver, text: str, sample_bytes: int, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(module, "SAMPLE_BYTES", sample_bytes)
     assert spilled(saver, text).saved.kind == "text"
 
 
-def test_json_that_goes_on_beyond_the_sample_is_known_by_its_first_value(
+def test_json_longer_than_the_sample_is_recognized_by_its_first_value(
     saver: Saver, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(module, "SAMPLE_BYTES", 500)
@@ -107,7 +107,7 @@ def test_json_that_goes_on_beyond_the_sample_is_known_by_its_first_value(
     assert "at least" in spilled(saver, json.dumps(ITEMS)).shape
 
 
-def test_a_tail_never_repeats_what_the_head_shows(saver: Saver):
+def test_the_tail_never_repeats_the_head(saver: Saver):
     found = spilled(saver, "abcdefghij", head_characters=8, tail_characters=8)
 
     assert (found.head, found.tail) == ("abcdefgh", "ij")

@@ -50,7 +50,7 @@ async def test_lines_are_read_by_their_numbers(shelf: Shelf, wanted: str, answer
     assert await shelf.ask(shelf.put(LINES), lines=wanted) == answer
 
 
-async def test_a_line_too_long_for_an_answer_is_read_on_by_offset(shelf: Shelf):
+async def test_a_line_too_long_for_an_answer_is_continued_by_offset(shelf: Shelf):
     text = "é" * 3000 + "\nend"
     handle = shelf.put(text)
     first = await shelf.ask(handle, lines="1-2")
@@ -66,12 +66,12 @@ async def test_a_line_too_long_for_an_answer_is_read_on_by_offset(shelf: Shelf):
 
 
 @pytest.mark.parametrize(("lines"), ["0", "5-2", "x", "1-2-3", "101", "-5"])
-async def test_lines_that_are_not_there_are_told(shelf: Shelf, lines: str):
+async def test_lines_that_do_not_exist_are_reported(shelf: Shelf, lines: str):
     with pytest.raises(BadQuestion, match=r"line"):
         await shelf.ask(shelf.put(LINES), lines=lines)
 
 
-async def test_words_are_found_with_the_numbers_of_their_lines(shelf: Shelf):
+async def test_text_is_found_with_line_numbers(shelf: Shelf):
     handle = shelf.put(LINES)
 
     assert await shelf.ask(handle, grep="LINE 77 ") == "77: Line 77 é"
@@ -79,7 +79,7 @@ async def test_words_are_found_with_the_numbers_of_their_lines(shelf: Shelf):
     assert (await shelf.ask(handle, 60, grep="line")).endswith("the next is in line 6, at offset=50]")
 
 
-async def test_a_text_without_line_ends_is_searched_all_the_same(shelf: Shelf):
+async def test_a_text_without_line_ends_is_searched(shelf: Shelf):
     handle = shelf.put("x" * 1_048_570 + "needle in the hay" + "y" * 3_000_000 + "Needle" + "z")
     answer = await shelf.ask(handle, grep="needle")
 
@@ -90,7 +90,7 @@ async def test_a_text_without_line_ends_is_searched_all_the_same(shelf: Shelf):
     assert second.endswith("yNeedlez")
 
 
-async def test_an_expression_stands_between_slashes_and_runs_elsewhere(shelf: Shelf):
+async def test_a_regular_expression_is_written_between_slashes_and_runs_in_a_worker(shelf: Shelf):
     handle = shelf.put(LINES)
 
     assert await shelf.ask(handle, grep="/e 7[78] /") == "77: Line 77 é\n78: Line 78 é"
@@ -98,7 +98,7 @@ async def test_an_expression_stands_between_slashes_and_runs_elsewhere(shelf: Sh
         await shelf.ask(handle, grep="/(/")
 
 
-async def test_an_expression_that_never_ends_is_ended(shelf: Shelf):
+async def test_a_regular_expression_without_end_is_stopped(shelf: Shelf):
     slow = ResultStore(shelf.saver, seconds=0.5)
     started = time.monotonic()
     with pytest.raises(BadQuestion, match="longer than"):
@@ -110,12 +110,12 @@ async def test_an_expression_that_never_ends_is_ended(shelf: Shelf):
     "handle",
     ["../../etc/passwd", "/etc/passwd", "", "a" * 5000, "0" * 16, "20260101-000000-" + "0" * 16 + ".txt"],
 )
-async def test_only_what_was_saved_here_is_read(shelf: Shelf, handle: str):
+async def test_only_files_saved_by_the_host_are_read(shelf: Shelf, handle: str):
     with pytest.raises(NotSaved):
         await shelf.ask(handle)
 
 
-async def test_neither_a_planted_link_nor_data_is_read(shelf: Shelf, tmp_path: Path):
+async def test_neither_a_symlink_nor_binary_data_is_read(shelf: Shelf, tmp_path: Path):
     secret = tmp_path / "secret.txt"
     secret.write_text("secret")
     shelf.put("x")
@@ -126,7 +126,7 @@ async def test_neither_a_planted_link_nor_data_is_read(shelf: Shelf, tmp_path: P
         await shelf.ask(shelf.put("\x89PNG", ".png"))
 
 
-async def test_a_model_asks_with_the_tool_and_is_told_what_is_wrong(shelf: Shelf):
+async def test_the_tool_reads_for_a_model_and_reports_invalid_arguments(shelf: Shelf):
     tool = result_tool(shelf.store, lambda: ResultLimits(tokens=1000))
     handle = shelf.put(LINES * 100)
 
