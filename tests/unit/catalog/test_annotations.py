@@ -30,7 +30,7 @@ DEFAULTS = Hints(read_only=False, destructive=True, idempotent=False, open_world
         ({"readOnlyHint": 1}, DEFAULTS, "writes"),
     ],
 )
-def test_what_hints_mean(annotations: dict[str, Any], hints: Hints, risk: str):
+def test_how_annotations_are_read(annotations: dict[str, Any], hints: Hints, risk: str):
     assert hints_of(annotations) == hints
     assert hints_of(annotations).risk == risk
     assert hints_of(annotations).is_parallel == hints.read_only

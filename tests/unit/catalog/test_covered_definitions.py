@@ -20,7 +20,7 @@ def shown(definition: ToolDefinition) -> Tool:
 
 @pytest.mark.requirement("CAT-2")
 @pytest.mark.parametrize("text", INSIDE, ids=ascii)
-def test_texts_and_schemas_are_covered_as_they_are_shown(text: str):
+def test_texts_and_schemas_of_definitions_are_redacted(text: str):
     schema = b'{"type":"object","description":"%s","properties":{"a":{"enum":["%s"]}}}'
     tool = shown(
         ToolDefinition(
@@ -37,6 +37,6 @@ def test_texts_and_schemas_are_covered_as_they_are_shown(text: str):
 
 
 @pytest.mark.requirement("CAT-2")
-def test_other_texts_stay_as_they_were_sent():
+def test_texts_without_secrets_are_unchanged():
     tool = shown(ToolDefinition("t", Raw(b'{"type":"object"}'), "a\u200bb", "plain"))
     assert tool.definition.title == "a\u200bb"

@@ -54,7 +54,7 @@ def names(tools: Sequence[Any]) -> str:
         pytest.param("", budget(1), "", "", id="nothing"),
     ],
 )
-def test_what_is_shown_at_once(tools: str, room: Budget, shown: str, deferred: str):
+def test_which_tools_are_loaded_at_once(tools: str, room: Budget, shown: str, deferred: str):
     """`!` asks to be shown, `?` to be found."""
     given = [
         tool(word.rstrip("!?"), {**(ALWAYS if "!" in word else {}), **(DEFER if "?" in word else {})})
@@ -65,22 +65,22 @@ def test_what_is_shown_at_once(tools: str, room: Budget, shown: str, deferred: s
 
 
 @pytest.mark.requirement("CAT-7")
-def test_newcomers_are_deferred_if_all_together_do_not_fit():
+def test_new_tools_are_deferred_if_all_together_exceed_the_budget():
     divided = divide([tool("c")], budget(2.9), shown=[tool("a"), tool("b")])
     assert names(divided.deferred) == "c"
 
 
-def test_what_was_deferred_before_counts_as_well():
+def test_earlier_deferred_tools_are_counted():
     assert names(divide([tool("c")], budget(2), deferred=[tool("a"), tool("b")]).deferred) == "c"
     assert names(divide([tool("c")], budget(2), deferred=[tool("a"), tool("b", DEFER)]).shown) == "c"
 
 
-def test_wishes_that_were_granted_before_count_as_well():
+def test_earlier_requested_tools_are_counted():
     granted = [tool("a", ALWAYS), tool("b", ALWAYS)]
     assert names(divide([tool("c", ALWAYS)], budget(2), shown=granted).deferred) == "c"
 
 
-def test_one_wish_that_is_too_large_does_not_cost_the_others():
+def test_one_requested_tool_that_is_too_large_does_not_affect_the_others():
     divided = divide([tool("a", ALWAYS, words=1000), tool("b", ALWAYS)], budget(2))
     assert (names(divided.shown), names(divided.deferred)) == ("b", "a")
 
@@ -91,7 +91,7 @@ def test_one_wish_that_is_too_large_does_not_cost_the_others():
     st.integers(0, 2000),
     st.integers(0, 99),
 )
-def test_what_is_shown_never_takes_more_than_its_room(
+def test_loaded_tools_never_exceed_the_budget(
     given: list[tuple[dict[str, Any] | None, int]], context: int, percent: int
 ):
     tools = [tool(f"t{number}", meta, words) for number, (meta, words) in enumerate(given)]

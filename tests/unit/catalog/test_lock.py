@@ -72,7 +72,7 @@ def only(changes: tuple[Change, ...]) -> Change:
 
 
 @pytest.mark.requirement("CAT-11")
-def test_t43_a_tool_that_is_as_it_was_has_not_changed():
+def test_t43_an_unchanged_tool_has_no_change():
     assert compare(lock_of(tool()), [tool()]) == ()
 
 
@@ -99,7 +99,7 @@ RUG_PULLS: list[tuple[Json, tuple[str, ...]]] = [
 
 @pytest.mark.requirement("CAT-11")
 @pytest.mark.parametrize(("parts", "told"), RUG_PULLS, ids=lambda value: json.dumps(value)[:60])
-def test_t43_a_rug_pull_is_noticed_told_and_kept_out(parts: Json, told: tuple[str, ...]):
+def test_t43_a_changed_definition_is_detected_reported_and_left_out(parts: Json, told: tuple[str, ...]):
     present = changed(**{part: value for part, value in parts.items() if value is not None})
     if None in parts.values():
         present = tool({k: v for k, v in {**READ, **parts}.items() if v is not None})
@@ -114,7 +114,7 @@ def test_t43_a_rug_pull_is_noticed_told_and_kept_out(parts: Json, told: tuple[st
 
 
 @pytest.mark.requirement("CAT-11")
-def test_t43_the_order_of_keys_and_the_spaces_between_them_are_no_change():
+def test_t43_the_order_of_keys_and_whitespace_are_not_a_change():
     def backwards(value: Any) -> Any:
         if isinstance(value, dict):
             return {key: backwards(inner) for key, inner in reversed(value.items())}
@@ -133,7 +133,7 @@ def test_the_order_of_a_list_is_a_change():
     assert compare(lock_of(changed(inputSchema=schema)), [changed(inputSchema=turned)])
 
 
-def test_new_and_vanished_tools_are_told_in_order():
+def test_new_and_removed_tools_are_reported_in_order():
     other = tool({**READ, "name": "write"})
     lock = lock_of(tool(), other)
 
@@ -142,7 +142,7 @@ def test_new_and_vanished_tools_are_told_in_order():
     assert [(change.kind, change.tool) for change in changes] == [("added", "append"), ("removed", "write")]
 
 
-def test_tools_of_a_server_nobody_looked_at_are_not_gone():
+def test_tools_of_a_server_that_was_not_read_are_not_reported_as_removed():
     lock = lock_of(tool(), tool(server="web"))
 
     assert compare(lock, [tool()]) == ()
@@ -162,7 +162,7 @@ def test_a_tool_moved_to_another_server_is_another_tool():
 
 
 @pytest.mark.requirement("CAT-11")
-def test_a_frozen_host_offers_only_what_is_locked_and_says_why():
+def test_a_host_with_a_tool_lock_offers_only_locked_tools_and_gives_the_reason():
     fresh = tool({**READ, "name": "fresh"})
     bad = changed(annotations={"readOnlyHint": True})
 
@@ -185,7 +185,7 @@ def test_builtin_tools_are_never_locked():
 
 
 @pytest.mark.requirement("CAT-11")
-def test_a_change_is_told_line_by_line_and_parameter_by_parameter():
+def test_a_change_is_described_by_line_and_by_parameter():
     schema = {
         "type": "object",
         "properties": {
@@ -223,13 +223,13 @@ def test_a_change_is_told_line_by_line_and_parameter_by_parameter():
     ("required", "words"),
     [([], "no longer required"), (["path", "lines"], "parameter `lines`: now required")],
 )
-def test_what_is_asked_for_is_part_of_the_story(required: list[str], words: str):
+def test_the_requested_execution_mode_is_part_of_the_description(required: list[str], words: str):
     present = changed(inputSchema={**SCHEMA, "required": required})
 
     assert words in describe(only(compare(lock_of(tool()), [present])))
 
 
-def test_a_change_deep_inside_is_told_by_its_path():
+def test_a_nested_change_is_described_with_its_path():
     old, new = copy.deepcopy(SCHEMA), copy.deepcopy(SCHEMA)
     for schema, limit in ((old, 5), (new, 6)):
         inner = {"type": "object", "properties": {"size": {"maximum": limit}}}
@@ -250,14 +250,14 @@ def test_a_change_deep_inside_is_told_by_its_path():
         ("same " * 100 + "old", "same " * 100 + "new"),
     ],
 )
-def test_no_difference_between_texts_goes_unseen(old: str, new: str):
+def test_every_difference_between_texts_is_shown(old: str, new: str):
     told = describe(only(compare(lock_of(changed(description=old)), [changed(description=new)])))
 
     assert re.search(r"^ +- ", told, re.M)
     assert re.search(r"^ +\+ ", told, re.M)
 
 
-def test_a_difference_beyond_what_is_shown_is_said_to_be_there():
+def test_a_difference_beyond_the_shown_part_is_mentioned():
     old, new = "line\n" * 500 + "a", "line\n" * 500 + "b"
 
     assert "(differs after 400 lines)" in describe(
@@ -266,7 +266,7 @@ def test_a_difference_beyond_what_is_shown_is_said_to_be_there():
 
 
 @pytest.mark.requirement("CAT-2")
-def test_nothing_a_server_says_drives_the_terminal():
+def test_text_of_a_server_contains_no_terminal_sequences():
     evil = "\x1b[2J\u202e\x07"
     schema = {"type": "object", "properties": {evil: {"description": evil, "type": evil}}, evil: evil}
     bad = {**READ, "name": evil, "description": evil, "inputSchema": schema, "annotations": {evil: evil}}
@@ -281,7 +281,7 @@ def test_nothing_a_server_says_drives_the_terminal():
     assert all(is_safe(text) for text in told)
 
 
-def test_a_huge_change_is_told_in_few_lines():
+def test_a_very_large_change_is_described_in_few_lines():
     schema = {"type": "object", "properties": {f"p{number}": {} for number in range(5000)}}
     told = describe(
         only(compare(lock_of(tool()), [changed(description="x\ny\n" * 5000, inputSchema=schema)]))
@@ -294,7 +294,7 @@ def test_a_huge_change_is_told_in_few_lines():
 # --- the file ---
 
 
-def test_what_is_written_can_be_read_and_is_the_same_every_time(tmp_path: Path):
+def test_a_written_lock_can_be_read_and_is_deterministic(tmp_path: Path):
     path = tmp_path / ".mcp.lock"
     tools = [tool(), tool({**READ, "name": "write"}), tool(server="web")]
     lock = lock_of(*tools)
@@ -307,7 +307,7 @@ def test_what_is_written_can_be_read_and_is_the_same_every_time(tmp_path: Path):
 
 
 @pytest.mark.requirement("CAT-11")
-def test_the_file_reads_well_in_a_diff(tmp_path: Path):
+def test_the_file_has_one_member_on_each_line(tmp_path: Path):
     hidden = changed(description="Grüße.\nHidden:\u202e\U000e0041\x7f")
 
     lines = as_text(lock_of(hidden)).split("\n")
@@ -319,7 +319,7 @@ def test_the_file_reads_well_in_a_diff(tmp_path: Path):
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
-def test_every_text_survives_the_file(description: str):
+def test_every_text_is_read_back_unchanged(description: str):
     written = as_text(lock_of(changed(description=description)))
 
     entry = json.loads(written)["servers"]["files"]["read"]
@@ -328,14 +328,14 @@ def test_every_text_survives_the_file(description: str):
     assert is_safe(written)
 
 
-def test_the_digest_of_what_is_written_is_the_tools():
+def test_the_digest_of_a_written_definition_equals_the_tools():
     locked = lock_of(tool()).servers["files"]["read"]
 
     assert locked.definition is not None
     assert digest_of("read", locked.definition) == tool().digest == locked.digest
 
 
-def test_looking_at_one_server_keeps_what_is_known_of_others():
+def test_updating_one_server_keeps_the_entries_of_others():
     lock = lock_of(tool(), tool(server="web"), tool(server="old"))
     newer = tool({**READ, "name": "newer"})
 
@@ -355,7 +355,7 @@ def test_looking_at_one_server_keeps_what_is_known_of_others():
     ],
     ids=["large", "deep"],
 )
-def test_of_a_definition_too_large_to_be_read_only_the_digest_is_kept(tmp_path: Path, schema: Json):
+def test_for_a_definition_that_is_too_large_only_the_digest_is_stored(tmp_path: Path, schema: Json):
     path = tmp_path / ".mcp.lock"
     big = changed(inputSchema=schema)
 
@@ -366,7 +366,7 @@ def test_of_a_definition_too_large_to_be_read_only_the_digest_is_kept(tmp_path: 
     assert why_left_out(read_lock(path), tool()) == "it is not as .mcp.lock has it (its definition changed)"
 
 
-def test_where_there_is_no_file_nothing_is_locked(tmp_path: Path):
+def test_without_a_file_nothing_is_locked(tmp_path: Path):
     assert read_lock(tmp_path / ".mcp.lock") == Lock()
 
 
@@ -388,7 +388,7 @@ GOOD = as_text(lock_of(tool()))
         ("<<<<<<< HEAD\n" + GOOD, 1, ""),
     ],
 )  # fmt: skip
-def test_a_broken_file_is_told_with_its_place(
+def test_a_broken_file_is_reported_with_its_position(
     tmp_path: Path, text: str, line: int | None, reason: str | None
 ):
     path = tmp_path / ".mcp.lock"
@@ -404,7 +404,7 @@ def test_a_broken_file_is_told_with_its_place(
     assert reason in caught.value.reason
 
 
-def test_a_lock_that_leads_out_of_its_project_is_not_written(tmp_path: Path):
+def test_a_lock_that_leads_outside_its_project_is_not_written(tmp_path: Path):
     project = tmp_path / "project"
     project.mkdir()
     (tmp_path / "elsewhere").write_text("{}")

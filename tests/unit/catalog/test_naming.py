@@ -49,11 +49,11 @@ pytestmark = pytest.mark.requirement("CAT-1")
         ("s", "t" * 56, "mcp__s__" + "t" * 56),
     ],
 )
-def test_how_a_tool_is_called(server: str, tool: str, name: str):
+def test_qualified_names_of_tools(server: str, tool: str, name: str):
     assert qualify(server, tool) == name
 
 
-def test_only_plain_letters_digits_underscore_and_hyphen_stay():
+def test_only_ascii_letters_digits_underscore_and_hyphen_are_kept():
     assert plain("aZ09_-.~/ ß٣Ⅷ") == "aZ09_-_______"[: len("aZ09_-.~/ ß٣Ⅷ")]
 
 
@@ -89,7 +89,7 @@ COLLISIONS = [
 
 
 @pytest.mark.parametrize("pairs", COLLISIONS, ids=str)
-def test_all_who_would_share_a_name_get_a_hash_whatever_their_order(pairs: list[Pair]):
+def test_all_tools_that_would_share_a_name_get_a_hash_in_any_order(pairs: list[Pair]):
     names = [assign(order).of for order in itertools.permutations(pairs)]
 
     assert all(given == names[0] for given in names)
@@ -97,21 +97,21 @@ def test_all_who_would_share_a_name_get_a_hash_whatever_their_order(pairs: list[
     assert all(name == qualify(*pair, hash_length=8) for pair, name in names[0].items())
 
 
-def test_who_shares_no_name_keeps_the_plain_one():
+def test_a_tool_with_a_unique_name_gets_no_hash():
     names = assign([("s", "a.b"), ("s", "a_b"), ("s", "c"), ("other", "a_b")]).of
 
     assert names["s", "c"] == "mcp__s__c"
     assert names["other", "a_b"] == "mcp__other__a_b"
 
 
-def test_names_do_not_depend_on_other_servers_that_collide_with_nobody():
+def test_names_do_not_depend_on_servers_without_collisions():
     alone = assign([("s", "a")]).of
     together = assign([("s", "a"), *((f"server{n}", "a") for n in range(100))]).of
 
     assert together["s", "a"] == alone["s", "a"]
 
 
-def test_a_tool_that_is_called_like_anothers_hashed_name_does_not_share_it():
+def test_a_tool_named_like_the_hashed_name_of_another_gets_a_different_name():
     imitated = qualify("s", "a.b", hash_length=8).removeprefix("mcp__s__")
     pairs = [("s", "a.b"), ("s", "a_b"), ("s", imitated)]
     names = assign(pairs).of
@@ -120,7 +120,7 @@ def test_a_tool_that_is_called_like_anothers_hashed_name_does_not_share_it():
     assert all(assign(order).of == names for order in itertools.permutations(pairs))
 
 
-def test_no_chain_of_imitated_hashes_leads_to_a_shared_name():
+def test_repeated_imitations_of_hashes_lead_to_no_shared_name():
     """Whoever knows the rule can offer a tool that is called like the next hash, and the next."""
     victim = ("a__b", "c")
     imitated = [qualify(*victim, length).removeprefix("mcp__a__") for length in HASH_LENGTHS[1:]]
@@ -139,7 +139,7 @@ PAIRS = st.tuples(
 
 
 @given(st.lists(PAIRS, unique=True))
-def test_names_are_legal_and_unique(pairs: list[Pair]):
+def test_names_are_valid_and_unique(pairs: list[Pair]):
     names = assign(pairs).of
 
     assert names.keys() == set(pairs)
@@ -156,13 +156,13 @@ def test_names_do_not_depend_on_the_order(pairs: list[Pair], seed: int):
 
 
 @given(PAIRS)
-def test_a_name_says_whose_tool_it_is(pair: Pair):
+def test_a_name_contains_the_name_of_its_server(pair: Pair):
     name = qualify(*pair)
 
     assert name.startswith(prefix(pair[0])[: LIMIT - 9])
 
 
-def test_servers_that_look_alike_have_hashes_before_both_are_connected():
+def test_servers_with_similar_names_have_hashes_before_both_are_connected():
     early = assign([("a.b", "t"), ("c", "t")], servers=["a.b", "a_b", "c"])
     late = assign([("a.b", "t"), ("a_b", "t"), ("c", "t")], servers=["a.b", "a_b", "c"])
 
@@ -170,7 +170,7 @@ def test_servers_that_look_alike_have_hashes_before_both_are_connected():
     assert early.of["c", "t"] == "mcp__c__t"
 
 
-def test_a_name_that_another_server_could_have_is_never_had_by_anybody_else():
+def test_a_name_with_the_prefix_of_another_server_is_never_given():
     servers = ["a", "a__b"]
     alone = assign([("a", "b__c"), ("a", "d")], servers).of
     together = assign([("a", "b__c"), ("a", "d"), ("a__b", "c")], servers).of
@@ -180,13 +180,13 @@ def test_a_name_that_another_server_could_have_is_never_had_by_anybody_else():
     assert together["a__b", "c"] == "mcp__a__b__c", "it is not renamed because of what another offers"
 
 
-def test_who_had_to_be_renamed_is_told():
+def test_renamed_tools_are_reported():
     assert assign([("s", "a.b"), ("s", "a_b"), ("s", "c")]).renamed == {("s", "a.b"), ("s", "a_b")}
     assert assign([("s", "a"), ("s", "x" * 100)]).renamed == set()
 
 
 @given(st.lists(PAIRS, unique=True, min_size=1))
-def test_every_name_leads_back_to_one_tool(pairs: list[Pair]):
+def test_every_name_identifies_one_tool(pairs: list[Pair]):
     names = assign(pairs, servers={server for server, _ in pairs}).of
     back = {name: pair for pair, name in names.items()}
 
@@ -213,7 +213,7 @@ PIECES = st.lists(st.sampled_from(["a", "b", "_", "__", ".", "claude.ai ", "x" *
 
 
 @given(st.lists(PIECES, max_size=6, unique=True), st.lists(PIECES, max_size=4))
-def test_names_that_another_server_could_have_are_found_as_if_compared_pair_by_pair(
+def test_names_with_another_servers_prefix_are_found_as_by_pairwise_comparison(
     servers: list[str], tools: list[str]
 ):
     names: Any = {(server, tool): qualify(server, tool) for server in servers for tool in tools}

@@ -48,7 +48,7 @@ def prompt(*arguments: str, name: str = "review") -> Prompt:
 # Lists.
 
 
-def test_a_prompt_is_what_its_server_says_cleaned():
+def test_a_prompt_is_the_definition_of_its_server_cleaned():
     found = read_prompt(
         BOX,
         raw(
@@ -84,7 +84,7 @@ def test_a_prompt_is_what_its_server_says_cleaned():
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_a_prompt_that_could_not_be_called_is_not_used(listed: Any):
+def test_a_prompt_that_cannot_be_called_is_left_out(listed: Any):
     with pytest.raises(Unreadable):
         read_prompt(BOX, raw(listed))
 
@@ -122,7 +122,9 @@ def test_a_prompt_that_could_not_be_called_is_not_used(listed: Any):
     ],
     ids=str,
 )
-def test_words_fill_the_prompts_own_arguments(arguments: list[str], typed: str, read: dict[str, str]):
+def test_typed_words_are_assigned_to_the_prompts_arguments(
+    arguments: list[str], typed: str, read: dict[str, str]
+):
     assert read_arguments(prompt(*arguments), typed) == read
 
 
@@ -141,7 +143,7 @@ def test_words_fill_the_prompts_own_arguments(arguments: list[str], typed: str, 
     ],
     ids=str,
 )
-def test_what_is_wrong_with_a_command_is_named(arguments: list[str], typed: str, why: str):
+def test_the_mistake_in_a_command_is_named(arguments: list[str], typed: str, why: str):
     with pytest.raises(InvalidArguments) as caught:
         read_arguments(prompt(*arguments), typed)
     assert why in str(caught.value)
@@ -164,7 +166,7 @@ def test_a_line_names_its_prompt_with_or_without_a_slash():
     assert parse_command("/mcp__box__review\tx", prompts).arguments == {"a": "x"}
 
 
-def test_a_long_text_is_taken_apart_soon():
+def test_a_long_text_is_split_quickly():
     started = CpuTimer()
     found = read_arguments(prompt("a", "b"), "word " * 20_000)
 
@@ -173,19 +175,19 @@ def test_a_long_text_is_taken_apart_soon():
 
 
 @pytest.mark.parametrize("line", ["", "/", " / ", "\n"])
-def test_a_line_that_names_nothing_is_an_error(line: str):
+def test_a_line_without_a_prompt_name_is_an_error(line: str):
     with pytest.raises(CallError, match="no prompt named"):
         parse_command(line, [prompt()])
 
 
-def test_an_unknown_prompt_is_told_with_what_may_have_been_meant():
+def test_an_unknown_prompt_is_reported_with_similar_names():
     with pytest.raises(CallError, match="no prompt named mcp__box__reviev") as caught:
         parse_command("/mcp__box__reviev x", [prompt("a")])
     assert caught.value.hint == "Did you mean mcp__box__review?"
 
 
 @given(st.text(max_size=60), st.integers(0, 3))
-def test_any_line_is_read_or_refused_in_words(typed: str, count: int):
+def test_any_line_is_read_or_refused_with_a_message(typed: str, count: int):
     names = ["a", "b", "c"][:count]
     try:
         found = read_arguments(prompt(*names), typed)
@@ -195,7 +197,7 @@ def test_any_line_is_read_or_refused_in_words(typed: str, count: int):
 
 
 @given(st.lists(st.text(min_size=1, max_size=10), min_size=1, max_size=3))
-def test_whatever_is_quoted_comes_back_as_it_was(values: list[str]):
+def test_any_quoted_word_is_read_back_unchanged(values: list[str]):
     names = ["a", "b", "c"][: len(values)]
     quoted = ['"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"' for value in values]
 
@@ -233,7 +235,7 @@ def test_arguments_given_by_a_program_are_checked_too():
     ],
     ids=str,
 )
-def test_nothing_in_a_message_is_invisible_whatever_it_is_made_of(content: Any):
+def test_a_message_contains_no_invisible_characters(content: Any):
     found = read_prompt_result(raw({"messages": [{"role": "user", "content": content}]}))[1]
 
     for message in found.messages:
@@ -250,7 +252,7 @@ def test_very_many_prompts_do_not_make_a_wrong_name_slow():
     assert started.seconds() < 0.5
 
 
-def test_messages_come_cleaned_and_an_odd_one_costs_only_itself():
+def test_messages_are_cleaned_and_an_invalid_one_is_left_out_alone():
     image = {"type": "image", "data": "AA==", "mimeType": "image/png"}
     embedded = {"type": "resource", "resource": {"uri": "a:b", "text": "t\u202et"}}
     messages = [
@@ -289,14 +291,14 @@ def test_a_long_message_is_cut_visibly():
     assert text.endswith("more characters]")
 
 
-def test_a_reply_without_messages_is_none():
+def test_a_reply_without_messages_is_malformed():
     for said in ({}, {"messages": None}, {"messages": 7}, 7):
         with pytest.raises(Unreadable):
             read_prompt_result(raw(said))
     assert read_prompt_result(raw({"resultType": "input_required"}))[0] == "input_required"
 
 
-def test_suggestions_are_bounded_and_nothing_unseen_is_among_them():
+def test_completions_are_limited_and_contain_no_invisible_characters():
     many = [str(number) for number in range(150)]
     found = read_completion(raw({"completion": {"values": ["a\u202e", 7, "b\nc", *many], "total": 150}}))
 

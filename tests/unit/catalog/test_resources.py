@@ -35,7 +35,7 @@ def template(spelled: str) -> Any:
     return read_template(BOX, raw({"uriTemplate": spelled, "name": "t"}))
 
 
-def test_a_resource_is_what_its_server_says_cleaned():
+def test_a_resource_is_the_definition_of_its_server_cleaned():
     found = read_resource(
         BOX,
         raw(
@@ -59,7 +59,7 @@ def test_a_resource_is_what_its_server_says_cleaned():
     assert (found.mime_type, found.size, found.meta) == ("text/plain", 7, {"k": 1})
 
 
-def test_what_is_odd_and_not_needed_counts_as_not_said():
+def test_invalid_optional_members_are_treated_as_absent():
     odd = {
         "uri": "x:y",
         "name": 7,
@@ -89,13 +89,13 @@ def test_what_is_odd_and_not_needed_counts_as_not_said():
     ],
     ids=lambda value: ascii(value)[:20],
 )
-def test_a_resource_without_a_usable_address_cannot_be_used(uri: Any, why: str):
+def test_a_resource_without_a_valid_uri_cannot_be_used(uri: Any, why: str):
     with pytest.raises(Unreadable, match=why):
         read_resource(BOX, raw({"uri": uri, "name": "a"}))
 
 
 @pytest.mark.parametrize("value", [None, 7, [], "x", True])
-def test_what_is_no_object_cannot_be_used(value: Any):
+def test_a_definition_that_is_not_an_object_cannot_be_used(value: Any):
     for read in (read_resource, read_template):
         with pytest.raises(Unreadable):
             read(BOX, raw(value))
@@ -116,7 +116,7 @@ def test_what_is_no_object_cannot_be_used(value: Any):
     ],
     ids=str,
 )
-def test_a_template_is_filled_in_by_rfc_6570(spelled: str, values: Any, uri: str):
+def test_a_template_is_expanded_by_rfc_6570(spelled: str, values: Any, uri: str):
     assert template(spelled).expand(values) == uri
 
 
@@ -135,7 +135,7 @@ def test_a_template_is_filled_in_by_rfc_6570(spelled: str, values: Any, uri: str
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_what_is_missing_or_too_much_is_named(values: Any, why: str):
+def test_missing_and_unexpected_variables_are_named(values: Any, why: str):
     with pytest.raises(InvalidArguments, match=why):
         template("x://{a}{?c}").expand(values)
 
@@ -162,7 +162,7 @@ def test_a_hostile_template_is_not_used(spelled: str):
 
 
 @given(st.text(max_size=200), st.dictionaries(st.text(max_size=5), st.text(max_size=20), max_size=3))
-def test_any_template_is_refused_or_can_be_filled_in(spelled: str, more: dict[str, str]):
+def test_any_template_is_refused_or_can_be_expanded(spelled: str, more: dict[str, str]):
     try:
         found = template(spelled)
     except Unreadable:
@@ -174,7 +174,7 @@ def test_any_template_is_refused_or_can_be_filled_in(spelled: str, more: dict[st
         pass
 
 
-def test_reading_gives_parts_and_a_bad_one_is_left_out_alone():
+def test_reading_gives_parts_and_an_invalid_one_is_left_out_alone():
     kind, reply = read_contents(
         raw(
             {
@@ -195,14 +195,14 @@ def test_reading_gives_parts_and_a_bad_one_is_left_out_alone():
     assert [problem[:6] for problem in reply.problems] == ["part 3", "part 4", "part 5"]
 
 
-def test_nothing_in_it_is_not_the_same_as_not_found():
+def test_an_empty_resource_is_distinguished_from_a_missing_one():
     assert read_contents(raw({"contents": []}))[1].contents == ()
     for reply in ({}, {"contents": None}, {"contents": 7}, []):
         with pytest.raises(Unreadable):
             read_contents(raw(reply))
 
 
-def test_a_thousand_parts_are_enough():
+def test_at_most_a_thousand_parts_are_read():
     _, reply = read_contents(raw({"contents": [{"uri": "a", "text": "x"}] * (CONTENT_LIMIT + 5)}))
 
     assert len(reply.contents) == CONTENT_LIMIT
@@ -226,13 +226,13 @@ def test_a_thousand_parts_are_enough():
         ("/a", "/", True),
     ],
 )
-def test_a_part_is_what_is_inside(uri: str, whole: str, is_part: bool):
+def test_a_uri_below_another_is_a_sub_resource(uri: str, whole: str, is_part: bool):
     watched = WatchedUris()
     watched.add(whole)
     assert watched.found_for(uri) == ({whole} if is_part else set())
 
 
-def test_a_change_is_one_of_everything_around_it():
+def test_an_update_also_concerns_the_resources_above():
     watched = WatchedUris()
     for uri in ("x://a", "x://a/", "x://a/b", "x://a/b/c", "x://b"):
         watched.add(uri)

@@ -49,7 +49,7 @@ def found(tools: list[ServerTool], query: str, **options: Any) -> list[str]:
         ("__--..", ""),
     ],
 )
-def test_a_name_falls_into_its_words(text: str, expected: str):
+def test_a_name_is_split_into_words(text: str, expected: str):
     assert " ".join(words(text)) == expected
 
 
@@ -67,22 +67,22 @@ def test_a_name_falls_into_its_words(text: str, expected: str):
         "deploy deployment deployed",
     ],
 )
-def test_forms_of_a_word_are_one_term(same: str):
+def test_forms_of_a_word_have_one_stem(same: str):
     assert len({terms(word) for word in same.split()}) == 1
 
 
 @pytest.mark.parametrize("word", ["status", "this", "is", "as", "access", "bus", "s", "ed", "ing"])
-def test_short_words_and_false_plurals_stay(word: str):
+def test_short_words_and_false_plurals_are_unchanged(word: str):
     assert stem(word) in (word, word.rstrip("e"))
 
 
 @given(st.text(max_size=60))
-def test_a_stem_is_never_longer_and_never_lost(text: str):
+def test_a_stem_is_never_longer_and_never_empty(text: str):
     for word in words(text):
         assert 0 < len(stem(word)) <= len(word) + 1
 
 
-def test_words_used_for_one_another_go_both_ways():
+def test_synonyms_are_symmetric():
     assert stem("delete") in alike(stem("remove"))
     assert stem("remove") in alike(stem("delete"))
     assert alike("kubernetes") == frozenset()
@@ -102,7 +102,7 @@ def test_words_used_for_one_another_go_both_ways():
         ("ab", "cd", 2),
     ],
 )
-def test_the_distance_of_two_words(one: str, other: str, expected: int):
+def test_the_edit_distance_of_two_words(one: str, other: str, expected: int):
     assert distance(one, other) == distance(other, one) == expected
 
 
@@ -117,18 +117,18 @@ def test_the_distance_of_two_words(one: str, other: str, expected: int):
         ("postgre", "postgresql"),
     ],
 )
-def test_an_unknown_word_is_taken_for_the_nearest_known(word: str, meant: str):
+def test_an_unknown_word_is_replaced_by_the_nearest_known_one(word: str, meant: str):
     known = ["kubernet", "email", "request", "calendar", "postgresql", "list", "mail", "quest"]
     near = Vocabulary(known).near(word)
     assert max(near, key=near.__getitem__) == meant
 
 
 @pytest.mark.parametrize("word", ["xyz", "12345", "zzzzzzzz", "a" * 1000, ""])
-def test_a_word_like_no_other_stands_for_nothing(word: str):
+def test_a_word_without_a_similar_one_is_ignored(word: str):
     assert Vocabulary(["create", "request"]).near(word) == {}
 
 
-def test_a_compound_is_taken_apart():
+def test_a_compound_word_is_split():
     assert set(Vocabulary(["auto", "reply", "list"]).near("autoreply")) == {"auto", "reply"}
 
 
@@ -158,27 +158,27 @@ def test_a_tool_is_found_by_name_title_description_hint_and_parameters(query: st
 
 
 @pytest.mark.requirement("CAT-7")
-def test_the_server_can_be_named_and_can_be_demanded():
+def test_the_server_can_be_a_search_word_or_a_condition():
     tools = [tool("gitlab/create_issue"), tool("jira/create_issue"), tool("linear/create_issue")]
     assert found(tools, "create a jira issue")[0] == "jira/create_issue"
     assert found(tools, "create issue", server="linear") == ["linear/create_issue"]
     assert found(tools, "create issue", server="nobody") == []
 
 
-def test_the_same_question_has_the_same_answer_in_whatever_order_tools_come():
+def test_the_order_of_tools_does_not_change_the_answer():
     tools = [tool(f"s{number}/create_issue", "Create an issue.") for number in range(9)]
     forward, backward = found(tools, "create issue", limit=9), found(tools[::-1], "create issue", limit=9)
     assert forward == backward == sorted(forward)
 
 
-def test_words_that_belong_together_are_found_as_one():
+def test_adjacent_words_are_found_as_a_compound():
     tools = [tool("pd/list_oncalls", "Shifts."), tool("tel/make_call"), tool("jira/create_worklog")]
     assert found(tools, "on call", limit=1) == ["pd/list_oncalls"]
     assert found(tools, "log work", limit=1) == ["jira/create_worklog"]
 
 
 @pytest.mark.parametrize("query", ["", "   ", "the of and", "!!!", "\x00\ud800", "zzzzqqqq", "₤€"])
-def test_a_question_without_known_words_finds_nothing(query: str):
+def test_a_query_without_known_words_finds_nothing(query: str):
     assert found([tool("a/open_box", "Opens.")], query) == []
 
 
@@ -192,14 +192,14 @@ def test_results_are_limited(limit: int, count: int):
 
 
 @given(st.text(max_size=200))
-def test_no_question_fails(query: str):
+def test_no_query_raises(query: str):
     assert len(SMALL.search(query)) <= 5
 
 
 SMALL = Index([tool("a/open_box", "Opens a box."), tool("検索/検索", "ツールを検索する")])
 
 
-def test_signs_of_other_scripts_are_found():
+def test_characters_of_other_scripts_are_found():
     assert SMALL.search("検索")[0].server == "検索"
 
 
@@ -215,7 +215,7 @@ def test_signs_of_other_scripts_are_found():
         {"type": "object", "properties": [1]},
     ],
 )
-def test_odd_parameters_do_no_harm(schema: Mapping[str, Any]):
+def test_invalid_parameters_are_accepted(schema: Mapping[str, Any]):
     assert found([tool("a/open_box", "", schema)], "open") == ["a/open_box"]
 
 
@@ -231,20 +231,20 @@ def test_select_gives_exactly_the_named_tools():
     assert chosen.unknown == ("nothing",)
 
 
-def test_a_wire_name_that_two_tools_have_selects_neither():
+def test_an_ambiguous_wire_name_selects_no_tool():
     chosen = select("SELECT:open", [tool("a/open"), tool("b/open")])
     assert chosen is not None
     assert (chosen.tools, chosen.unknown) == ((), ("open",))
 
 
-def test_a_wire_name_cannot_stand_in_for_anothers_qualified_name():
+def test_a_wire_name_cannot_imitate_another_tools_qualified_name():
     chosen = select("select:mcp__a__open", [tool("evil/mcp__a__open"), tool("a/open")])
     assert chosen is not None
     assert [one.server for one in chosen.tools] == ["a"]
 
 
 @pytest.mark.parametrize("query", ["selection of mails", "please select: this", "", "open"])
-def test_other_questions_select_nothing(query: str):
+def test_queries_without_select_select_nothing(query: str):
     assert select(query, [tool("a/open")]) is None
 
 
@@ -260,7 +260,7 @@ def seconds_of(act: Any) -> float:
     return min(taken)
 
 
-def test_a_megabyte_of_question_costs_no_more_than_its_first_words():
+def test_only_the_first_words_of_a_very_long_query_are_used():
     index = Index([tool(f"a/open_box_{number}", "Opens a box.") for number in range(500)])
     short = " ".join(f"open{number} box" for number in range(QUERY_WORDS))
     index.search(short)
@@ -270,7 +270,7 @@ def test_a_megabyte_of_question_costs_no_more_than_its_first_words():
     assert seconds_of(lambda: index.search("a" * 1_000_000)) < 0.5
 
 
-def test_long_names_and_descriptions_count_with_their_beginning():
+def test_only_the_beginning_of_long_names_and_descriptions_is_indexed():
     names = [f"{'open_' * 200}{number}"[:1024] for number in range(200)]
     tools = [tool(f"a/{name}", "box " * 100_000) for name in names]
     assert found(tools, "box", limit=1)
@@ -303,14 +303,14 @@ def recall(index: Index, asked: list[make.Question]) -> float:
     return hits / len(asked)
 
 
-def test_the_catalogue_is_large_and_its_questions_are_many():
+def test_the_test_data_is_large_enough():
     assert len(make.definitions()) >= 2000
     assert len(make.questions()) == 200
     assert len({(server, one["name"]) for server, one in make.definitions()}) == len(make.definitions())
 
 
 @pytest.mark.requirement("CAT-7")
-def test_nineteen_of_twenty_questions_have_a_right_answer_among_five(catalogue: Index):
+def test_for_nineteen_of_twenty_queries_the_right_tool_is_among_five(catalogue: Index):
     assert recall(catalogue, make.questions()) >= 0.95
 
 
@@ -318,10 +318,10 @@ def test_nineteen_of_twenty_questions_have_a_right_answer_among_five(catalogue: 
 @pytest.mark.parametrize(
     ("held_out", "least"), [pytest.param(False, 0.95, id="tuned on"), pytest.param(True, 0.93, id="held out")]
 )
-def test_neither_half_is_left_behind(catalogue: Index, held_out: bool, least: float):
+def test_both_halves_of_the_queries_reach_the_bound(catalogue: Index, held_out: bool, least: float):
     assert recall(catalogue, [one for one in make.questions() if one.is_held_out == held_out]) >= least
 
 
 @pytest.mark.parametrize(("file", "least"), [("fresh.txt", 0.95), ("drawn.txt", 0.8)])
-def test_questions_written_afterwards_are_answered_too(catalogue: Index, file: str, least: float):
+def test_queries_written_after_tuning_reach_the_bound(catalogue: Index, file: str, least: float):
     assert recall(catalogue, make.questions(file)) >= least

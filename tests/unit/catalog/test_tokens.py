@@ -18,7 +18,7 @@ COUNTED = [
 
 
 @pytest.mark.parametrize(("text", "tokens"), COUNTED)
-def test_an_estimate_is_near_a_real_tokenizers_count(text: str, tokens: int):
+def test_an_estimate_is_near_the_count_of_a_real_tokenizer(text: str, tokens: int):
     assert 0.8 * tokens <= estimate(text) <= 1.5 * tokens
 
 
@@ -34,20 +34,20 @@ def test_an_estimate_is_near_a_real_tokenizers_count(text: str, tokens: int):
         ("\ud800", 1),
     ],
 )
-def test_an_estimate_is_rather_high(text: str, least: int):
+def test_an_estimate_is_rarely_too_low(text: str, least: int):
     assert estimate(text) >= least
 
 
-def test_text_and_its_bytes_cost_the_same():
+def test_a_text_and_its_bytes_have_the_same_estimate():
     assert estimate("Zürich, 東京 {}") == estimate("Zürich, 東京 {}".encode())
 
 
 @given(st.text(), st.text())
-def test_more_text_never_costs_less(one: str, other: str):
+def test_a_longer_text_never_has_a_lower_estimate(one: str, other: str):
     assert estimate(one) <= estimate(one + other) <= estimate(one) + estimate(other)
 
 
-def test_a_tool_costs_what_a_model_is_sent_of_it():
+def test_the_tokens_of_a_tool_are_those_of_its_definition_for_models():
     small, large = tool(), tool({"type": "object", "properties": {"path": {"type": "string"}}})
     assert 0 < cost_of(small) < cost_of(large)
     assert set(as_sent(small)) == {"name", "description", "input_schema"}

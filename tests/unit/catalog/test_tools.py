@@ -86,7 +86,7 @@ async def test_an_empty_page_in_the_middle_is_not_the_end():
         pytest.param([page("a", cursor="x"), page("b", cursor="y"), page(cursor="x")], id="a circle"),
     ],
 )
-async def test_a_cursor_that_comes_back_ends_the_reading(pages: list[bytes]):
+async def test_a_repeated_cursor_ends_the_reading(pages: list[bytes]):
     listed = await read_list(Pages(*pages))
 
     assert names(listed) == ["a", "b"]
@@ -114,7 +114,7 @@ async def test_an_error_on_the_third_page_keeps_the_first_two(failure: bytes | E
     assert len(listed.problems) == 1
 
 
-async def test_endless_pages_are_cut_and_it_is_said():
+async def test_pages_without_end_are_cut_and_reported():
     asked = 0
 
     async def endless(params: Mapping[str, Any]) -> Raw:
@@ -128,7 +128,7 @@ async def test_endless_pages_are_cut_and_it_is_said():
     assert f"more than {PAGE_LIMIT} pages" in listed.problems[0]
 
 
-async def test_too_many_tools_are_cut_and_it_is_said():
+async def test_too_many_tools_are_cut_and_reported():
     listed = await read_list(Pages(page(*map(str, range(ITEM_LIMIT + 5)), cursor="x")))
 
     assert len(listed.items) == ITEM_LIMIT
@@ -163,7 +163,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("bad", "reason"), [pytest.param(*row[1:], id=row[0]) for row in BAD])
-async def test_a_bad_definition_is_left_out_alone_and_with_its_reason(bad: object, reason: str):
+async def test_an_invalid_definition_is_left_out_alone_with_its_reason(bad: object, reason: str):
     listed = await read_list(Pages(page("good", bad, "last")))
 
     assert names(listed) == ["good", "last"]
@@ -179,7 +179,7 @@ async def test_a_bad_definition_is_left_out_alone_and_with_its_reason(bad: objec
         pytest.param(b'{"type":"object","maxProperties":' + b"9" * 5000 + b"}", id="a number of 5000 digits"),
     ],
 )
-async def test_a_schema_that_cannot_be_read_to_its_end_costs_that_tool_alone(schema: bytes):
+async def test_a_schema_that_is_too_deep_affects_its_tool_only(schema: bytes):
     bad = b'{"tools":[{"name":"bad","inputSchema":' + schema + b'},{"name":"good","inputSchema":{}}]}'
     listed = await read_list(Pages(bad))
 
@@ -198,14 +198,14 @@ async def test_a_schema_that_cannot_be_read_to_its_end_costs_that_tool_alone(sch
     ],
     ids=str,
 )
-async def test_an_unusual_but_usable_schema_is_kept_as_it_is(schema: dict[str, object]):
+async def test_an_unusual_but_valid_schema_is_unchanged(schema: dict[str, object]):
     listed = await read_list(Pages(page({"name": "t", "inputSchema": schema})))
     (only,) = listed.items
 
     assert ServerTool(ServerName("s"), QualifiedName("n"), only).input_schema == schema
 
 
-async def test_a_problem_cannot_drive_a_terminal():
+async def test_a_problem_contains_no_terminal_sequences():
     listed = await read_list(
         Pages(
             page(
@@ -248,13 +248,13 @@ def test_a_long_description_is_cut_visibly():
     assert cut.endswith("more characters]")
 
 
-def test_what_a_tool_does_not_say_is_empty():
+def test_absent_members_of_a_definition_are_empty():
     bare = a_tool()
 
     assert (bare.description, bare.output_schema, bare.annotations, bare.meta) == ("", None, {}, {})
 
 
-def test_what_a_tool_says_can_be_read():
+def test_the_members_of_a_definition_can_be_read():
     full = a_tool(
         output_schema=Raw(b'{"type":"object"}'), annotations={"readOnlyHint": True}, meta={"ui": {"a": 1}}
     )
@@ -279,7 +279,7 @@ def offer(catalog: Catalog, server: str, listing: ToolList) -> ServerTools:
     return tools
 
 
-def test_the_order_is_the_same_whoever_connects_first():
+def test_the_order_of_tools_does_not_depend_on_the_order_of_connections():
     lists = {ServerName("b"): listed("z", "a"), ServerName("a"): listed("m", "c")}
     orders = []
     for servers in (list(lists), list(reversed(lists))):
@@ -291,7 +291,7 @@ def test_the_order_is_the_same_whoever_connects_first():
     assert orders[0] == orders[1] == ["mcp__a__c", "mcp__a__m", "mcp__b__a", "mcp__b__z"]
 
 
-def test_a_name_finds_its_tool_with_the_servers_own_spelling():
+def test_a_tool_found_by_name_has_its_wire_name():
     catalog = Catalog()
     offer(catalog, "s", listed("a.b", "plain"))
 
@@ -320,7 +320,7 @@ def test_a_new_list_replaces_the_old():
     assert catalog.problems(tools) == ()
 
 
-def test_the_tools_of_a_server_that_was_removed_are_gone():
+def test_the_tools_of_a_removed_server_are_removed():
     catalog = Catalog()
     tools = offer(catalog, "s", listed("a"))
     list(catalog.tools())
@@ -329,7 +329,7 @@ def test_the_tools_of_a_server_that_was_removed_are_gone():
     assert list(catalog.tools()) == []
 
 
-def test_a_server_that_was_replaced_removes_nothing_of_its_successor():
+def test_removing_a_replaced_server_keeps_the_tools_of_its_successor():
     catalog = Catalog()
     before = offer(catalog, "s", listed("a"))
     offer(catalog, "s", listed("b"))
@@ -338,7 +338,7 @@ def test_a_server_that_was_replaced_removes_nothing_of_its_successor():
     assert [tool.wire_name for tool in catalog.tools()] == ["b"]
 
 
-def test_the_pool_is_made_once_until_something_changes():
+def test_the_tool_pool_is_built_once_until_a_change():
     catalog = Catalog()
     offer(catalog, "s", listed("a"))
 
@@ -360,7 +360,7 @@ def test_an_unknown_tool_suggests_near_names(asked: str, near: str | None):
         assert near in caught.value.hint
 
 
-async def test_megabytes_of_nothing_are_refused_before_they_are_read():
+async def test_very_large_definitions_are_refused_before_decoding():
     async def fetch(params: Mapping[str, Any]) -> Raw:
         return Raw(b'{"tools":[' + b"0," * 2_000_000 + b"0]}")
 
@@ -370,7 +370,7 @@ async def test_megabytes_of_nothing_are_refused_before_they_are_read():
     assert listed.problems == ("the list of tools is incomplete: it is too large",)
 
 
-async def test_of_very_many_problems_some_are_told_and_the_rest_is_counted():
+async def test_of_many_problems_some_are_reported_and_the_rest_is_counted():
     async def fetch(params: Mapping[str, Any]) -> Raw:
         return Raw(b'{"tools":[' + b"0," * 999 + b"0]}")
 
@@ -379,7 +379,7 @@ async def test_of_very_many_problems_some_are_told_and_the_rest_is_counted():
     assert problems[-1] == "and 900 problems more"
 
 
-def test_an_unknown_name_among_very_many_is_told_at_once():
+def test_an_unknown_name_among_very_many_is_reported_quickly():
     catalog = Catalog()
     offer(catalog, "s", listed(*(f"tool_{n}" for n in range(20_000))))
     list(catalog.tools())
@@ -390,7 +390,7 @@ def test_an_unknown_name_among_very_many_is_told_at_once():
 
 
 @pytest.mark.requirement("CAT-11")
-def test_two_schemas_that_cannot_be_read_are_still_two():
+def test_two_schemas_that_cannot_be_read_have_different_digests():
     one, other = (
         tool(b'{"type":"object","maximum":1e999,"description":"' + word + b'"}')
         for word in (b"good", b"evil")

@@ -99,7 +99,7 @@ async def test_without_hooks_nothing_changes():
     await hooks.close()
 
 
-async def test_hooks_that_say_nothing_change_nothing():
+async def test_hooks_without_an_answer_change_nothing():
     desk = Desk(*(hook(lambda given: None, event) for event in EVENTS))
     assert await ask_all(desk.hooks) == NOTHING
     assert desk.reports == []
@@ -138,7 +138,7 @@ async def test_a_hook_can_allow_deny_ask_change_and_add():
         assert before.hook_decision.behaviour == behaviour
 
 
-async def test_coroutines_run_side_by_side():
+async def test_coroutine_hooks_run_concurrently():
     met = asyncio.Barrier(2)
 
     async def meet(given: dict[str, Any]) -> dict[str, Any]:
@@ -162,7 +162,7 @@ async def test_answers_keep_the_declared_order_however_long_they_take():
 
 
 @pytest.mark.requirement("PRM-5")
-async def test_the_same_function_runs_once_and_the_stricter_terms_hold():
+async def test_the_same_function_runs_once_with_the_stricter_settings():
     calls: list[str] = []
 
     def count(given: dict[str, Any]) -> None:
@@ -176,7 +176,7 @@ async def test_the_same_function_runs_once_and_the_stricter_terms_hold():
     assert before.hook_decision.behaviour == "deny"
 
 
-async def test_only_hooks_whose_matcher_fits_run():
+async def test_only_hooks_with_a_matching_matcher_run():
     desk = Desk(pre(answering(permissionDecision="deny"), matcher="mcp__db__*"))
     assert not desk.hooks.wants("PreToolUse", TOOL.name)
     assert desk.hooks.wants("PreToolUse", "mcp__db__query")
@@ -184,7 +184,7 @@ async def test_only_hooks_whose_matcher_fits_run():
     assert (await desk.hooks.before_call(TOOL, {})).hook_decision is None
 
 
-async def test_matchers_of_connection_events_look_at_the_servers_name():
+async def test_matchers_of_connection_events_match_the_servers_name():
     seen: list[str] = []
     desk = Desk(hook(lambda given: seen.append(given["mcp_server_name"]), "ServerFailed", matcher="db|x*"))
     for server in ("db", "gh", "x1"):
@@ -227,7 +227,9 @@ FAILURES: list[tuple[Any, str]] = [
 
 @pytest.mark.requirement("PRM-5")
 @pytest.mark.parametrize(("function", "problem"), FAILURES)
-async def test_a_function_that_fails_is_reported_and_blocks_only_where_it_is_to(function: Any, problem: str):
+async def test_a_failing_function_is_reported_and_blocks_only_with_on_error_block(
+    function: Any, problem: str
+):
     desk = Desk(pre(function, timeout_seconds=0.01))
     assert await desk.hooks.before_call(TOOL, {}) == Before({})
     assert desk.reports == [("h", "PreToolUse", problem)]
@@ -239,7 +241,7 @@ async def test_a_function_that_fails_is_reported_and_blocks_only_where_it_is_to(
     )
 
 
-async def test_what_must_not_fail_and_fails_blocks_at_every_point():
+async def test_a_failing_blocking_hook_blocks_at_every_event():
     stand_ins = [
         Hook(event=event, what=UnusableHook("why"), name="h", blocks_on_error=True) for event in EVENTS
     ]
@@ -258,7 +260,7 @@ async def test_what_must_not_fail_and_fails_blocks_at_every_point():
     assert len(desk.reports) == len(EVENTS)
 
 
-async def test_a_function_cannot_change_arguments_behind_everybodys_back():
+async def test_a_function_cannot_change_arguments_in_place():
     def meddle(given: dict[str, Any]) -> None:
         given["tool_input"]["a"] = 666
         given["tool_name"] = "other"
@@ -272,7 +274,7 @@ async def test_a_function_cannot_change_arguments_behind_everybodys_back():
     assert seen == [(TOOL.name, {"a": 1})]
 
 
-async def test_what_a_hook_says_to_the_person_is_passed_on():
+async def test_the_system_message_of_a_hook_is_passed_on():
     desk = Desk(pre(lambda given: {"systemMessage": "hello"}))
     await desk.hooks.before_call(TOOL, {})
     assert desk.said == [("h", "PreToolUse", "hello")]
@@ -286,7 +288,7 @@ async def test_conflicting_changes_are_reported():
     assert desk.reports == [("two", "PreToolUse", "its changed arguments replace those of one")]
 
 
-async def test_results_and_errors_have_events_of_their_own():
+async def test_results_and_errors_have_separate_events():
     desk = Desk(
         hook(answering(updatedMCPToolOutput="good"), "PostToolUse"),
         hook(answering(updatedMCPToolOutput="bad", additionalContext="c"), "PostToolUseFailure"),
@@ -295,7 +297,7 @@ async def test_results_and_errors_have_events_of_their_own():
     assert await desk.hooks.after_call(TOOL, {}, "x", is_error=True) == After(("c",), "bad")
 
 
-async def test_a_hook_answers_in_the_persons_place():
+async def test_a_hook_answers_a_question_instead_of_the_person():
     desk = Desk(
         hook(answering(decision={"behavior": "allow", "message": "ok"}), "PermissionRequest", name="h"),
         hook(answering(action="accept", content={"who": "me"}), "Elicitation"),
@@ -312,7 +314,7 @@ async def test_the_start_of_a_session_may_have_context():
     assert await desk.hooks.notify("SessionStart", {"source": "startup"}) == ("be kind",)
 
 
-async def test_other_hooks_can_take_their_place():
+async def test_hooks_can_be_replaced():
     desk = Desk(pre(answering(permissionDecision="deny")))
     assert desk.hooks.wants("PreToolUse", TOOL.name)
     desk.hooks.replace([])
@@ -337,7 +339,7 @@ async def test_cancelling_a_call_cancels_its_hooks():
     assert ended.is_set()
 
 
-async def test_closing_ends_what_runs_and_lets_nothing_start():
+async def test_closing_cancels_running_hooks_and_starts_none():
     started = asyncio.Event()
 
     async def long(given: dict[str, Any]) -> None:
@@ -356,7 +358,7 @@ async def test_closing_ends_what_runs_and_lets_nothing_start():
     assert desk.reports[-1] == ("h", "PreToolUse", "the host is closing")
 
 
-async def test_a_coroutine_that_is_cancelled_before_it_began_is_no_warning():
+async def test_a_coroutine_cancelled_before_its_start_causes_no_warning():
     async def never(given: dict[str, Any]) -> None:
         raise AssertionError
 
@@ -370,7 +372,7 @@ async def test_a_coroutine_that_is_cancelled_before_it_began_is_no_warning():
     assert desk.reports == [("h", "PreToolUse", "it was cancelled")] * 2
 
 
-async def test_interrupting_the_program_is_not_contained():
+async def test_a_keyboard_interrupt_is_not_caught():
     async def interrupt(given: dict[str, Any]) -> None:
         raise ZeroDivisionError
 
@@ -381,7 +383,7 @@ async def test_interrupting_the_program_is_not_contained():
         await Desk(pre(interrupt), pre(interrupted)).hooks.before_call(TOOL, {})
 
 
-async def test_names_that_servers_make_up_do_not_fill_the_memory():
+async def test_names_chosen_by_servers_do_not_fill_the_memory():
     desk = Desk(pre(answering()))
     for number in range(REMEMBERED_NAMES + 10):
         desk.hooks.wants("PreToolUse", f"mcp__gh__{number}")
@@ -419,7 +421,9 @@ async def test_a_hook_refuses_a_prompt_or_adds_to_it(answer: dict[str, Any], sub
         (["done: {'continue': False}"], None),
     ],
 )
-async def test_a_hook_makes_the_model_go_on_unless_one_ends_it(answers: list[Any], reason: str | None):
+async def test_a_hook_makes_the_model_continue_unless_another_stops_it(
+    answers: list[Any], reason: str | None
+):
     hooks = [hook(lambda given, answer=answer: answer, "Stop") for answer in answers]
     assert await Desk(*hooks).hooks.stopping("Stop", STOPPING) == reason
 
@@ -429,7 +433,7 @@ async def test_a_matcher_of_an_event_without_one_has_no_effect():
     assert await desk.hooks.stopping("Stop", STOPPING) == "r"
 
 
-async def test_the_words_of_a_no_without_effect_are_shown_to_the_person():
+async def test_the_reason_of_a_refusal_without_effect_is_shown_to_the_person():
     desk = Desk(hook(lambda given: {"decision": "block", "reason": "keep the plan"}, "PreCompact", name="h"))
     await desk.hooks.notify("PreCompact", {"trigger": "auto", "custom_instructions": ""})
     assert desk.said == [("h", "PreCompact", "keep the plan")]

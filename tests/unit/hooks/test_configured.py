@@ -49,7 +49,7 @@ def configured(home: Path, *, user: Any = None, managed: Any = None) -> Configur
 
 
 @pytest.mark.requirement("PRM-5")
-def test_commands_and_addresses_are_read_as_people_write_them(home: Path):
+def test_commands_and_urls_of_hooks_are_read(home: Path):
     found = configured(
         home,
         user={
@@ -83,7 +83,7 @@ def test_commands_and_addresses_are_read_as_people_write_them(home: Path):
     assert (third.event, third.timeout_seconds) == ("SessionEnd", 60)
 
 
-def test_the_administrators_hooks_come_last_and_block_on_error(home: Path):
+def test_the_administrators_hooks_run_last_and_block_on_error(home: Path):
     found = configured(
         home,
         user={"PreToolUse": [group(command("./mine"))]},
@@ -97,7 +97,7 @@ def test_the_administrators_hooks_come_last_and_block_on_error(home: Path):
 
 
 @pytest.mark.parametrize("file", [".mcp.json", ".dragoman/settings.local.json"])
-def test_a_project_brings_no_hooks(home: Path, file: str):
+def test_hooks_of_a_project_are_ignored(home: Path, file: str):
     path = home / "work" / file
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps({"hooks": {"PreToolUse": [group(command("./evil"))]}}))
@@ -134,7 +134,7 @@ BAD += [(block, '"hooks" must be an object', "PreToolUse") for block in ([], 7, 
 
 
 @pytest.mark.parametrize(("block", "problem", "event"), BAD)
-def test_a_persons_hook_that_cannot_be_read_is_left_out_and_told(
+def test_a_persons_hook_that_cannot_be_read_is_left_out_and_reported(
     home: Path, block: Any, problem: str, event: str
 ):
     found = configured(home, user=block)
@@ -154,14 +154,14 @@ def test_an_administrators_hook_that_cannot_be_read_blocks(home: Path, block: An
     assert problem in found.problems[0]
 
 
-def test_a_matcher_that_cannot_be_read_costs_a_persons_hook(home: Path):
+def test_a_persons_hook_with_an_unreadable_matcher_is_left_out(home: Path):
     found = configured(home, user={"PreToolUse": [group(command(), matcher="(")]})
     assert found.hooks == ()
     assert "the matcher ( is no regular expression" in found.problems[0]
 
 
 @pytest.mark.parametrize("matcher", ["(", 7, "x" * 10_001])
-def test_a_matcher_that_cannot_be_read_makes_a_blocking_hook_concern_everything(home: Path, matcher: Any):
+def test_a_blocking_hook_with_an_unreadable_matcher_matches_everything(home: Path, matcher: Any):
     found = configured(
         home,
         user={"PreToolUse": [group(command(onError="block"), matcher=matcher)]},
@@ -182,7 +182,7 @@ def test_a_matcher_that_cannot_be_read_makes_a_blocking_hook_concern_everything(
         (command(onError="BLOCK"), '"onError" must be block or ignore'),
     ],
 )
-def test_a_small_mistake_is_told_and_costs_nothing_else(home: Path, entry: dict[str, Any], problem: str):
+def test_a_small_mistake_is_reported_and_has_no_other_effect(home: Path, entry: dict[str, Any], problem: str):
     found = configured(home, user={"PreToolUse": [group(entry)]})
     (only,) = found.hooks
     assert only.timeout_seconds == 60
@@ -202,7 +202,7 @@ CONDITION = (
     ids=["of the hook", "of the group"],
 )
 @pytest.mark.parametrize("event", ["PreToolUse", "PermissionRequest"])
-def test_a_condition_that_cannot_be_judged_blocks_where_the_hook_decides(
+def test_a_condition_that_cannot_be_evaluated_blocks_where_the_hook_decides(
     home: Path, event: str, conditional: dict[str, Any]
 ):
     found = configured(home, user={event: [{**conditional, "matcher": "mcp__x__*"}]})
@@ -215,7 +215,7 @@ def test_a_condition_that_cannot_be_judged_blocks_where_the_hook_decides(
 
 
 @pytest.mark.requirement("PRM-5")
-def test_a_condition_that_cannot_be_judged_leaves_out_other_hooks(home: Path):
+def test_a_condition_that_cannot_be_evaluated_leaves_out_other_hooks(home: Path):
     found = configured(home, user={"PostToolUse": [group(command(**{"if": "mcp__x__*"}), command("./b"))]})
     assert [hook.what for hook in found.hooks] == [CommandHook("./b")]
     said = f"PostToolUse: {CONDITION}; the hook is left out"
@@ -240,13 +240,13 @@ def test_a_hook_for_another_shell_is_not_run(home: Path, shell: Any):
     assert '"shell" must be sh or bash' in found.problems[0]
 
 
-def test_an_unknown_event_is_told(home: Path):
+def test_an_unknown_event_is_reported(home: Path):
     found = configured(home, user={"PreTooUse": [], "Teardown": [group(command())]})
     assert "did you mean PreToolUse?" in found.problems[0]
     assert "there is no event Teardown" in found.problems[1]
 
 
-def test_no_problem_tells_a_secret(home: Path):
+def test_no_problem_contains_a_secret(home: Path):
     entry = {"type": "http", "url": "https://u:hunter2@x/hunter2", "headers": {"A": "hunter2"}}
     found = configured(home, user={"PreToolUse": [group(entry)]})
     assert found.hooks == ()
@@ -254,7 +254,7 @@ def test_no_problem_tells_a_secret(home: Path):
 
 
 @pytest.mark.parametrize("name", sorted(FILES))
-def test_the_published_schema_knows_hooks_where_they_count(name: str):
+def test_the_published_schema_has_hooks_where_they_take_effect(name: str):
     assert ("hooks" in json_schema(name)["properties"]) == (name in ("user", "managed"))
 
 
@@ -271,7 +271,7 @@ def test_the_published_schema_knows_hooks_where_they_count(name: str):
         ("\x1b[31mevil", r"\x1b[31mevil"),
     ],
 )
-def test_a_command_is_called_by_its_program(text: str, name: str):
+def test_a_command_hook_is_named_after_its_program(text: str, name: str):
     assert name_of_command(text) == name
 
 
@@ -280,7 +280,7 @@ def check(given: dict[str, Any]) -> None:
 
 
 @pytest.mark.requirement("PRM-5")
-def test_a_function_is_declared_with_its_terms():
+def test_a_function_is_declared_with_its_settings():
     declared = hook(check, "PreToolUse", matcher="a|b", timeout_seconds=5, blocks_on_error=True)
     assert isinstance(declared, Hook)
     assert declared.what == FunctionHook(check)
@@ -305,7 +305,7 @@ def test_a_wrong_declaration_is_an_error(arguments: Any, more: Any, problem: str
 
 @pytest.mark.requirement("PRM-5")
 @pytest.mark.parametrize("event", ["PreToolUse", "PostToolUse", "PermissionRequest"])
-def test_a_matcher_that_finds_no_tool_is_told_with_its_place(home: Path, event: str):
+def test_a_matcher_that_matches_no_tool_is_reported_with_its_position(home: Path, event: str):
     found = configured(home, user={event: [group(command(), matcher="mcp_box__delete")]})
     file = home / ".dragoman" / "settings.json"
     why = "the names of servers' tools begin with mcp__ (did you mean mcp__box__delete?)"
@@ -313,12 +313,12 @@ def test_a_matcher_that_finds_no_tool_is_told_with_its_place(home: Path, event: 
     assert len(found.hooks) == 1
 
 
-def test_a_matcher_for_other_names_is_not_judged_as_one_for_tools(home: Path):
+def test_a_matcher_for_other_names_is_not_checked_as_one_for_tools(home: Path):
     found = configured(home, user={"ServerConnected": [group(command(), matcher="mcp_box")]})
     assert found.problems == ()
 
 
-async def test_a_host_tells_of_a_matcher_that_names_no_tool(home: Path):
+async def test_a_host_reports_a_matcher_that_matches_no_tool(home: Path):
     configured(home, user={"PreToolUse": [group(command(), matcher="!mcp__box__read")]})
     async with Host(Sources.here()) as host:
         assert [problem.partition("hooks: ")[2] for problem in host.problems] == [

@@ -11,7 +11,7 @@ def test_the_guide_describes_every_event_in_order():
 
 
 @pytest.mark.requirement("PRM-5")
-def test_every_event_that_is_asked_for_is_there():
+def test_every_required_event_exists():
     assert set(EVENTS) == {
         "PreToolUse",
         "PostToolUse",
@@ -33,7 +33,7 @@ def test_every_event_that_is_asked_for_is_there():
     }
 
 
-def test_a_matcher_looks_at_a_field_that_is_given():
+def test_a_matcher_matches_a_documented_field():
     for event, section in guide.sections().items():
         assert section.matched == EVENTS.get(event, "")
         assert section.matched in {"", *section.given}

@@ -51,7 +51,7 @@ def meant(matcher: str) -> set[str]:
         ("Bash|(x)", {"Bash"}),
     ],
 )
-def test_a_matcher_means_these_names(matcher: str, expected: set[str]):
+def test_which_names_a_matcher_matches(matcher: str, expected: set[str]):
     assert meant(matcher) == expected
 
 
@@ -70,7 +70,7 @@ def test_a_matcher_means_these_names(matcher: str, expected: set[str]):
         (r"mcp__\W__list", "mcp__w__list", False),
     ],
 )
-def test_compared_loosely_case_and_odd_characters_do_not_count(matcher: str, name: str, expected: bool):
+def test_loose_comparison_ignores_case_and_special_characters(matcher: str, name: str, expected: bool):
     assert matchers.parse(matcher).may_mean([name]) is expected
     assert matchers.parse(matcher).may_mean(["other", name]) is expected
 
@@ -86,12 +86,12 @@ def test_letters_beyond_ascii_are_compared_as_rules_compare_them(tool: str, serv
 
 
 @pytest.mark.parametrize("matcher", ["(", "[", "a)|(b", "(?!x).*", r"(a)\1", "a{1000}{1000}{1000}", "+"])
-def test_what_is_no_usable_expression_is_told(matcher: str):
+def test_an_invalid_expression_is_reported(matcher: str):
     with pytest.raises(matchers.BadMatcher, match="regular expression"):
         matchers.parse(matcher)
 
 
-def test_a_matcher_of_ten_thousand_characters_works_and_a_longer_one_is_told():
+def test_a_matcher_of_ten_thousand_characters_works_and_a_longer_one_is_reported():
     names = "|".join(f"mcp__s__tool{number}" for number in range(1000))[: matchers.LIMIT_CHARACTERS]
     assert matchers.parse(names)("mcp__s__tool7")
     assert matchers.parse(f"({names[:9000]})")("mcp__s__tool7")
@@ -100,7 +100,7 @@ def test_a_matcher_of_ten_thousand_characters_works_and_a_longer_one_is_told():
 
 
 @pytest.mark.parametrize("matcher", ["(a+)+b", "(a|a)*b", "(.*)" * 8 + "b", "a*" * 60 + "b"])
-def test_no_name_makes_a_matcher_take_for_ever(matcher: str):
+def test_no_name_makes_a_matcher_slow(matcher: str):
     matches = matchers.parse(matcher)
     started = CpuTimer()
     assert not matches("a" * 64)
@@ -112,7 +112,7 @@ def test_a_line_break_does_not_end_a_name():
 
 
 @given(st.text("ab*", max_size=12), st.text("ab", max_size=12))
-def test_stars_mean_what_the_same_expression_means(matcher: str, name: str):
+def test_wildcards_match_like_the_equivalent_expression(matcher: str, name: str):
     expression = re.sub(r"\*+", ".*", matcher) or ".*"
     assert matchers.parse(matcher)(name) == (re.fullmatch(expression, name) is not None)
 
@@ -152,7 +152,7 @@ FINE = """mcp__* mcp_* mcp* mcp_.* .*__delete *delete* Write|Edit Write,Edit Bas
 @pytest.mark.parametrize(
     "matcher", ["", "*", ".*", "|", "Write | Edit", "Write, Edit", "mcp__my box__delete", *FINE.split()]
 )
-def test_what_may_find_a_tool_is_no_fault(matcher: str):
+def test_a_matcher_that_may_match_a_tool_is_not_a_mistake(matcher: str):
     assert faults(matcher) == []
 
 
@@ -161,7 +161,7 @@ def test_what_may_find_a_tool_is_no_fault(matcher: str):
     st.text("de:/.-! _", min_size=1, max_size=4),
     st.sampled_from(["mcp__{s}__{t}", "mcp_{s}__{t}", "mcp:{s}:{t}", "!mcp__{s}__{t}"]),
 )
-def test_a_fault_is_in_no_matcher_that_finds_the_tool(server: str, tool: str, form: str):
+def test_no_matcher_that_matches_the_tool_is_a_mistake(server: str, tool: str, form: str):
     matcher = form.format(s=server, t=tool)
     if faults(matcher):
         assert not matchers.parse(matcher).may_mean(all_names(qualify(server, tool), server, tool))

@@ -34,37 +34,37 @@ def word(*answers: HookAnswer) -> HookDecision | None:
         (("allow", "ask", "deny", None), "deny"),
     ],
 )
-def test_the_strictest_word_counts_in_any_order(behaviours: tuple[Any, ...], expected: str | None):
+def test_the_strictest_decision_applies_in_any_order(behaviours: tuple[Any, ...], expected: str | None):
     for order in permutations(behaviours):
         found = word(*(says(behaviour=each) for each in order))
         assert (found.behaviour if found else None) == expected
 
 
-def test_among_equals_the_administrators_hook_speaks_then_the_first():
+def test_among_equal_decisions_the_administrators_hook_applies_then_the_first():
     first, second = says("one", behaviour="deny", reason="1"), says("two", behaviour="deny", reason="2")
     managed = says("three", behaviour="deny", reason="3", is_managed=True)
     assert word(first, second) == HookDecision("deny", "1", "one")
     assert word(first, second, managed) == HookDecision("deny", "3", "three", is_managed=True)
 
 
-def test_a_word_without_a_reason_gets_one():
+def test_a_decision_without_a_reason_gets_one():
     found = word(says(behaviour="deny"))
     assert found is not None
     assert found.reason == "a hook refuses it"
 
 
-def test_unchanged_arguments_are_the_very_same():
+def test_unchanged_arguments_are_the_same_object():
     assert merging.before(ARGUMENTS, [says(context="x")])[0].arguments is ARGUMENTS
 
 
-def test_the_last_change_wins_and_a_conflict_is_told():
+def test_the_last_change_applies_and_a_conflict_is_reported():
     answers = [says("one", updated_input={"a": 2}), says("two", updated_input={"a": 3})]
     before, conflicts = merging.before(ARGUMENTS, answers)
     assert before.arguments == {"a": 3}
     assert conflicts == [merging.Conflict("two", "its changed arguments replace those of one")]
 
 
-def test_two_that_want_the_same_do_not_conflict():
+def test_two_equal_changes_do_not_conflict():
     answers = [says("one", updated_input={"a": 2, "b": 1}), says("two", updated_input={"b": 1, "a": 2})]
     assert merging.before(ARGUMENTS, answers)[1] == []
 
@@ -76,51 +76,51 @@ def test_true_is_not_one():
     assert conflicts
 
 
-def test_an_allow_does_not_speak_for_arguments_its_hook_never_saw():
+def test_an_allow_does_not_apply_to_arguments_its_hook_did_not_get():
     answers = [says("one", behaviour="allow"), says("two", updated_input={"a": 666})]
     assert word(*answers) is None
 
 
-def test_an_allow_speaks_for_the_arguments_its_own_hook_gave():
+def test_an_allow_applies_to_the_arguments_its_hook_returned():
     found = word(says("one", behaviour="allow", updated_input={"a": 2}))
     assert found == HookDecision("allow", "a hook allows it", "one")
 
 
-def test_an_allow_speaks_on_where_a_change_came_to_nothing():
+def test_an_allow_still_applies_after_a_change_without_effect():
     found = word(says("one", behaviour="allow"), says("two", updated_input={"a": 1}))
     assert found is not None
     assert found.behaviour == "allow"
 
 
-def test_a_no_speaks_whatever_became_of_the_arguments():
+def test_a_deny_applies_to_any_later_arguments():
     found = word(says("one", behaviour="deny"), says("two", updated_input={"a": 2}))
     assert found is not None
     assert found.behaviour == "deny"
 
 
-def test_arguments_that_are_no_json_cannot_be_shown_to_be_the_same():
+def test_arguments_that_are_not_json_never_count_as_equal():
     odd = {"a": "\ud800"}
     assert word(says("one", behaviour="allow"), says("two", updated_input=odd)) is None
 
 
-def test_contexts_stand_in_declared_order():
+def test_contexts_are_in_declared_order():
     before, _ = merging.before(ARGUMENTS, [says(context="1"), says(), says(context="2")])
     assert before.context == ("1", "2")
 
 
-def test_after_a_call_a_no_is_only_told():
+def test_a_deny_after_the_call_is_only_reported():
     after, _ = merging.after([says(behaviour="deny", reason="too late", context="c")])
     assert after.context == ("c", "too late")
     assert after.replacement is None
 
 
-def test_the_last_replacement_wins_and_a_conflict_is_told():
+def test_the_last_replacement_applies_and_a_conflict_is_reported():
     after, conflicts = merging.after([says("one", replacement="1"), says("two", replacement="")])
     assert after.replacement == ""
     assert conflicts == [merging.Conflict("two", "its text replaces that of one")]
 
 
-def test_a_result_is_withheld_if_a_hook_that_must_not_fail_failed():
+def test_a_result_is_withheld_if_a_blocking_hook_failed():
     failed = verdicts.failed("check", "exit code 1: secret", blocks=True)
     after, _ = merging.after([failed, says("two", replacement="the result")])
     assert after.replacement is not None
@@ -143,11 +143,11 @@ def test_a_result_is_withheld_if_a_hook_that_must_not_fail_failed():
          FormAnswer("accept", {"a": 2})),
     ],
 )  # fmt: skip
-def test_a_question_is_answered_by_the_strictest(answers: list[HookAnswer], expected: FormAnswer | None):
+def test_a_question_gets_the_strictest_answer(answers: list[HookAnswer], expected: FormAnswer | None):
     assert merging.elicited(answers)[0] == expected
 
 
-def test_two_different_answers_are_told():
+def test_two_different_answers_are_reported():
     answers = [says("one", action="accept", content={"a": 1}), says("two", action="accept", content={"a": 2})]
     assert merging.elicited(answers)[1] == [merging.Conflict("two", "its answer replaces that of one")]
 
@@ -169,13 +169,13 @@ YES, NO = FormAnswer("accept", {"a": 1}), FormAnswer("decline")
         (NO, [says(action="cancel")], NO),
     ],
 )
-def test_an_answer_may_be_changed_or_held_back(
+def test_an_answer_may_be_changed_or_withheld(
     answer: FormAnswer, answers: list[HookAnswer], expected: FormAnswer
 ):
     assert merging.elicitation_answered(answer, answers)[0] == expected
 
 
-def test_a_hook_that_would_accept_what_was_declined_is_told_of():
+def test_a_hook_that_accepts_a_declined_question_is_reported():
     _, conflicts = merging.elicitation_answered(NO, [says("h", action="accept")])
     assert conflicts == [merging.Conflict("h", "it cannot accept what was not accepted")]
 
@@ -194,7 +194,7 @@ ANSWERS = st.lists(
 
 
 @given(ANSWERS)
-def test_one_no_is_a_no_and_nobody_allows_who_did_not(answers: list[HookAnswer]):
+def test_one_deny_denies_and_only_explicit_allows_allow(answers: list[HookAnswer]):
     found = word(*answers)
     if any(answer.behaviour == "deny" for answer in answers):
         assert found is not None
@@ -204,5 +204,5 @@ def test_one_no_is_a_no_and_nobody_allows_who_did_not(answers: list[HookAnswer])
 
 
 @given(ANSWERS)
-def test_nothing_is_accepted_against_a_no(answers: list[HookAnswer]):
+def test_nothing_is_accepted_against_a_deny(answers: list[HookAnswer]):
     assert merging.elicitation_answered(NO, answers)[0].action == "decline"

@@ -75,7 +75,7 @@ def pre(**specific: Any) -> dict[str, Any]:
         ("SessionEnd", {"hookSpecificOutput": {"additionalContext": "c"}}, {}),
     ],
 )
-def test_an_answer_means_this(event: str, document: dict[str, Any], expected: dict[str, Any]):
+def test_how_an_answer_is_read(event: str, document: dict[str, Any], expected: dict[str, Any]):
     answer = read(event, "h", document)
     assert answer == HookAnswer(hook="h", **({"reason": ""} | expected))
 
@@ -111,7 +111,7 @@ def test_an_answer_means_this(event: str, document: dict[str, Any], expected: di
         ("Elicitation", {"hookSpecificOutput": {"action": "accept", "content": []}}, '"content"'),
     ],
 )
-def test_what_cannot_be_read_is_told_and_allows_and_changes_nothing(
+def test_an_unreadable_answer_is_reported_and_allows_and_changes_nothing(
     event: str, document: dict[str, Any], problem: str
 ):
     answer = read(event, "h", document)
@@ -124,18 +124,18 @@ def test_what_cannot_be_read_is_told_and_allows_and_changes_nothing(
     assert (strict.behaviour, strict.has_failed) == ("deny", True)
 
 
-def test_an_allow_with_a_change_that_cannot_be_read_is_no_allow():
+def test_an_allow_with_an_unreadable_change_allows_nothing():
     assert read("PreToolUse", "h", pre(permissionDecision="allow", updatedInput=1)).behaviour is None
 
 
 @pytest.mark.parametrize("behaviour", ["deny", "ask"])
-def test_a_no_counts_even_if_the_rest_cannot_be_read(behaviour: str):
+def test_a_deny_applies_even_if_the_rest_cannot_be_read(behaviour: str):
     document = pre(permissionDecision=behaviour, permissionDecisionReason="why", updatedInput=1)
     answer = read("PreToolUse", "h", document)
     assert (answer.behaviour, answer.reason) == (behaviour, "why")
 
 
-def test_what_models_read_is_clean_and_bounded():
+def test_texts_for_models_are_cleaned_and_limited():
     answer = read(
         "PreToolUse",
         "h",
@@ -155,7 +155,7 @@ def test_what_models_read_is_clean_and_bounded():
     assert len(answer.context) <= verdicts.CONTEXT_LIMIT
 
 
-def test_the_reason_of_a_failure_does_not_tell_what_the_program_said():
+def test_the_reason_of_a_failure_does_not_contain_the_programs_output():
     answer = verdicts.failed("h", "exit code 1: token=abc", blocks=True)
     assert "token" in answer.problems[0]
     assert "token" not in answer.reason
@@ -189,7 +189,7 @@ DOCUMENTS = st.fixed_dictionaries(
 
 
 @given(st.sampled_from(sorted(EVENTS)), DOCUMENTS, st.booleans())
-def test_any_json_comes_to_an_answer(event: str, document: dict[str, Any], blocks: bool):
+def test_any_json_is_read_as_an_answer(event: str, document: dict[str, Any], blocks: bool):
     answer = read(event, "h", document, blocks=blocks)
     if answer.problems:
         assert answer.behaviour != "allow"

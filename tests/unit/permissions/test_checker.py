@@ -54,7 +54,9 @@ async def decide(mode: PermissionMode, user: ScriptedUser | None, bus: EventBus 
         ("plan", True, False, False),
     ],
 )
-async def test_who_decides(mode: PermissionMode, answer: bool | None, allowed: bool, asked: bool):
+async def test_which_rule_or_mode_decides(
+    mode: PermissionMode, answer: bool | None, allowed: bool, asked: bool
+):
     user = None if answer is None else ScriptedUser(answer)
     decision = await decide(mode, user)
 
@@ -78,7 +80,7 @@ async def test_who_decides(mode: PermissionMode, answer: bool | None, allowed: b
     ],
 )
 @pytest.mark.parametrize("mode", sorted(MODES))
-async def test_what_is_decided_by_rules_alone_is_what_all_of_them_decide(
+async def test_a_decision_by_rules_alone_equals_the_full_decision(
     rules: dict[str, tuple[str, ...]], always: bool, mode: PermissionMode
 ):
     checker = gate_of(mode, None, EventBus(), **rules)
@@ -96,11 +98,11 @@ async def test_what_is_decided_by_rules_alone_is_what_all_of_them_decide(
     assert checker.decide_by_rules_alone(TOOL, HookDecision("ask", "", "h")) is None
 
 
-def test_the_table_knows_every_mode():
+def test_the_table_contains_every_mode():
     assert set(MODES) == {"default", "bypassPermissions", "auto", "dontAsk", "plan"}
 
 
-async def test_the_question_says_everything_that_matters():
+async def test_the_question_contains_all_details():
     user = ScriptedUser(True)
     await decide("default", user)
 
@@ -127,12 +129,12 @@ async def test_the_question_says_everything_that_matters():
     ],
     ids=str,
 )
-async def test_the_persons_word_is_part_of_the_reason(answer: PermissionAnswer, reason: str):
+async def test_the_persons_explanation_is_part_of_the_reason(answer: PermissionAnswer, reason: str):
     assert await decide("default", ScriptedUser(answer)) == Decision(answer.allowed, reason, "person")
 
 
 @pytest.mark.parametrize(("returned", "named"), [(True, "a value of type bool"), (None, "None")])
-async def test_an_answer_of_another_type_is_a_no_that_names_the_type_to_return(returned: Any, named: str):
+async def test_an_answer_of_another_type_is_a_refusal_that_names_the_expected_type(returned: Any, named: str):
     class Careless(ScriptedUser):
         async def allow(self, question: PermissionQuestion) -> Any:
             return returned
@@ -143,7 +145,7 @@ async def test_an_answer_of_another_type_is_a_no_that_names_the_type_to_return(r
     )
 
 
-async def test_without_anyone_to_ask_the_reason_says_what_to_do():
+async def test_without_an_interaction_the_reason_gives_the_next_step():
     assert "`dragoman permissions explain mcp__box__open`" in (await decide("default", None)).reason
 
 
@@ -159,7 +161,7 @@ async def test_every_question_is_an_event_with_its_answer():
     ]
 
 
-async def test_every_call_is_asked_anew():
+async def test_every_call_is_asked_about_again():
     user = ScriptedUser(True, False)
     gate = gate_of("default", user, EventBus())
 
@@ -167,7 +169,7 @@ async def test_every_call_is_asked_anew():
     assert len(user.asked) == 3
 
 
-async def test_a_yes_for_the_session_is_asked_for_once():
+async def test_after_an_allow_for_the_session_no_further_question_is_asked():
     user = ScriptedUser(PermissionAnswer(True, for_session=True))
     gate = gate_of("default", user, EventBus())
 
@@ -189,7 +191,7 @@ async def test_a_tool_that_became_another_is_asked_about_again_and_marked(again:
     assert [question.has_changed for question in user.asked] == [False, True]
 
 
-async def test_a_no_takes_an_earlier_yes_back():
+async def test_a_refusal_revokes_an_earlier_grant():
     user = ScriptedUser(PermissionAnswer(True, for_session=True), False, True)
     gate = gate_of("default", user, EventBus())
     await gate.decide(TOOL, {})
@@ -200,7 +202,7 @@ async def test_a_no_takes_an_earlier_yes_back():
     assert len(user.asked) == 3
 
 
-async def test_a_yes_does_not_outlive_the_entry_it_was_given_to():
+async def test_a_grant_ends_with_the_entry_it_was_given_for():
     user = ScriptedUser(PermissionAnswer(True, for_session=True))
     gate = gate_of("default", user, EventBus())
     for server in ("box", "other"):
@@ -212,7 +214,7 @@ async def test_a_yes_does_not_outlive_the_entry_it_was_given_to():
     assert [question.server for question in user.asked] == ["box", "other", "box"]
 
 
-async def test_a_yes_to_a_built_in_tool_is_one_to_what_was_asked():
+async def test_a_grant_for_a_built_in_tool_covers_the_asked_arguments():
     async def read(arguments: object) -> str:
         return "read"
 
@@ -227,7 +229,7 @@ async def test_a_yes_to_a_built_in_tool_is_one_to_what_was_asked():
 
 @pytest.mark.requirement("PRM-3")
 @pytest.mark.parametrize("scope", ["user", "local"])
-async def test_a_lasting_yes_is_written_as_the_rule_that_was_shown(scope: Any):
+async def test_a_permanent_grant_is_written_as_the_shown_rule(scope: Any):
     KEPT.clear()
     user = ScriptedUser(PermissionAnswer(True, always=scope))
     gate = gate_of("default", user, EventBus())
@@ -238,7 +240,7 @@ async def test_a_lasting_yes_is_written_as_the_rule_that_was_shown(scope: Any):
     assert len(user.asked) == 1
 
 
-async def test_where_a_rule_wants_a_question_each_is_put_and_no_yes_is_kept():
+async def test_with_an_ask_rule_every_call_is_asked_about_and_no_grant_is_kept():
     KEPT.clear()
     user = ScriptedUser(PermissionAnswer(True, for_session=True, always="user"))
     gate = gate_of("bypassPermissions", user, EventBus(), ask=("mcp__box",))
@@ -249,7 +251,7 @@ async def test_where_a_rule_wants_a_question_each_is_put_and_no_yes_is_kept():
     assert KEPT == []
 
 
-async def test_one_question_at_a_time_and_its_answer_counts_for_those_that_wait():
+async def test_one_question_is_asked_at_a_time_and_its_answer_applies_to_waiting_calls():
     class Slow(ScriptedUser):
         async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
             self.most = max(getattr(self, "most", 0), len(self.asked) - getattr(self, "done", 0) + 1)
@@ -266,7 +268,7 @@ async def test_one_question_at_a_time_and_its_answer_counts_for_those_that_wait(
     assert (len(user.asked), user.most) == (1, 1)
 
 
-async def test_whoever_is_asked_may_ask_for_calls_and_does_not_wait_for_themselves():
+async def test_an_interaction_may_call_tools_without_a_deadlock():
     class Curious:
         depth = 0
 
@@ -282,7 +284,7 @@ async def test_whoever_is_asked_may_ask_for_calls_and_does_not_wait_for_themselv
     assert (await gate.decide(TOOL, {})).allowed
 
 
-async def test_a_front_end_that_fails_is_a_no():
+async def test_a_failing_interaction_is_a_refusal():
     class Broken:
         async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
             raise RuntimeError("no screen")
@@ -293,7 +295,7 @@ async def test_a_front_end_that_fails_is_a_no():
     assert "no screen" in decision.reason
 
 
-async def test_rules_that_changed_hold_for_the_next_call():
+async def test_changed_rules_apply_to_the_next_call():
     gate = gate_of("default", None, EventBus(), allow=("mcp__box",))
     assert (await gate.decide(TOOL, {})).by == "rule"
     gate.adopt(Rulebook.of([("enterprise", "managed", PermissionRules(deny=("mcp__box__open",)))]), "default")
@@ -304,7 +306,7 @@ async def test_rules_that_changed_hold_for_the_next_call():
     assert decision.rule.source == "managed"
 
 
-async def test_a_yes_for_the_session_that_comes_after_the_entry_changed_is_no_grant():
+async def test_an_allow_for_the_session_after_the_entry_changed_grants_nothing():
     class Late(ScriptedUser):
         async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
             answer = await super().allow(question)

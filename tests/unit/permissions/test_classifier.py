@@ -22,7 +22,7 @@ READS = Hints(read_only=True, destructive=False)
         (Call(tool="Bash", command="ls", hints=READS), "ask"),
     ],
 )
-async def test_what_the_annotations_are_good_for(call: Call, behaviour: str):
+async def test_how_annotations_affect_the_classifier(call: Call, behaviour: str):
     classifier: Classifier = ByAnnotations(lambda server: server == "good")
     opinion = await classifier.judge(call)
     assert opinion.behaviour == behaviour

@@ -163,7 +163,7 @@ ROWS = [
 CALLS = {"GET": GET, "MAKE": MAKE, "DROP": DROP, "PAGE": PAGE, "OWN": OWN, "LONG": LONG, "CHANGED": CHANGED}
 
 
-def test_the_table_is_as_large_as_it_should_be():
+def test_the_table_has_all_combinations():
     assert len(ROWS) >= 300
 
 
@@ -177,7 +177,9 @@ def letter_of(verdict: Verdict) -> str:
 
 @pytest.mark.requirement("PRM-1", "PRM-2")
 @pytest.mark.parametrize(("written", "subject", "mode", "letter", "by"), ROWS)
-def test_who_decides(written: str, subject: str, mode: PermissionMode, letter: str, by: str | None):
+def test_which_rule_or_mode_decides(
+    written: str, subject: str, mode: PermissionMode, letter: str, by: str | None
+):
     verdict = decide(CALLS[subject], rules(written), mode)
 
     assert letter_of(verdict) == letter
@@ -257,13 +259,13 @@ ENV_CASES = [
 
 @pytest.mark.requirement("PRM-4")
 @pytest.mark.parametrize(("written", "command", "letters"), ENV_CASES)
-def test_commands_of_the_shell(written: str, command: str, letters: str):
+def test_decisions_about_shell_commands(written: str, command: str, letters: str):
     made = rules(written)
     modes: tuple[PermissionMode, ...] = ("default", "bypassPermissions")
     assert "".join(letter_of(decide(shell(command), made, mode)) for mode in modes) == letters
 
 
-def test_a_shell_call_without_a_command_is_hit_by_any_deny_and_covered_by_no_pattern():
+def test_a_shell_call_without_a_command_matches_any_deny_and_no_allow_pattern():
     call = Call(tool="Bash", arguments={})
     assert decide(call, rules("deny Bash(rm *)"), "bypassPermissions").behaviour == "deny"
     assert decide(call, rules("allow Bash(git *)"), "default").behaviour == "ask"
@@ -289,7 +291,7 @@ def test_a_shell_call_without_a_command_is_hit_by_any_deny_and_covered_by_no_pat
         (f"allow mcp__gh__get_issue@{DIGEST[:32]}", OTHER, "no", False),
     ],
 )
-def test_a_changed_definition_is_told(written: str, digest: str, granted: Any, has_changed: bool):
+def test_a_changed_definition_is_reported(written: str, digest: str, granted: Any, has_changed: bool):
     verdict = decide(call("gh", "create_issue", digest=digest), rules(written), "default", granted=granted)
     assert verdict.has_changed is has_changed
     assert not (has_changed and verdict.behaviour == "allow")
@@ -306,13 +308,13 @@ def test_a_changed_definition_is_told(written: str, digest: str, granted: Any, h
         ("", shell("make"), None, True),
     ],
 )
-def test_a_yes_can_be_kept_only_where_it_keeps_one_from_asking(
+def test_a_grant_is_offered_only_where_it_prevents_questions(
     written: str, judged: Call, word: HookDecision | None, is_rememberable: bool
 ):
     assert decide(judged, rules(written), "default", hook_decision=word).is_rememberable is is_rememberable
 
 
-def test_every_rule_about_the_tool_is_considered_and_says_why_it_did_not_match():
+def test_every_rule_about_the_tool_is_listed_with_the_reason_it_did_not_match():
     made = rules(
         "allow mcp__gh(repo=other/*) + deny mcp__gh__delete_* + ask mcp__gh(!readOnly) + allow mcp__gh"
     )
@@ -328,7 +330,7 @@ def test_every_rule_about_the_tool_is_considered_and_says_why_it_did_not_match()
     assert verdict.considered[2].why_not is None
 
 
-def test_what_a_shell_rule_left_over_is_told():
+def test_commands_not_covered_by_a_shell_rule_are_named():
     verdict = decide(shell("git status; rm x"), rules("allow Bash(git *)"), "default")
     assert verdict.reason == "no rule allows rm x"
     assert "rm x" in (verdict.considered[0].why_not or "")
@@ -337,7 +339,7 @@ def test_what_a_shell_rule_left_over_is_told():
 @pytest.mark.parametrize(
     "judged", [MAKE, LONG, PAGE, CHANGED, shell("git status"), shell("a * \\* 'b' > c; ls :*")]
 )
-def test_the_rule_for_a_call_allows_it_and_nothing_else(judged: Call):
+def test_the_suggested_rule_for_a_call_allows_only_that_call(judged: Call):
     made = [parse(rule_for(judged), "allow", scope="user", source="here")]
     others = (GET, MAKE, PAGE, CHANGED, shell("git log"), shell("a b c 'b' > c; ls :x"))
 
@@ -346,21 +348,21 @@ def test_the_rule_for_a_call_allows_it_and_nothing_else(judged: Call):
 
 
 @pytest.mark.parametrize("server", ["gh", "my server", "@scope/pkg", "claude.ai Drive"])
-def test_the_rule_for_a_server_allows_all_its_tools_and_no_other_server(server: str):
+def test_the_suggested_rule_for_a_server_allows_its_tools_only(server: str):
     made = Rulebook([parse(server_rule_for(call(server, "get")), "allow", scope="user", source="here")])
     for name, expected in ((server, "allow"), (f"{server}2", "ask")):
         judged = call(name, "drop", Hints(is_declared_destructive=True))
         assert decide(judged, made.about(judged), "default").behaviour == expected
 
 
-def test_there_is_no_rule_for_the_server_of_a_built_in_tool_or_of_an_odd_name():
+def test_no_server_rule_is_suggested_for_built_in_tools_or_unusual_names():
     assert server_rule_for(PAGE) == ""
     assert server_rule_for(call("a(b", "get")) == ""
     assert server_rule_for(call("*", "get")) == ""
     assert server_rule_for(call("a__b", "get")) == "", "that is the name of a tool of a"
 
 
-def test_the_rule_for_a_tool_of_a_server_holds_its_definition():
+def test_the_suggested_rule_for_a_tool_contains_its_digest():
     assert rule_for(MAKE) == f"mcp__gh__create_issue@{DIGEST[:32]}"
     assert rule_for(shell("ls *")) == "Bash(ls \\*)"
     assert rule_for(PAGE) == "fetch_page"
@@ -380,7 +382,7 @@ def test_a_rule_that_cannot_be_read_is_never_suggested(command: str):
     assert decide(shell(f"{command}x"), made, "default").behaviour == "ask"
 
 
-def test_no_wider_rule_is_suggested_where_none_can_be_read():
+def test_no_wider_rule_is_suggested_if_it_could_not_be_parsed():
     assert rule_for(shell(" ")) == ""
     assert rule_for(Call(tool="Terminal", command="ls")) == ""
     assert rule_for(Call(tool="mcp__gh__x", server="gh", digest="abc")) == ""
@@ -413,13 +415,13 @@ CYCLE.append(CYCLE)
         ("deny Bash", shell("ls " * 1000), False),
     ],
 )
-def test_a_call_that_takes_long_to_compare_is_heavy(written: str, judged: Call, expected: bool):
+def test_a_call_that_is_slow_to_compare_is_heavy(written: str, judged: Call, expected: bool):
     made = rules(written)
     assert is_heavy(judged, made) is expected
     assert is_heavy(judged, Rulebook(made).about(judged)) is expected
 
 
-def test_whether_a_call_is_heavy_is_said_at_once():
+def test_whether_a_call_is_heavy_is_decided_quickly():
     made = Rulebook(rules("deny mcp__s(path=/etc/*)"))
     for path in (WIDE, LONG_TEXT, CYCLE, [WIDE] * 100, "/x"):
         judged = call("s", "open", path=path)
@@ -429,7 +431,7 @@ def test_whether_a_call_is_heavy_is_said_at_once():
 
 @pytest.mark.parametrize("path", [["/x"] * 200_001, LONG_TEXT, CYCLE, [{"a": "/x"}] * 200_001], ids=type)
 @pytest.mark.parametrize("condition", ["path=/etc/*", "path!=*x*", "path.a=/etc/*", "path.a!=*x*"])
-def test_what_is_too_large_to_compare_is_denied_and_not_allowed(path: Any, condition: str):
+def test_arguments_too_large_to_compare_match_deny_and_not_allow(path: Any, condition: str):
     judged = call("s", "open", path=path)
     began = time.monotonic()
     denied = decide(judged, rules(f"deny mcp__s({condition})"), "bypassPermissions")
@@ -441,7 +443,7 @@ def test_what_is_too_large_to_compare_is_denied_and_not_allowed(path: Any, condi
     assert denied.behaviour == "deny"
 
 
-def test_that_arguments_are_too_large_is_told():
+def test_that_arguments_are_too_large_is_reported():
     judged = call("s", "open", path=["/x"] * 200_001)
     for behaviour in ("deny", "ask"):
         verdict = decide(judged, rules(f"{behaviour} mcp__s(path=/etc/*)"), "default")
@@ -451,13 +453,13 @@ def test_that_arguments_are_too_large_is_told():
     assert "too much in the arguments" in (verdict.considered[0].why_not or "")
 
 
-def test_what_is_large_beside_a_compared_argument_does_not_matter():
+def test_large_arguments_that_are_not_compared_have_no_effect():
     judged = call("s", "write", path="/home/x", content=LONG_TEXT, rows=[0] * 300_000)
     assert decide(judged, rules("deny mcp__s(path=/etc/*)"), "bypassPermissions").behaviour == "allow"
     assert decide(judged, rules("allow mcp__s(path=/home/*)"), "default").behaviour == "allow"
 
 
-def test_a_decision_costs_microseconds():
+def test_a_decision_takes_microseconds():
     book = Rulebook(rules("allow mcp__gh + deny mcp__*__delete_* + ask mcp__other"))
     seconds = min(timeit.repeat(lambda: decide(GET, book.about(GET), "default"), number=2000, repeat=5))
     assert seconds / 2000 < 50e-6  # a tenth of it on an idle machine
@@ -512,7 +514,7 @@ def test_deny_always_wins(
 
 @pytest.mark.requirement("PRM-2")
 @given(calls, rules_of(["ask", "deny"]), modes, st.sampled_from(["no", "lapsed"]))
-def test_no_mode_but_bypass_allows_what_nobody_allowed(
+def test_only_bypass_mode_allows_calls_without_a_rule_or_grant(
     judged: Call, made: list[Rule], mode: PermissionMode, granted: Any
 ):
     verdict = decide(judged, made, mode, granted=granted)
@@ -520,7 +522,7 @@ def test_no_mode_but_bypass_allows_what_nobody_allowed(
 
 
 @given(calls, rules_of(["allow", "ask", "deny"]), modes, grants, words)
-def test_what_is_allowed_was_allowed_by_somebody(
+def test_every_allowed_call_has_a_rule_grant_hook_or_mode(
     judged: Call, made: list[Rule], mode: PermissionMode, granted: Any, word: HookDecision | None
 ):
     verdict = decide(judged, made, mode, granted=granted, hook_decision=word)
@@ -532,7 +534,7 @@ def test_what_is_allowed_was_allowed_by_somebody(
 
 
 @given(calls, rules_of(["allow", "ask", "deny"]), modes, grants, words)
-def test_the_order_of_rules_changes_nothing_and_the_book_gives_the_same(
+def test_the_order_of_rules_and_the_rule_index_do_not_change_the_decision(
     judged: Call, made: list[Rule], mode: PermissionMode, granted: Any, word: HookDecision | None
 ):
     first = decide(judged, made, mode, granted=granted, hook_decision=word)
@@ -549,7 +551,7 @@ RECASED = (str.upper, str.lower, str.title, str.swapcase, full_width)
 
 @pytest.mark.requirement("PRM-1")
 @given(names, tools, st.sampled_from(RECASED), modes)
-def test_recasing_and_lookalikes_never_escape_a_deny(
+def test_other_letter_case_and_confusable_characters_never_escape_a_deny(
     server: str, tool: str, change: Any, mode: PermissionMode
 ):
     """Whoever is denied by one of its names is denied whatever it calls itself then."""
@@ -598,7 +600,7 @@ def test_a_hash_in_the_name_never_escapes_a_deny(server: str, tool: str, length:
         max_size=8,
     ),
 )
-def test_an_allow_never_covers_a_path_that_climbs(text: str, parts: list[str]):
+def test_an_allow_never_covers_a_path_with_parent_segments(text: str, parts: list[str]):
     path = "/data/" + "".join(parts) + "/../x"
     made = [parse(text, "allow", scope="user", source="x")]
     assert decide(call("s", "read", path=path), made, "default").behaviour == "ask"

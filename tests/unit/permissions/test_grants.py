@@ -30,14 +30,14 @@ PAGE = Call(tool="read_result", digest="d" * 64)
         (PAGE, PAGE, "no"),
     ],
 )
-def test_a_yes_is_bound_to_what_it_was_given_to(given: Call | None, asked: Call, state: str):
+def test_a_grant_applies_only_to_its_tool_and_definition(given: Call | None, asked: Call, state: str):
     grants = SessionGrants()
     if given is not None:
         grants.remember(given)
     assert grants.state(asked) == state
 
 
-def test_a_yes_ends_with_a_no_or_with_its_server():
+def test_a_grant_ends_with_a_refusal_or_with_its_server():
     grants = SessionGrants()
     for call in (TOOL, OTHER, ELSEWHERE):
         grants.remember(call)
@@ -47,7 +47,7 @@ def test_a_yes_ends_with_a_no_or_with_its_server():
     assert [grants.state(call) for call in (TOOL, OTHER, ELSEWHERE)] == ["no", "no", "yes"]
 
 
-def test_a_new_yes_is_one_to_the_new_definition():
+def test_a_new_grant_applies_to_the_new_definition():
     grants = SessionGrants()
     grants.remember(TOOL)
     grants.remember(CHANGED)
@@ -55,19 +55,19 @@ def test_a_new_yes_is_one_to_the_new_definition():
     assert grants.state(TOOL) == "lapsed"
 
 
-def test_a_yes_to_a_built_in_tool_is_one_to_its_arguments():
+def test_a_grant_for_a_built_in_tool_applies_to_its_arguments():
     assert [is_rememberable(call) for call in (TOOL, LIST, PAGE)] == [True, True, False]
 
 
 @pytest.mark.parametrize("command", ["", " \n", "echo " + "x" * 5000])
-def test_nothing_and_too_much_is_not_kept(command: str):
+def test_a_grant_without_or_with_too_large_arguments_is_not_kept(command: str):
     grants = SessionGrants()
     call = Call(tool="Bash", command=command)
     grants.remember(call)
     assert grants.state(call) == "no"
 
 
-def test_a_yes_of_one_caller_is_none_of_another():
+def test_a_grant_of_one_caller_does_not_apply_to_another():
     grants = SessionGrants()
     grants.remember(Call(tool="mcp__box__open", server="box", digest="1"))
     other = Call(tool="mcp__box__open", server="box", digest="1", caller=Caller("somebody else"))

@@ -77,5 +77,5 @@ def test_the_mode_in_effect(wanted, in_code, parts, mode, problem):
     assert problem is None or problem in trouble
 
 
-def test_every_mode_is_told():
+def test_every_mode_is_described():
     assert set(MEANINGS) == set(MODES)

@@ -74,7 +74,7 @@ READABLE = [
 
 @pytest.mark.parametrize("text", READABLE)
 @pytest.mark.parametrize("behaviour", BEHAVIOURS)
-def test_rules_are_read_and_spelled_in_one_way(text: str, behaviour: Behaviour):
+def test_rules_have_one_canonical_spelling(text: str, behaviour: Behaviour):
     first = rule(text, behaviour)
     again = rule(first.spelled(), behaviour)
 
@@ -124,7 +124,7 @@ def test_rules_are_read_and_spelled_in_one_way(text: str, behaviour: Behaviour):
         ("x" * 30_000, "at most"),
     ],
 )
-def test_what_cannot_be_read_says_what_to_write(text: str, words: str):
+def test_a_rule_that_cannot_be_parsed_names_the_correct_form(text: str, words: str):
     with pytest.raises(BadRule, match=re.escape(words)):
         rule(text)
 
@@ -215,7 +215,7 @@ TOOLS = [
 
 @pytest.mark.requirement("PRM-1")
 @pytest.mark.parametrize(("text", "server", "tool", "allows", "denies"), TOOLS)
-def test_which_tools_a_rule_means(text: str, server: str, tool: str, allows: bool, denies: bool):
+def test_which_tools_a_rule_matches(text: str, server: str, tool: str, allows: bool, denies: bool):
     made = call(server, tool)
     spelled = rule(text, "allow").is_about(made)
     assert (spelled, rule(text, "deny").is_about(made), rule(text, "ask").is_about(made)) == (
@@ -225,7 +225,7 @@ def test_which_tools_a_rule_means(text: str, server: str, tool: str, allows: boo
     ), made.tool
 
 
-def test_servers_that_look_alike_are_told_apart_by_an_allow():
+def test_an_allow_distinguishes_servers_with_similar_names():
     """Their tools' names end with a hash each; the rule is for the server that is called just so."""
     keys = [(ServerName(name), WireToolName("x")) for name in ("a_b", "a.b")]
     names = assign(keys, ("a_b", "a.b")).of
@@ -350,7 +350,9 @@ ARGUMENTS: list[tuple[str, dict[str, Any], bool, bool]] = [
 
 @pytest.mark.requirement("PRM-1")
 @pytest.mark.parametrize(("condition", "arguments", "allows", "denies"), ARGUMENTS)
-def test_which_arguments_a_rule_means(condition: str, arguments: dict[str, Any], allows: bool, denies: bool):
+def test_which_arguments_a_rule_matches(
+    condition: str, arguments: dict[str, Any], allows: bool, denies: bool
+):
     made = Call(tool="mcp__s__t", server="s", wire_name="t", arguments=arguments)
     text = f"mcp__s({condition})"
     assert rule(text, "allow").applies(made) is allows
@@ -359,7 +361,7 @@ def test_which_arguments_a_rule_means(condition: str, arguments: dict[str, Any],
 
 
 @pytest.mark.parametrize("name", ["readOnly", "destructive", "idempotent", "openWorld"])
-def test_what_a_tool_says_of_itself(name: str):
+def test_rules_about_annotations(name: str):
     field = {"readOnly": "read_only", "openWorld": "open_world"}.get(name, name)
     yes, no = (Call(tool="mcp__s__t", server="s", hints=Hints(**{field: value})) for value in (True, False))
     for behaviour in BEHAVIOURS:
@@ -369,7 +371,7 @@ def test_what_a_tool_says_of_itself(name: str):
         assert not rule(f"mcp__s(!{name})", behaviour).applies(yes)
 
 
-def test_arguments_however_deep_are_looked_at():
+def test_nested_arguments_are_compared_at_any_depth():
     deep: Any = "x"
     for _ in range(20_000):
         deep = [deep]
@@ -409,7 +411,7 @@ def test_matching_takes_linear_time(pattern: str, text: str):
 # The book.
 
 
-def test_a_book_finds_the_rules_about_a_tool_strictest_first():
+def test_the_rule_index_returns_the_rules_about_a_tool_strictest_first():
     book = Rulebook.of(
         [
             ("user", "u.json", PermissionRules(allow=("mcp__gh", "mcp__x"), deny=("mcp__gh__delete_*",))),
@@ -450,7 +452,7 @@ def test_a_book_finds_the_rules_about_a_tool_strictest_first():
         ("deny", "enterprise", "mcp__gh(oops)", "mcp__gh"),
     ],
 )
-def test_a_deny_that_cannot_be_read_still_holds(
+def test_a_deny_that_cannot_be_parsed_still_denies(
     behaviour: Behaviour, scope: str, text: str, stands_for: str | None
 ):
     book = Rulebook.of([(scope, "file.json", PermissionRules(**{behaviour: (text,)}))])
@@ -475,7 +477,7 @@ def test_a_problem_shows_no_control_characters():
 BLOCK = re.compile(r"^```json[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-def test_every_rule_of_the_guide_can_be_read():
+def test_every_rule_of_the_guide_can_be_parsed():
     blocks = [msgspec.json.decode(text) for text in BLOCK.findall(GUIDE.read_text())]
     permissions = [block["permissions"] for block in blocks if "permissions" in block]
     count = 0

@@ -297,7 +297,7 @@ SMUGGLED = [
 
 @pytest.mark.requirement("PRM-4")
 @pytest.mark.parametrize("command", SMUGGLED, ids=lambda text: ascii(text)[:60])
-def test_an_allowed_prefix_never_carries_another_command(command: str):
+def test_an_allowed_prefix_never_allows_a_second_command(command: str):
     assert judged(command, ALLOWS) == "ask"
     assert judged(command, ALLOWS, mode="dontAsk") == "deny"
 
@@ -390,7 +390,7 @@ def test_ordinary_commands_are_allowed(command: str):
 
 
 @pytest.mark.parametrize("command", ORDINARY, ids=lambda text: ascii(text)[:60])
-def test_what_is_allowed_is_bash(command: str):
+def test_allowed_commands_are_valid_bash(command: str):
     done = subprocess.run(["bash", "-n", "-c", command], capture_output=True, text=True, timeout=20)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -465,7 +465,7 @@ def test_what_is_allowed_is_bash(command: str):
         ("*", "anything; at > all", True),
     ],
 )
-def test_what_a_pattern_covers(pattern: str, command: str, is_allowed: bool):
+def test_which_commands_a_pattern_matches(pattern: str, command: str, is_allowed: bool):
     assert judged(command, [pattern]) == ("allow" if is_allowed else "ask")
 
 
@@ -539,14 +539,14 @@ HIT = [
 @pytest.mark.requirement("PRM-4")
 @pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
 @pytest.mark.parametrize("command", HIT, ids=lambda text: ascii(text)[:60])
-def test_a_deny_sees_through_other_ways_to_start_a_program(command: str, mode: str):
+def test_a_deny_matches_programs_started_by_other_programs(command: str, mode: str):
     assert judged(command, ["*", "rm x"], ["rm *"], mode) == "deny"
 
 
 @pytest.mark.parametrize(
     "command", ["echo rm x", "git rm x", "echo 'rm x'", "rmdir x", "ls rm", "git commit -m 'rm x'"]
 )
-def test_a_deny_hits_programs_and_not_words(command: str):
+def test_a_deny_matches_programs_and_not_arguments(command: str):
     assert judged(command, ["*"], ["rm *"]) == "allow"
 
 
@@ -573,7 +573,7 @@ def test_a_deny_hits_programs_and_not_words(command: str):
         "find . $X",
     ],
 )
-def test_what_may_be_denied_is_asked_even_where_everything_is_allowed(command: str):
+def test_a_command_that_may_match_a_deny_is_asked_about_even_if_all_are_allowed(command: str):
     for mode in ("default", "bypassPermissions"):
         assert judged(command, ["*"], ["rm *"], mode) == "ask"
     assert judged(command, ["*"]) == "allow"
@@ -618,7 +618,7 @@ UNSEEN = [
 
 @pytest.mark.requirement("PRM-4")
 @pytest.mark.parametrize("command", UNSEEN, ids=lambda text: ascii(text)[:60])
-def test_what_is_run_unseen_is_asked_as_long_as_there_is_a_deny(command: str):
+def test_commands_that_cannot_be_analysed_are_asked_about_while_a_deny_exists(command: str):
     for mode in ("default", "bypassPermissions", "auto"):
         assert judged(command, ["*"], ["rm *"], mode) in ("ask", "deny")
     assert judged(command, ["*"]) == "allow"
@@ -636,18 +636,18 @@ def test_what_is_run_unseen_is_asked_as_long_as_there_is_a_deny(command: str):
         ),
     ],
 )
-def test_programs_that_start_programs_without_end_are_asked_about(text: str):
+def test_very_deeply_nested_programs_are_asked_about(text: str):
     command = text * (LENGTH_LIMIT // len(text) - 1) + "ls"
     assert judged(command, ["git *"]) == "ask"
     assert judged(command, ["*"], ["rm *"]) == "ask"
 
 
-def test_a_command_too_long_to_be_compared_is_denied_by_any_deny():
+def test_a_command_too_long_to_compare_matches_any_deny():
     assert judged("x" * 1_000_001, ["*"], ["rm *"]) == "deny"
     assert judged("x" * 1_000_000, ["*"], ["rm *"]) == "ask"
 
 
-def test_what_is_run_unseen_is_told():
+def test_commands_that_cannot_be_analysed_are_named():
     rules = [parse("Bash(rm *)", "deny", scope="user", source="x")]
     verdict = decide(Call(tool="Bash", command="make; sh ./x"), rules, "bypassPermissions")
     assert verdict.behaviour == "ask"
@@ -655,7 +655,7 @@ def test_what_is_run_unseen_is_told():
     assert "Bash(rm *)" in verdict.reason
 
 
-def test_what_is_run_unseen_is_covered_by_the_rule_that_names_it():
+def test_commands_that_cannot_be_analysed_are_covered_by_a_rule_that_names_them():
     assert judged("bash scripts/build.sh", ["bash scripts/*"], ["rm *"]) == "allow"
     assert judged("sudo apt update", ["sudo apt *"], ["rm *"]) == "allow"
 
@@ -681,7 +681,7 @@ def test_what_is_run_unseen_is_covered_by_the_rule_that_names_it():
         "[ 1 -eq 1 ] && ls",
     ],
 )
-def test_what_can_be_seen_is_not_asked_because_of_another_deny(command: str):
+def test_a_command_that_can_be_analysed_is_not_asked_about_because_of_another_deny(command: str):
     assert judged(command, ["*"], ["rm *"]) == "allow"
     assert judged(command, [], ["rm *"], "bypassPermissions") == "allow"
 
@@ -702,7 +702,7 @@ def test_what_can_be_seen_is_not_asked_because_of_another_deny(command: str):
         ("*", "anything", True),
     ],
 )
-def test_what_a_deny_hits(pattern: str, command: str, is_denied: bool):
+def test_which_commands_a_deny_matches(pattern: str, command: str, is_denied: bool):
     assert judged(command, ["*"], [pattern]) == ("deny" if is_denied else "allow")
 
 
@@ -739,7 +739,7 @@ joiner = st.sampled_from(
 
 @pytest.mark.requirement("PRM-4")
 @given(simple, joiner, other, st.booleans())
-def test_with_only_one_command_allowed_two_are_not(first: str, between: str, second: str, is_turned: bool):
+def test_an_allow_for_one_command_does_not_allow_two(first: str, between: str, second: str, is_turned: bool):
     text = f"{second}{between}{first}" if is_turned else f"{first}{between}{second}"
     assert judged(first, ["a:*"]) == "allow"
     assert judged(text, ["a:*"]) != "allow"
@@ -764,7 +764,7 @@ def test_with_only_one_command_allowed_two_are_not(first: str, between: str, sec
     ),
     st.sampled_from(["z", "z y", "a; z", "a | z", "a && z y", "a\nz", "a $(z)", "z & a"]),
 )
-def test_with_only_one_command_allowed_none_hides_in_it(first: str, around: str, inner: str):
+def test_an_allow_for_one_command_allows_no_nested_command(first: str, around: str, inner: str):
     assert judged(f"{first}; {around.format(inner)}", ["a:*"]) == "ask"
 
 
@@ -859,14 +859,14 @@ def _may_be(words: tuple[str, ...], started: tuple[str, ...]) -> bool:
     )
 
 
-def test_the_stubs_write_down_what_is_started(bash: Bash):
+def test_the_stub_programs_record_what_is_started(bash: Bash):
     started = bash.run("git 'a b' c; /bin/true; rm x & env ls; $(echo rm) y; nothing")
     assert sorted(started) == [("env", "ls"), ("git", "a b", "c"), ("ls",), ("rm", "x"), ("rm", "y")]
 
 
 @pytest.mark.requirement("PRM-4")
 @pytest.mark.slow
-def test_real_bash_starts_only_what_was_allowed(bash: Bash):
+def test_real_bash_starts_only_allowed_programs(bash: Bash):
     allowed = [text for text in ORDINARY + SMUGGLED if judged(text, REAL_ALLOWS) == "allow"]
     assert len(allowed) >= len(ORDINARY)
     for text in allowed:
@@ -1023,14 +1023,14 @@ def soups(seed: int, count: int) -> Iterator[str]:
 @pytest.mark.requirement("PRM-4")
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
-def test_real_bash_starts_only_what_was_allowed_in_any_soup_of_shell(bash: Bash, seed: int):
+def test_real_bash_starts_only_allowed_programs_for_random_commands(bash: Bash, seed: int):
     allowed = [text for text in soups(seed, 2000) if judged(text, REAL_ALLOWS) == "allow"]
     assert len(allowed) > 100
     for text in allowed:
         check_in(bash, text)
 
 
-def test_the_words_are_those_of_bash():
+def test_words_are_split_as_in_bash():
     script = parse_script("git 'a b' \"c \\\"d\\\" \\x $HOME\" e\\ f *.c ~ $'x' -- --x='y z'")
     assert script.unclear is None
     assert script.commands[0].words[:3] == ("git", "a b", f'c "d" \\x {UNKNOWN}')
