@@ -44,7 +44,12 @@ def main() -> None:
 
 
 async def run(folder: Path, port: int, options: list[str]) -> None:
-    ports = [port or free_port(), free_port(), free_port(), free_port()]
+    with contextlib.ExitStack() as stack:
+        ports = [port or reserved_port(stack), *(reserved_port(stack) for _ in range(3))]
+        await run_programs(folder, ports, options)
+
+
+async def run_programs(folder: Path, ports: list[int], options: list[str]) -> None:
     settings = write_settings(folder, ports[3])
     write_nginx(folder, ports)
     serve = [sys.executable, "-m", "dragoman", "serve", "--config", str(settings)]
@@ -121,10 +126,12 @@ def program(name: str) -> str:
     return found or sys.exit(f"{name} is not installed")
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+def reserved_port(stack: contextlib.ExitStack) -> int:
+    """A free port. A bound socket that does not listen keeps it from being chosen for another program."""
+    keeper = stack.enter_context(socket.socket())
+    keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    keeper.bind(("127.0.0.1", 0))
+    return keeper.getsockname()[1]
 
 
 async def until_ready(url: str) -> None:
