@@ -26,7 +26,7 @@ def asked(url: str) -> dict[str, str]:
     return {name: value for name, (value,) in parse_qs(urlsplit(url).query).items()}
 
 
-def test_the_request_for_a_code():
+def test_the_authorization_request():
     attempt = begin(account(), BACK, ("read", "write"))
     digest = hashlib.sha256(attempt.verifier.encode()).digest()
     assert asked(attempt.url) == {
@@ -44,13 +44,13 @@ def test_the_request_for_a_code():
     assert repr(attempt) == "<Attempt>"
 
 
-def test_each_request_has_a_state_and_a_verifier_of_its_own():
+def test_each_request_has_its_own_state_and_verifier():
     attempts = [begin(account(), BACK, ()) for _ in range(100)]
     assert len({each.state for each in attempts}) == len({each.verifier for each in attempts}) == 100
     assert min(len(each.state) for each in attempts) >= 43
 
 
-def test_what_the_request_contains_only_sometimes():
+def test_optional_parameters_of_the_request():
     plain = asked(begin(account(sends_resource=False), BACK, ()).url)
     assert not {"resource", "scope", "prompt", "nonce"} & plain.keys()
     more = asked(begin(account(), BACK, ("offline_access",), "n").url)
@@ -62,7 +62,7 @@ def test_a_query_of_the_endpoint_is_kept_and_a_fragment_is_not():
     assert url.startswith(f"{AS}/authorize?tenant=2&response_type=code&")
 
 
-def test_without_an_endpoint_there_is_no_request():
+def test_without_an_authorization_endpoint_there_is_no_request():
     with pytest.raises(Refused, match="its authorization server has no authorization_endpoint"):
         begin(account(None), BACK, ())
 
@@ -80,18 +80,18 @@ def test_without_an_endpoint_there_is_no_request():
         ("&".join(f"p{number}=1" for number in range(51)), {}),
     ],
 )
-def test_the_parameters_of_an_answer(query: str, expected: dict[str, str]):
+def test_the_parameters_of_a_redirect(query: str, expected: dict[str, str]):
     assert answer_in(f"{BACK}?{query}").parameters == expected
     assert repr(answer_in(f"{BACK}?{query}")) == "<CallbackAnswer>"
 
 
 @pytest.mark.parametrize("text", ["", "x", "http://[", "http://[::1", "\0", "\udc80?state=\udc80"])
-def test_a_text_that_is_no_redirect_url_is_no_answer(text: str):
+def test_a_text_that_is_not_a_redirect_url_is_refused(text: str):
     attempt = begin(account(), BACK, ())
     assert not is_for(attempt, answer_in(text))
 
 
-def test_what_is_said_counts_only_after_the_state():
+def test_the_parameters_count_only_with_the_right_state():
     attempt = begin(account(), BACK, ())
     with pytest.raises(Refused, match="an answer to another sign-in"):
         code_in(attempt, answer_in(f"{BACK}?state=x&error=shown"))
@@ -119,5 +119,5 @@ SCOPES = [
 
 
 @pytest.mark.parametrize(("challenged", "configured", "supported", "server", "before", "expected"), SCOPES)
-def test_scopes_to_ask_for(challenged, configured, supported, server, before, expected):
+def test_which_scopes_are_requested(challenged, configured, supported, server, before, expected):
     assert scopes_to_request(challenged, configured, supported, server, before) == expected

@@ -27,7 +27,7 @@ def test_challenges_of_one_header(header: str):
     assert parse_challenges([header]) == [AuthChallenge(*each) for each in HEADERS[header]]
 
 
-def test_several_headers_count_in_order():
+def test_several_headers_are_read_in_order():
     assert [each.scheme for each in parse_challenges(["Basic", "Bearer a=b", ""])] == ["basic", "bearer"]
 
 
@@ -40,7 +40,7 @@ def test_a_challenge_that_names_metadata_comes_first():
 
 @pytest.mark.parametrize("size", [1_000, 100_000])
 @pytest.mark.parametrize("piece", ["a ", "a=", 'a="', ",", 'a="\\', "a=b,", "=" * 3])
-def test_long_headers_take_no_long_time(piece: str, size: int):
+def test_long_headers_are_parsed_quickly(piece: str, size: int):
     """The time limit of the test judges: some patterns need quadratic time for such input."""
     parse_challenges([f"Bearer {piece * (size // len(piece))}"])
 
@@ -60,9 +60,9 @@ SCOPES: list[tuple[object, tuple[str, ...]]] = [
 
 
 @pytest.mark.parametrize(("value", "expected"), SCOPES, ids=lambda each: str(each)[:20])
-def test_scopes(value: object, expected: tuple[str, ...]):
+def test_the_scopes_of_a_challenge(value: object, expected: tuple[str, ...]):
     assert scopes_in(value) == expected
 
 
-def test_scopes_are_bounded():
+def test_the_number_of_scopes_is_limited():
     assert scopes_in([f"s{number}" for number in range(10_000)]) == tuple(f"s{n}" for n in range(SCOPE_LIMIT))

@@ -65,7 +65,7 @@ async def test_a_configured_client_comes_first():
     assert http.sent == []
 
 
-async def test_then_a_client_document_if_the_server_takes_them():
+async def test_a_client_metadata_document_comes_second_if_the_server_supports_it():
     configured = ConfiguredClient(metadata_url="https://me.example/client.json")
     http = Http((201, {"client_id": "c"}))
     found = await identified(http, server(takes_client_documents=True, **REGISTERS), configured)
@@ -73,7 +73,7 @@ async def test_then_a_client_document_if_the_server_takes_them():
     assert (await identified(http, server(**REGISTERS), configured)).client_id == "c"
 
 
-async def test_then_the_known_registration_with_the_same_redirect_uri():
+async def test_a_known_registration_with_the_same_redirect_uri_comes_third():
     known = OAuthClient("before", redirect_uri=BACK, is_registered=True)
     http = Http((201, {"client_id": "new"}))
     assert await identified(http, server(**REGISTERS), known=known) == known
@@ -145,7 +145,7 @@ async def test_the_answer_to_a_registration(status: int, reply: Any, expected: A
             await identified(http, server(**REGISTERS))
 
 
-async def test_without_any_way_the_person_is_told_what_to_do():
+async def test_without_a_registration_method_the_error_gives_the_next_step():
     with pytest.raises(Refused) as caught:
         await identified(Http(), server())
     assert caught.value.cause == "its authorization server registers no clients by itself"
@@ -178,7 +178,7 @@ def test_basic_authentication_escapes_both_parts():
     assert (fields, pair) == ({}, "a%3Ab%20c%2B%C3%A9:p%25%2F%3A%3F%26%20%C3%BC")
 
 
-def test_the_other_ways_to_authenticate():
+def test_the_other_client_authentication_methods():
     assert client_authentication(OAuthClient("c", "s", "client_secret_post")) == (
         {"client_id": "c", "client_secret": "s"},
         {},
@@ -208,7 +208,7 @@ async def test_answers_of_a_token_endpoint(status: int, body: Any, expected: Any
             await request_token(http, server(), {})  # pyright: ignore
 
 
-async def test_a_demanded_nonce_is_added_once():
+async def test_a_required_nonce_is_added_once():
     from dragoman.auth.dpop import DpopKey
 
     demand = (400, {"error": "use_dpop_nonce"}, {"DPoP-Nonce": "n"})

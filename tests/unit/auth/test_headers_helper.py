@@ -62,7 +62,7 @@ def printing(document: object) -> str:
     ],
     ids=lambda found: f"{len(found)} headers",
 )
-def test_headers_are_taken_as_printed(found: dict[str, str]):
+def test_headers_are_read_from_the_output(found: dict[str, str]):
     assert read_headers(b" \n" + json.dumps(found).encode() + b"\n") == found
 
 
@@ -104,7 +104,7 @@ def test_headers_are_taken_as_printed(found: dict[str, str]):
     ],
     ids=lambda value: repr(value[:40]),
 )
-def test_what_cannot_be_sent_is_refused_without_being_repeated(output: bytes, why: str):
+def test_headers_that_cannot_be_sent_are_refused_without_showing_them(output: bytes, why: str):
     with pytest.raises(BadHeaders, match=why) as caught:
         read_headers(output)
     assert CANARY not in str(caught.value)
@@ -119,7 +119,7 @@ def test_what_cannot_be_sent_is_refused_without_being_repeated(output: bytes, wh
         *("Sec-WebSocket-Key", "sec-websocket-protocol", "Proxy-Authorization", "Accept", "TE", "Expect"),
     ],
 )
-def test_a_header_that_the_transport_owns_is_not_the_helpers_to_give(name: str):
+def test_a_helper_cannot_set_a_header_of_the_transport(name: str):
     with pytest.raises(BadHeaders, match="a helper must not set"):
         read_headers(json.dumps({"Authorization": "x", name: "y"}).encode())
 
@@ -134,7 +134,7 @@ def test_any_output_gives_headers_or_a_reason(output: bytes):
 
 
 @given(st.dictionaries(st.text(max_size=20), st.text(max_size=20), max_size=5))
-def test_no_object_brings_a_line_break_or_a_header_of_ours(document: dict[str, str]):
+def test_no_output_sets_a_line_break_or_a_header_of_the_transport(document: dict[str, str]):
     try:
         found = read_headers(json.dumps(document).encode())
     except BadHeaders:
@@ -148,7 +148,7 @@ def test_no_object_brings_a_line_break_or_a_header_of_ours(document: dict[str, s
 # --- what it is told ---
 
 
-def test_it_is_told_which_server_it_is_for_under_our_names_and_the_usual_ones():
+def test_the_helper_gets_the_server_in_dragomans_and_the_usual_variables():
     assert facts("box", "https://box/mcp") == {
         "DRAGOMAN_SERVER_NAME": "box",
         "DRAGOMAN_SERVER_URL": "https://box/mcp",
@@ -157,7 +157,7 @@ def test_it_is_told_which_server_it_is_for_under_our_names_and_the_usual_ones():
     }
 
 
-async def test_it_sees_these_names_its_environment_and_its_folder_and_nothing_else(tmp_path: Path):
+async def test_the_helper_gets_only_these_variables_and_its_folder(tmp_path: Path):
     entry = {**PATH, "OWN": "x"}
     command = f"env > {shlex.quote(str(tmp_path))}/seen; pwd > folder; {printing({'A': 'b'})}"
 
@@ -171,7 +171,7 @@ async def test_it_sees_these_names_its_environment_and_its_folder_and_nothing_el
     assert (tmp_path / "folder").read_text().strip() == str(tmp_path.resolve())
 
 
-async def test_it_has_no_input_and_its_complaints_are_not_output(tmp_path: Path):
+async def test_the_helper_has_no_stdin_and_its_stderr_is_not_output(tmp_path: Path):
     command = f'test -z "$(cat)" && echo {CANARY} >&2 && {printing({"A": "b"})}'
     assert await helping(command, tmp_path).headers() == {"A": "b"}
 
@@ -184,7 +184,7 @@ def counting(folder: Path, more: str = "") -> str:
     return f'echo x >> runs; {more} printf \'{{"A": "%s"}}\' "$(wc -l < runs | tr -d " ")"'
 
 
-async def test_it_runs_once_and_again_when_what_it_gave_was_refused(tmp_path: Path):
+async def test_the_helper_runs_once_and_again_after_a_refusal(tmp_path: Path):
     one = helping(counting(tmp_path), tmp_path)
 
     given: list[str] = []
@@ -196,7 +196,7 @@ async def test_it_runs_once_and_again_when_what_it_gave_was_refused(tmp_path: Pa
     assert given == ["1", "1", "2", "2"]
 
 
-async def test_it_does_not_run_again_for_rights_that_are_missing(tmp_path: Path):
+async def test_the_helper_does_not_run_again_after_insufficient_scope(tmp_path: Path):
     one = helping(counting(tmp_path), tmp_path)
     await one.headers()
 
@@ -205,7 +205,7 @@ async def test_it_does_not_run_again_for_rights_that_are_missing(tmp_path: Path)
     assert await one.headers() == {"A": "1"}
 
 
-async def test_those_who_ask_at_the_same_time_share_the_first_run(tmp_path: Path):
+async def test_concurrent_requests_share_the_first_run(tmp_path: Path):
     one = helping(counting(tmp_path, "sleep 0.1;"), tmp_path)
 
     given = await asyncio.gather(*(one.headers() for _ in range(20)))
@@ -213,7 +213,7 @@ async def test_those_who_ask_at_the_same_time_share_the_first_run(tmp_path: Path
     assert given == [{"A": "1"}] * 20
 
 
-async def test_what_was_refused_is_not_given_again_after_a_failure(tmp_path: Path):
+async def test_refused_headers_are_not_used_again_after_a_failure(tmp_path: Path):
     once = f"test -e there && exit 1; touch there; {printing({'A': 'b'})}"
     one = helping(once, tmp_path)
     await one.headers()
@@ -254,19 +254,21 @@ async def test_a_failure_names_server_phase_cause_and_next_step_and_not_the_outp
     assert guard.watched == guard.released
 
 
-async def test_a_folder_that_is_not_there_is_told(tmp_path: Path):
+async def test_a_missing_folder_is_reported(tmp_path: Path):
     with pytest.raises(SignInNeeded, match="could not be started: no such file"):
         await helping("true", tmp_path / "gone").headers()
 
 
-async def test_one_that_hangs_is_ended_at_the_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_a_helper_that_hangs_is_ended_at_the_time_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(helper, "LIMIT_SECONDS", 0.2)
     async with asyncio.timeout(5):
         with pytest.raises(SignInNeeded, match=r"did not end within 0\.2 s"):
             await helping("sleep 60", tmp_path).headers()
 
 
-def test_its_time_limit_is_ten_seconds():
+def test_the_time_limit_of_a_helper_is_ten_seconds():
     assert helper.LIMIT_SECONDS == 10
 
 

@@ -35,7 +35,7 @@ RESOURCE_PLACE = f"{A}/.well-known/oauth-protected-resource"
         ("HTTPS://A.example:443/mcp", [f"{RESOURCE_PLACE}/mcp", RESOURCE_PLACE]),
     ],
 )
-def test_where_the_metadata_of_a_resource_is(url: str, expected: list[str]):
+def test_the_urls_of_resource_metadata(url: str, expected: list[str]):
     assert resource_locations(parse_url(url)) == expected
 
 
@@ -54,14 +54,14 @@ def test_where_the_metadata_of_a_resource_is(url: str, expected: list[str]):
         ),
     ],
 )
-def test_where_the_metadata_of_an_issuer_is(issuer: str, expected: list[str]):
+def test_the_urls_of_issuer_metadata(issuer: str, expected: list[str]):
     assert server_locations(issuer) == expected
 
 
 @pytest.mark.parametrize(
     "issuer", ["http://a.example", "javascript:x", "https://u@a.example", "a", "", "ws://a"]
 )
-def test_an_issuer_that_is_no_plain_url_is_refused(issuer: str):
+def test_an_issuer_that_is_not_a_plain_url_is_refused(issuer: str):
     with pytest.raises(Refused, match="authorization_servers"):
         server_locations(issuer)
 
@@ -98,7 +98,7 @@ RESOURCES: list[tuple[str, str, str | None, bool]] = [
 
 
 @pytest.mark.parametrize(("resource", "location", "configured", "is_taken"), RESOURCES)
-def test_which_resource_a_document_may_be_about(
+def test_which_resources_a_document_may_name(
     resource: str, location: str, configured: str | None, is_taken: bool
 ):
     if is_taken:
@@ -119,13 +119,13 @@ def test_which_resource_a_document_may_be_about(
         ({"authorization_servers": [A], "resource": 5}, "its protected-resource metadata has no `resource`"),
     ],
 )
-def test_documents_of_a_resource_that_are_refused(document: dict[str, Any], cause: str):
+def test_resource_metadata_that_is_refused(document: dict[str, Any], cause: str):
     with pytest.raises(Refused) as caught:
         read_protected_resource(document)
     assert caught.value.cause == cause
 
 
-def test_a_document_of_a_resource_is_bounded():
+def test_resource_metadata_is_limited_in_size():
     many = [f"https://a{number}.example" for number in range(1000)]
     found = read_protected_resource({"authorization_servers": [A, A, *many], "resource": SERVER})
     assert found.authorization_servers == (A, *many[: SERVER_LIMIT - 1])
@@ -149,20 +149,20 @@ ISSUERS: list[tuple[str, str, bool]] = [
 
 
 @pytest.mark.parametrize(("stated", "expected", "is_same"), ISSUERS)
-def test_when_two_issuers_are_the_same(stated: str, expected: str, is_same: bool):
+def test_when_two_issuers_are_equal(stated: str, expected: str, is_same: bool):
     assert is_same_issuer(stated, expected) is is_same
 
 
 DOCUMENT = {"issuer": A, "token_endpoint": f"{A}/token"}
 
 
-def test_the_smallest_document():
+def test_the_smallest_valid_metadata():
     assert read_auth_server(DOCUMENT, expected_issuer=A, rules=TrustRules()) == AuthServer(
         A, token_endpoint=f"{A}/token"
     )
 
 
-def test_fields_of_another_type_count_as_not_there():
+def test_fields_of_another_type_are_treated_as_absent():
     names = [
         "scopes_supported",
         "grant_types_supported",
@@ -203,7 +203,7 @@ def test_fields_of_another_type_count_as_not_there():
         ({"token_endpoint": f"{A}/$(x)"}, f"token_endpoint is not a plain https URL: {A}/$(x)"),
     ],
 )
-def test_documents_of_an_authorization_server_that_are_refused(changes: dict[str, Any], cause: str):
+def test_authorization_server_metadata_that_is_refused(changes: dict[str, Any], cause: str):
     with pytest.raises(Refused) as caught:
         read_auth_server({**DOCUMENT, **changes}, expected_issuer=A, rules=TrustRules())
     assert caught.value.cause == cause
@@ -224,7 +224,7 @@ def test_known_origins_of_endpoints_are_allowed():
 
 
 @pytest.mark.parametrize("methods", [None, (), ("plain",), ("s256",)])
-def test_without_pkce_nothing_goes_on(methods: tuple[str, ...] | None):
+def test_without_pkce_support_the_sign_in_is_refused(methods: tuple[str, ...] | None):
     server = AuthServer(A, challenge_methods=methods)
     with pytest.raises(Refused):
         check_pkce(server, TrustRules())

@@ -88,7 +88,7 @@ async def test_a_refresh_uses_the_secret_that_the_entry_has_now():
         assert [each.get("client_secret") for each in world.token_requests] == ["new-secret"]
 
 
-async def test_a_wrong_client_secret_does_not_cost_the_tokens():
+async def test_a_wrong_client_secret_does_not_delete_the_tokens():
     async with AuthWorld() as world:
 
         async def wrong(*_: Any) -> web.Response:
@@ -106,7 +106,7 @@ async def test_a_wrong_client_secret_does_not_cost_the_tokens():
 
 
 @pytest.mark.parametrize("status", [429, 503])
-async def test_a_server_that_is_overloaded_has_said_nothing_about_its_metadata(status: int):
+async def test_an_overloaded_server_does_not_count_as_one_without_metadata(status: int):
     async with AuthWorld() as world:
 
         async def busy(*_: Any) -> web.Response:
@@ -152,7 +152,7 @@ def test_a_secret_that_is_replaced_while_it_is_read_is_read_again(monkeypatch: p
     assert store.get("k") == b"new" * 1000
 
 
-async def test_a_token_of_another_type_than_was_asked_for_is_refused(tmp_path: Path):
+async def test_a_token_of_another_type_than_requested_is_refused(tmp_path: Path):
     async with AuthWorld() as world:
         sign_in_before(world)
         credentials = credentials_of(world)

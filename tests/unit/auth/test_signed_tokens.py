@@ -107,7 +107,7 @@ def test_the_algorithm_is_one_that_the_server_supports():
 @pytest.mark.parametrize(
     "text", ["", "cAnary", "{", '{"kty": "cAnary"}', "-----BEGIN PRIVATE KEY-----\ncAnary\n"]
 )
-def test_a_key_that_is_none_is_refused_without_being_shown(text: str):
+def test_an_invalid_key_is_refused_without_being_shown(text: str):
     with pytest.raises(Refused) as caught:
         read_key(text)
     assert caught.value.cause == "oauth.privateKey is no private key in PEM or JWK form"
@@ -139,7 +139,7 @@ def with_a_public_key_as_a_secret() -> str:
 
 
 @pytest.mark.requirement("AUT-8")
-def test_a_good_id_token_is_taken():
+def test_a_valid_id_token_is_accepted():
     verify_id_token(signed(), keys(), ISSUER, "me", "n")
     verify_id_token(signed(aud=["me"]), keys(), ISSUER, "me", None)
     verify_id_token(signed(lasts=-30), keys(), ISSUER, "me", "n")
@@ -193,13 +193,13 @@ def test_an_id_token_that_is_not_for_this_sign_in_is_refused(token: Any):
     ],
     ids=str,
 )
-def test_keys_that_are_none_are_refused(document: dict[str, Any]):
+def test_invalid_keys_are_refused(document: dict[str, Any]):
     with pytest.raises(Refused):
         verify_id_token(signed(), document, ISSUER, "me", "n")
 
 
 @pytest.mark.requirement("AUT-8")
-def test_an_unknown_kind_of_key_beside_the_right_one_does_no_harm():
+def test_an_unknown_kind_of_key_beside_the_right_one_is_ignored():
     document = keys()
     document["keys"].append({"kty": "future", "x": "y"})
     verify_id_token(signed(), document, ISSUER, "me", "n")

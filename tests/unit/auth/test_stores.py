@@ -70,7 +70,7 @@ def store(request: pytest.FixtureRequest, home: Path, keychain: Keychain, monkey
 
 
 @pytest.mark.parametrize("secret", [b"", b"x", SECRET, LARGE], ids=["empty", "short", "bytes", "large"])
-def test_a_store_gives_back_what_it_was_given(store, secret: bytes):
+def test_a_store_returns_the_stored_secret(store, secret: bytes):
     assert store.get("a") is None
     store.put("a", secret)
     store.put("b", b"other")
@@ -83,7 +83,7 @@ def test_a_store_gives_back_what_it_was_given(store, secret: bytes):
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o077])
-def test_files_are_their_owners_alone_whatever_the_mask(home: Path, mask: int):
+def test_files_are_private_with_any_umask(home: Path, mask: int):
     before = os.umask(mask)
     try:
         vault = Vault()
@@ -97,7 +97,7 @@ def test_files_are_their_owners_alone_whatever_the_mask(home: Path, mask: int):
     assert stat.S_IMODE((home / ".dragoman").stat().st_mode) == 0o700
 
 
-def test_a_file_that_was_open_to_others_is_closed(home: Path):
+def test_a_file_that_others_could_read_is_made_private(home: Path):
     vault = Vault()
     vault.put("a", SECRET)
     for path in vault.folder.iterdir():
@@ -108,9 +108,7 @@ def test_a_file_that_was_open_to_others_is_closed(home: Path):
     assert stat.S_IMODE(vault.folder.stat().st_mode) == 0o700
 
 
-def test_an_encrypted_file_shows_nothing_and_opens_with_its_passphrase_alone(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_an_encrypted_file_can_be_read_only_with_its_passphrase(home: Path, monkeypatch: pytest.MonkeyPatch):
     store = FileStore(home / "s")
     monkeypatch.setenv(PASSPHRASE, "right")
     store.put("a", b"cAnary-secret")
@@ -127,7 +125,7 @@ def test_an_encrypted_file_shows_nothing_and_opens_with_its_passphrase_alone(
         store.get("a")
 
 
-def test_a_file_of_another_key_is_not_taken(home: Path):
+def test_a_file_of_another_key_is_ignored(home: Path):
     store = FileStore(home / "s")
     store.put("a", SECRET)
     (path,) = (home / "s").iterdir()
@@ -154,7 +152,7 @@ def test_a_file_of_another_key_is_not_taken(home: Path):
     ],
 )
 @pytest.mark.parametrize("passphrase", [None, "pass"])
-def test_a_damaged_file_is_no_secret_and_can_be_replaced(
+def test_a_damaged_file_is_treated_as_missing_and_can_be_replaced(
     home: Path, content: bytes, passphrase: str | None, monkeypatch: pytest.MonkeyPatch
 ):
     if passphrase is not None:
@@ -188,13 +186,13 @@ def test_a_write_that_fails_leaves_the_old_secret(home: Path, monkeypatch: pytes
     assert len(list((home / "s").iterdir())) == 1
 
 
-def test_a_folder_that_cannot_be_written_is_told_in_words(home: Path):
+def test_a_folder_that_cannot_be_written_is_an_error_with_a_message(home: Path):
     (home / ".dragoman").write_text("")
     with pytest.raises(StoreFailed, match="cannot be written"):
         Vault().put("a", SECRET)
 
 
-def test_a_marker_that_cannot_be_written_or_deleted_is_told_in_words(
+def test_a_marker_that_cannot_be_written_or_deleted_is_an_error_with_a_message(
     home: Path, keychain: Keychain, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("DRAGOMAN_SECRET_STORE", "keyring")
@@ -217,7 +215,7 @@ def test_a_marker_that_cannot_be_written_or_deleted_is_told_in_words(
 # --- the keychain ---
 
 
-def test_a_large_secret_is_stored_in_parts_and_leaves_none_behind(keychain: Keychain):
+def test_a_large_secret_is_stored_in_parts_and_deleted_completely(keychain: Keychain):
     store = KeyringStore()
     store.put("a", LARGE)
     parts = -(-len(LARGE) * 4 // 3 // PART_CHARACTERS)
@@ -246,7 +244,7 @@ def test_an_interrupted_write_leaves_the_old_secret(keychain: Keychain, writes: 
 
 
 @pytest.mark.parametrize("head", ["", "x", "1:%%%a", "1:a", "n:", "n:x:y", "n:2:nonce", "n:0:y"])
-def test_a_damaged_entry_of_the_keychain_is_no_secret_and_can_be_replaced(keychain: Keychain, head: str):
+def test_a_damaged_keychain_entry_is_treated_as_missing_and_can_be_replaced(keychain: Keychain, head: str):
     keychain.secrets["dragoman", "a"] = head
     store = KeyringStore()
     assert store.get("a") in (None, b"")
@@ -254,7 +252,9 @@ def test_a_damaged_entry_of_the_keychain_is_no_secret_and_can_be_replaced(keycha
     assert store.get("a") == SECRET
 
 
-def test_a_keychain_that_fails_is_told_without_its_words(keychain: Keychain, monkeypatch: pytest.MonkeyPatch):
+def test_a_keychain_failure_is_reported_without_its_message(
+    keychain: Keychain, monkeypatch: pytest.MonkeyPatch
+):
     def fail(*_: object) -> None:
         raise RuntimeError("cAnary")
 
@@ -268,9 +268,7 @@ def test_a_keychain_that_fails_is_told_without_its_words(keychain: Keychain, mon
 # --- the choice ---
 
 
-def test_the_best_store_that_works_is_used_and_where_a_secret_is_can_be_said(
-    keychain: Keychain, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_best_working_store_is_used_and_described(keychain: Keychain, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("DRAGOMAN_SECRET_STORE", "auto")
     vault = Vault(os.environ)
     vault.put("a", SECRET)
@@ -297,7 +295,7 @@ def test_without_a_keychain_files_are_used(keychain: Keychain, monkeypatch: pyte
     assert vault.description_of("a") == f"in files that only you can read below {vault.folder}"
 
 
-def test_memory_leaves_no_file(monkeypatch: pytest.MonkeyPatch):
+def test_the_memory_store_writes_no_file(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("DRAGOMAN_SECRET_STORE", "memory")
     vault = Vault(os.environ)
     vault.put("a", SECRET)
@@ -317,7 +315,7 @@ def test_an_unknown_store_is_refused():
 URL = "https://a.example/mcp"
 
 
-def test_a_client_secret_is_read_by_its_reference_for_its_own_server_alone():
+def test_a_client_secret_is_read_by_reference_only_for_its_server():
     vault = Vault()
     reference = store_client_secret(vault, "work", URL, "cAnary")
     assert is_reference(reference)
@@ -330,7 +328,7 @@ def test_a_client_secret_is_read_by_its_reference_for_its_own_server_alone():
 
 
 @pytest.mark.parametrize("reference", ["secret-store:", "secret-store:unknown", "secret-store:../../x"])
-def test_a_reference_to_nothing_is_refused(reference: str):
+def test_a_reference_to_a_missing_secret_is_refused(reference: str):
     with pytest.raises(Refused, match="its secret is not in the secret store of this machine"):
         read_client_secret(Vault(), reference, "work", URL)
 
@@ -355,7 +353,7 @@ def test_needs_auth_is_remembered_for_15_minutes(home: Path):
 
 
 @pytest.mark.requirement("AUT-6")
-def test_needs_auth_that_cannot_be_written_is_no_error(home: Path):
+def test_a_needs_auth_mark_that_cannot_be_written_is_no_error(home: Path):
     (home / "file").write_text("")
     cache = NeedsAuthCache(home / "file", "x")
     cache.remember()

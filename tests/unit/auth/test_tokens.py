@@ -32,11 +32,11 @@ def read(document: Any, before: Tokens | None = None) -> Tokens:
     return read_tokens(document, NOW, before=before, requested=("asked",))
 
 
-def test_the_smallest_answer():
+def test_the_smallest_token_response():
     assert read({"access_token": "a"}) == Tokens("a", scopes=("asked",))
 
 
-def test_a_full_answer():
+def test_a_complete_token_response():
     document = {
         "access_token": "a",
         "token_type": "dpop",
@@ -49,7 +49,7 @@ def test_a_full_answer():
     assert read(document) == Tokens("a", "DPoP", NOW + 5, "r", ("x", "y"), "i")
 
 
-def test_what_is_not_said_again_stays():
+def test_members_missing_from_a_refresh_response_are_kept():
     before = Tokens("old", "Bearer", 5, "r", ("x",), "i")
     assert read({"access_token": "a"}, before) == Tokens("a", "Bearer", None, "r", ("x",), "i")
 
@@ -57,7 +57,7 @@ def test_what_is_not_said_again_stays():
 @pytest.mark.parametrize(
     "document", [None, {}, {"access_token": None}, {"access_token": "a", "token_type": "mac"}]
 )
-def test_answers_that_are_refused(document: Any):
+def test_token_responses_that_are_refused(document: Any):
     with pytest.raises(Refused):
         read(document)
 
@@ -66,7 +66,7 @@ def test_answers_that_are_refused(document: Any):
     "token", ["a\n", "a b", "\0", "é", 5, [], "a" * (TOKEN_LIMIT + 1)], ids=lambda t: str(t)[:9]
 )
 @pytest.mark.parametrize("name", ["access_token", "refresh_token", "id_token"])
-def test_tokens_that_no_header_can_hold_are_refused(name: str, token: Any):
+def test_tokens_that_no_header_can_contain_are_refused(name: str, token: Any):
     with pytest.raises(Refused) as caught:
         read({"access_token": "a", name: token})
     said = f"its authorization server gave a value of {name} that cannot be sent in a header"
@@ -126,7 +126,7 @@ def test_the_time_that_remains():
     ],
     ids=lambda each: str(each)[:9],
 )
-def test_positive_numbers(value: object, expected: float | None):
+def test_which_numbers_are_accepted(value: object, expected: float | None):
     assert positive_number(value) == expected
 
 
@@ -140,19 +140,19 @@ ACCOUNT = Account(
 )
 
 
-def test_an_account_is_stored_and_read_as_it_is():
+def test_an_account_is_stored_and_read_unchanged():
     assert decode_account(encode_account(ACCOUNT)) == ACCOUNT
 
 
 @pytest.mark.parametrize(
     "data", [b"", b"{}", b"[]", b"\xff", b'{"resource": 5}', encode_account(ACCOUNT)[:-5]]
 )
-def test_what_cannot_be_read_is_no_account(data: bytes):
+def test_an_unreadable_account_is_treated_as_missing(data: bytes):
     assert decode_account(data) is None
 
 
 @pytest.mark.requirement("AUT-11")
-def test_no_text_form_shows_a_secret():
+def test_no_repr_shows_a_secret():
     shown = [
         ACCOUNT,
         ACCOUNT.tokens,

@@ -87,13 +87,13 @@ def test_a_changed_entry_shows_what_was_approved_before():
 
 
 @pytest.mark.requirement("CFG-8")
-def test_a_yes_by_name_is_to_be_bound_to_the_entry_and_a_yes_to_all_is_not():
+def test_an_approval_by_name_is_bound_to_the_entry_and_an_approval_of_all_is_not():
     by_name = decide("project", "box", ENTRY, None, Choices(enabled={"box": "file"}))
     to_all = decide("project", "box", ENTRY, None, Choices(all_enabled_by="file"))
     assert (by_name.pin, to_all.pin) == (True, False)
 
 
-def test_a_yes_counts_by_the_exact_name_and_a_no_in_other_spellings_too():
+def test_an_approval_needs_the_exact_name_and_a_refusal_matches_other_spellings():
     enabled = {"Box": "file"}
     assert decide("project", "box", ENTRY, None, Choices(enabled=enabled)).state == "pending"
     choices = Choices(enabled=enabled, disabled=ProhibitedNames({"box ": "file"}, ()))
@@ -127,7 +127,7 @@ MUTATIONS: list[dict[str, Any]] = [
 
 @pytest.mark.requirement("CFG-8")
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=json.dumps)
-def test_any_edit_asks_again(mutation: dict[str, Any]):
+def test_any_edit_needs_a_new_approval(mutation: dict[str, Any]):
     assert decide("local", "box", {**ENTRY, **mutation}, ANSWERS["yes"], Choices()).state == "pending"
 
 
@@ -149,7 +149,7 @@ def test_two_entries_have_one_fingerprint_only_if_they_are_the_same(one: Any, ot
 
 
 @given(st.dictionaries(st.text(max_size=4), PLAIN, max_size=5))
-def test_the_order_of_keys_means_nothing(entry: dict[str, Any]):
+def test_the_order_of_keys_does_not_change_the_fingerprint(entry: dict[str, Any]):
     assert fingerprint(dict(reversed(entry.items()))) == fingerprint(entry)
 
 
@@ -168,7 +168,7 @@ def test_the_order_of_keys_means_nothing(entry: dict[str, Any]):
         max_size=4,
     )
 )
-def test_what_is_remembered_is_read_again_by_file_and_name(
+def test_stored_answers_are_read_by_file_and_name(
     tmp_path_factory: pytest.TempPathFactory, rows: dict[tuple[str, str], tuple[dict[str, Any], str]]
 ):
     folder = tmp_path_factory.mktemp("answers")
@@ -183,7 +183,7 @@ def test_what_is_remembered_is_read_again_by_file_and_name(
     assert answers.of(folder / "three" / ".mcp.json", "x") is None
 
 
-def test_a_later_answer_takes_the_place_of_an_earlier(tmp_path: Path):
+def test_a_later_answer_replaces_an_earlier_one(tmp_path: Path):
     for decision in ("approved", "rejected"):
         remember(tmp_path / "a.json", tmp_path / ".mcp.json", "box", ENTRY, decision)
     answer = read_answers(tmp_path / "a.json")[0].of(tmp_path / ".mcp.json", "box")
@@ -191,14 +191,14 @@ def test_a_later_answer_takes_the_place_of_an_earlier(tmp_path: Path):
     assert answer.decision == "rejected"
 
 
-def test_a_folder_reached_by_a_link_is_the_same_folder(tmp_path: Path):
+def test_a_folder_reached_through_a_symlink_is_the_same_folder(tmp_path: Path):
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     remember(tmp_path / "a.json", tmp_path / "link" / ".mcp.json", "box", ENTRY, "approved")
     assert read_answers(tmp_path / "a.json")[0].of(tmp_path / "real" / ".mcp.json", "box")
 
 
-def test_an_answer_for_one_file_says_nothing_about_another(tmp_path: Path):
+def test_an_answer_for_one_file_does_not_apply_to_another(tmp_path: Path):
     remember(tmp_path / "a.json", tmp_path / "one" / ".mcp.json", "box", ENTRY, "approved")
     answers, _ = read_answers(tmp_path / "a.json")
     assert answers.of(tmp_path / "two" / ".mcp.json", "box") is None
@@ -206,7 +206,7 @@ def test_an_answer_for_one_file_says_nothing_about_another(tmp_path: Path):
     assert answers.of(None, "box") is None
 
 
-def test_forgetting_says_how_many_and_leaves_the_others(tmp_path: Path):
+def test_resetting_returns_the_number_of_answers_and_keeps_the_others(tmp_path: Path):
     file, other = tmp_path / "one.json", tmp_path / "two.json"
     for path, name in ((file, "a"), (file, "b"), (other, "a")):
         remember(tmp_path / "a.json", path, name, ENTRY, "approved")
@@ -221,12 +221,12 @@ def test_forgetting_says_how_many_and_leaves_the_others(tmp_path: Path):
     assert forget_all(tmp_path / "a.json", (file, other)) == 2
 
 
-def test_the_file_of_answers_is_for_its_owner_alone(tmp_path: Path):
+def test_the_file_of_answers_is_private(tmp_path: Path):
     remember(tmp_path / "a.json", tmp_path / ".mcp.json", "box", ENTRY, "approved")
     assert (tmp_path / "a.json").stat().st_mode & 0o077 == 0
 
 
-def test_an_answer_shows_nothing_of_the_entry():
+def test_a_stored_answer_contains_nothing_of_the_entry():
     assert "tool" not in repr(ANSWERS["yes"])
 
 
@@ -253,14 +253,14 @@ def rows_of(row: Any) -> dict[str, Any]:
         "\ufeff" + json.dumps(rows_of({"decision": "approved", "fingerprint": fingerprint(ENTRY)})) + "x",
     ],
 )
-def test_answers_that_cannot_be_read_count_as_none(tmp_path: Path, text: str):
+def test_unreadable_answers_are_treated_as_missing(tmp_path: Path, text: str):
     (tmp_path / "a.json").write_text(text)
     answers, _ = read_answers(tmp_path / "a.json")
     assert answers.of(Path("/x/.mcp.json"), "box") is None
     assert answers.confirmed_variables is None
 
 
-def test_one_bad_answer_costs_only_itself_and_is_told(tmp_path: Path):
+def test_one_invalid_answer_is_left_out_alone_and_reported(tmp_path: Path):
     good = {"decision": "approved", "fingerprint": fingerprint(ENTRY)}
     document = {"files": {str(tmp_path / "f"): {"good": good, "bad": {"decision": 1}}}}
     (tmp_path / "a.json").write_text(json.dumps(document))
@@ -271,13 +271,13 @@ def test_one_bad_answer_costs_only_itself_and_is_told(tmp_path: Path):
     assert "'bad'" in problems[0]
 
 
-def test_a_new_answer_is_kept_even_where_the_file_was_broken(tmp_path: Path):
+def test_a_new_answer_is_stored_even_if_the_file_was_broken(tmp_path: Path):
     (tmp_path / "a.json").write_text("{ broken")
     remember(tmp_path / "a.json", tmp_path / "f", "box", ENTRY, "approved")
     assert read_answers(tmp_path / "a.json")[0].of(tmp_path / "f", "box")
 
 
-def test_what_the_file_of_answers_does_not_know_is_kept(tmp_path: Path):
+def test_unknown_members_of_the_file_of_answers_are_kept(tmp_path: Path):
     (tmp_path / "a.json").write_text('{"later": [1]}')
     remember(tmp_path / "a.json", tmp_path / "f", "box", ENTRY, "approved")
     approval.confirm_variables(tmp_path / "a.json", {"A": "1"})
@@ -298,7 +298,7 @@ SELF_APPROVALS: list[dict[str, Any]] = [
 
 @pytest.mark.requirement("CFG-8")
 @pytest.mark.parametrize("said", SELF_APPROVALS, ids=json.dumps)
-def test_a_yes_in_the_projects_own_files_counts_for_nothing(desk: Desk, said: dict[str, Any]):
+def test_an_approval_in_the_projects_files_has_no_effect(desk: Desk, said: dict[str, Any]):
     desk.in_project({"box": ENTRY}, **said)
     desk.local({"here": ENTRY}, **said)
     desk.write(desk.plugin_file("tools"), {}, **said)
@@ -319,7 +319,7 @@ def test_a_yes_in_the_projects_own_files_counts_for_nothing(desk: Desk, said: di
 @pytest.mark.requirement("CFG-8")
 @pytest.mark.parametrize("said", SELF_APPROVALS, ids=json.dumps)
 @pytest.mark.parametrize("scope", ["user", "managed"])
-def test_the_same_yes_counts_from_the_person_and_from_the_administrator(
+def test_an_approval_of_the_person_or_the_administrator_applies(
     desk: Desk, said: dict[str, Any], scope: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("KEY", "set")
@@ -332,7 +332,7 @@ def test_the_same_yes_counts_from_the_person_and_from_the_administrator(
 
 @pytest.mark.requirement("CFG-8")
 @pytest.mark.parametrize("scope", ["user", "managed", "local"])
-def test_a_no_by_name_counts_from_anywhere_and_beats_a_yes(desk: Desk, scope: str):
+def test_a_refusal_by_name_applies_from_any_scope_and_overrides_an_approval(desk: Desk, scope: str):
     desk.in_project({"box": {**ENTRY, "env": {}}})
     remember(desk.approvals_file, desk.project_file, "box", {**ENTRY, "env": {}}, "approved")
     assert load(Sources.here()).servers["box"].eligibility == "ready"
@@ -341,7 +341,7 @@ def test_a_no_by_name_counts_from_anywhere_and_beats_a_yes(desk: Desk, scope: st
 
 
 @pytest.mark.requirement("CFG-8")
-def test_while_a_host_runs_only_an_explicit_yes_lets_a_new_or_changed_entry_start(desk: Desk):
+def test_while_a_host_runs_a_new_or_changed_entry_needs_an_explicit_approval(desk: Desk):
     entry = {"command": "tool"}
     desk.in_project({"box": entry, "new": {"command": "other"}})
     desk.user(None, enableAllProjectMcpServers=True)

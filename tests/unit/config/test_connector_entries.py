@@ -31,7 +31,7 @@ CONFIG = ConnectorsConfig("https://org.example.com/list?secret=s3cret", "s3cret"
     ],
     ids=["block", "list", "both"],
 )
-def test_both_forms_of_a_list_are_taken(document: Any):
+def test_both_forms_of_a_connector_list_are_read(document: Any):
     assert entries_of(document) == ({"a": REMOTE, "b": {"url": "https://y.example.com"}}, [])
 
 
@@ -55,7 +55,7 @@ def test_both_forms_of_a_list_are_taken(document: Any):
     ],
     ids=str,
 )
-def test_an_entry_that_would_run_or_take_something_of_this_machine_is_left_out(entry: Any, why: str):
+def test_an_entry_that_would_run_or_read_something_of_this_machine_is_left_out(entry: Any, why: str):
     servers, problems = entries_of({"mcpServers": {"bad": entry, "good": REMOTE}})
     assert servers == {"good": REMOTE}
     assert len(problems) == 1
@@ -73,14 +73,14 @@ def test_an_answer_of_another_form_is_an_error(document: Any):
         entries_of(document)
 
 
-def test_a_hostile_name_cannot_drive_a_terminal():
+def test_a_hostile_name_contains_no_terminal_sequences():
     _, problems = entries_of({"mcpServers": {"\x1b[31mred\nline" + "x" * 500: None}})
     assert "\x1b" not in problems[0]
     assert "\n" not in problems[0]
     assert len(problems[0]) < 300
 
 
-def test_a_row_that_cannot_be_read_is_told_and_not_just_gone():
+def test_an_unreadable_entry_is_reported():
     servers, problems = entries_of({"connectors": [{"name": "a", **REMOTE}, "https://y.example.com", None]})
     assert list(servers) == ["a"]
     assert problems
@@ -99,7 +99,7 @@ PLAIN = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=3), PLAIN, max_size=4) | st.lists(PLAIN, max_size=4))
-def test_whatever_comes_only_plain_remote_entries_are_taken(listed: Any):
+def test_any_list_gives_only_plain_remote_entries(listed: Any):
     document = {"mcpServers": listed} if isinstance(listed, dict) else {"connectors": listed}
     servers, _ = entries_of(document)
     for entry in servers.values():
@@ -123,7 +123,7 @@ def kept(path: Path, **changed: Any) -> Path:
     return path
 
 
-def test_the_copy_of_the_same_list_is_used(tmp_path: Path):
+def test_the_cached_copy_of_the_same_list_is_used(tmp_path: Path):
     cached = read_cache(kept(tmp_path / "c.json"), CONFIG)
     assert cached.servers == {"a": REMOTE}
     assert cached.is_fresh
@@ -135,12 +135,12 @@ def test_the_copy_of_the_same_list_is_used(tmp_path: Path):
     [{"list": fingerprint("https://other.example.com")}, {"list": None}, {"servers": []}, {"servers": None}],
     ids=str,
 )
-def test_the_copy_of_another_list_is_not(tmp_path: Path, changed: dict[str, Any]):
+def test_the_cached_copy_of_another_list_is_not_used(tmp_path: Path, changed: dict[str, Any]):
     assert read_cache(kept(tmp_path / "c.json", **changed), CONFIG).servers == {}
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null"])
-def test_a_broken_copy_is_told_and_fetched_anew(tmp_path: Path, text: str):
+def test_a_broken_copy_is_reported_and_fetched_again(tmp_path: Path, text: str):
     (tmp_path / "c.json").write_text(text)
     cached = read_cache(tmp_path / "c.json", CONFIG)
     assert cached.servers == {}

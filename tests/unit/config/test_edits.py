@@ -36,7 +36,7 @@ def read(path: Path) -> Any:
 
 
 @given(st.text(alphabet=string.ascii_letters + string.digits + "_-", min_size=1, max_size=64))
-def test_a_plain_name_is_good(name: str):
+def test_a_plain_name_is_accepted(name: str):
     edits.check_name(f"x{name}"[:64])
 
 
@@ -80,7 +80,7 @@ def test_an_entry_that_can_never_be_used_is_refused(entry: dict[str, Any]):
         edits.check_entry(look(), "box", entry)
 
 
-def test_what_policy_does_not_admit_is_refused_before_it_is_written(desk: Desk):
+def test_an_entry_that_policy_refuses_is_not_written(desk: Desk):
     desk.managed(deniedMcpServers=[{"serverName": "evil"}])
     edits.check_policy(look(), "good", ENTRY, "user")
     with pytest.raises(PolicyRefused, match="evil"):
@@ -91,7 +91,7 @@ def test_what_policy_does_not_admit_is_refused_before_it_is_written(desk: Desk):
 
 
 @pytest.mark.parametrize("scope", ["local", "project", "user"])
-def test_what_a_person_adds_is_ready_at_once_whatever_the_scope(desk: Desk, scope: Scope):
+def test_an_entry_added_by_a_person_is_ready_in_any_scope(desk: Desk, scope: Scope):
     path = edits.put_server(Sources.here(), scope, "box", ENTRY)
     assert path == Sources.here().file_of(scope)
     assert read(path) == {"mcpServers": {"box": ENTRY}}
@@ -101,7 +101,7 @@ def test_what_a_person_adds_is_ready_at_once_whatever_the_scope(desk: Desk, scop
 
 @pytest.mark.requirement("CFG-8")
 @pytest.mark.parametrize("scope", ["project", "local"])
-def test_an_added_server_that_is_edited_afterwards_asks_again(desk: Desk, scope: Scope):
+def test_an_added_server_that_is_edited_later_needs_approval(desk: Desk, scope: Scope):
     path = edits.put_server(Sources.here(), scope, "box", ENTRY)
     path.write_text(path.read_text().replace("tool", "evil"))
     server = look().servers["box"]
@@ -112,7 +112,7 @@ def test_an_added_server_that_is_edited_afterwards_asks_again(desk: Desk, scope:
 
 @pytest.mark.requirement("CFG-10")
 @pytest.mark.parametrize("scope", ["local", "project", "user"])
-def test_adding_and_removing_keep_everything_else_and_its_order(desk: Desk, scope: Scope):
+def test_adding_and_removing_keep_other_content_and_its_order(desk: Desk, scope: Scope):
     path = Sources.here().file_of(scope)
     text = """{
     "zebra": [1, 2],
@@ -150,7 +150,7 @@ def test_a_broken_file_is_never_written_over(desk: Desk, scope: Scope):
 
 
 @pytest.mark.requirement("CFG-2")
-def test_a_local_file_is_kept_out_of_git_and_for_its_owner_alone(desk: Desk):
+def test_a_local_file_is_ignored_by_git_and_private(desk: Desk):
     path = edits.put_server(Sources.here(), "local", "box", ENTRY)
     ignored = (path.parent / ".gitignore").read_text().splitlines()
     assert {"settings.local.json", ".gitignore"} <= set(ignored)
@@ -160,7 +160,7 @@ def test_a_local_file_is_kept_out_of_git_and_for_its_owner_alone(desk: Desk):
     assert (path.parent / ".gitignore").read_text() == "mine\nsettings.local.json\n"
 
 
-def test_removing_forgets_the_approval(desk: Desk):
+def test_removing_deletes_the_approval(desk: Desk):
     path = edits.put_server(Sources.here(), "project", "box", ENTRY)
     edits.remove_server(Sources.here(), "project", path, "box")
     desk.in_project({"box": ENTRY})
@@ -168,7 +168,7 @@ def test_removing_forgets_the_approval(desk: Desk):
 
 
 @pytest.mark.parametrize("scope", ["project", "local"])
-def test_a_link_out_of_the_project_is_not_followed(desk: Desk, tmp_path: Path, scope: Scope):
+def test_a_symlink_leading_outside_the_project_is_not_followed(desk: Desk, tmp_path: Path, scope: Scope):
     path = Sources.here().file_of(scope)
     path.parent.mkdir(parents=True, exist_ok=True)
     outside = tmp_path / "outside.json"
@@ -179,7 +179,7 @@ def test_a_link_out_of_the_project_is_not_followed(desk: Desk, tmp_path: Path, s
     assert outside.read_text() == "{}"
 
 
-def test_where_a_name_stands_is_told_nearest_first(desk: Desk):
+def test_the_files_that_define_a_name_are_listed_nearest_first(desk: Desk):
     desk.user({"box": ENTRY, "other": ENTRY})
     desk.in_project({"box": ENTRY})
     desk.write(desk.home / ".mcp.json", {"box": ENTRY})
@@ -195,7 +195,7 @@ def test_where_a_name_stands_is_told_nearest_first(desk: Desk):
 
 
 @pytest.mark.parametrize("entry", [None, "npx", [], 7], ids=repr)
-def test_an_entry_that_is_no_object_still_stands_where_it_stands(desk: Desk, entry: Any):
+def test_an_entry_that_is_not_an_object_is_found_in_its_file(desk: Desk, entry: Any):
     """Else it could be seen in the list and not be removed."""
     desk.user({"box": entry})
     assert edits.places_of(Sources.here(), "box") == [("user", desk.user_file)]
@@ -207,7 +207,7 @@ def test_an_entry_that_is_no_object_still_stands_where_it_stands(desk: Desk, ent
 @pytest.mark.parametrize(
     ("scope", "file"), [("user", "user"), ("plugin", "user"), ("project", "local"), ("local", "local")]
 )
-def test_a_server_is_switched_off_where_it_belongs_and_on_again(desk: Desk, scope: str, file: str):
+def test_a_server_is_disabled_in_its_scope_and_enabled_again(desk: Desk, scope: str, file: str):
     if scope == "plugin":
         desk.write(desk.plugin_file("p"), {"box": ENTRY})
     else:
@@ -222,7 +222,7 @@ def test_a_server_is_switched_off_where_it_belongs_and_on_again(desk: Desk, scop
     assert edits.save_enabled(look(), "box") == []
 
 
-def test_switching_on_takes_the_name_out_of_every_file_of_the_persons(desk: Desk):
+def test_enabling_removes_the_name_from_every_file_of_the_person(desk: Desk):
     desk.user({"box": ENTRY}, disabledMcpServers=["a", "box", "b"])
     desk.local(None, disabledMcpServers=["box"])
     desk.managed(disabledMcpServers=["box"])
@@ -235,7 +235,7 @@ def test_switching_on_takes_the_name_out_of_every_file_of_the_persons(desk: Desk
 
 
 @pytest.mark.requirement("CFG-8")
-def test_forgetting_the_choices_of_a_project_leaves_those_of_others(desk: Desk, tmp_path: Path):
+def test_resetting_the_choices_of_a_project_keeps_those_of_others(desk: Desk, tmp_path: Path):
     edits.put_server(Sources.here(), "project", "a", ENTRY)
     edits.put_server(Sources.here(), "local", "b", ENTRY)
     approval.remember(desk.approvals_file, tmp_path / ".mcp.json", "c", ENTRY, "approved")
@@ -248,7 +248,7 @@ def test_forgetting_the_choices_of_a_project_leaves_those_of_others(desk: Desk, 
 # --- hostile folders, and several at once ---
 
 
-def test_a_gitignore_that_is_a_link_out_of_the_folder_is_not_written_through(desk: Desk, tmp_path: Path):
+def test_a_gitignore_that_is_a_symlink_out_of_the_folder_is_not_written(desk: Desk, tmp_path: Path):
     outside = tmp_path / "bashrc"
     outside.write_text("mine\n")
     folder = desk.local_file.parent
@@ -260,7 +260,7 @@ def test_a_gitignore_that_is_a_link_out_of_the_folder_is_not_written_through(des
 
 
 @pytest.mark.requirement("CFG-10")
-def test_many_that_disable_servers_at_once_lose_nothing(desk: Desk):
+def test_concurrent_disables_are_all_stored(desk: Desk):
     names = [f"s{number}" for number in range(12)]
     desk.user({name: {"command": name} for name in names})
     configuration = look()

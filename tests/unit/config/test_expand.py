@@ -46,7 +46,7 @@ def expand(value: Any) -> Any:
         (True, True),
     ],
 )
-def test_what_is_written_and_what_is_meant(written: object, meant: object):
+def test_written_variables_and_their_expansion(written: object, meant: object):
     assert expand(written) == meant
 
 
@@ -80,7 +80,7 @@ def test_every_string_field_is_expanded_at_any_depth_and_keys_are_not():
         ({"command": "${TOKEN:-${_x1}}"}, ["command", "TOKEN", "default"]),
     ],
 )
-def test_a_missing_variable_is_named_with_server_and_field_and_no_value_is_told(
+def test_a_missing_variable_is_reported_with_server_and_field_and_without_values(
     entry: dict[str, Any], words: list[str]
 ):
     with pytest.raises(ConfigError) as caught:
@@ -91,7 +91,7 @@ def test_a_missing_variable_is_named_with_server_and_field_and_no_value_is_told(
 
 
 @given(st.text().filter(lambda text: "${" not in text), st.text(), st.text(max_size=5))
-def test_a_value_comes_through_unchanged_between_what_stands_around_it(around: str, value: str, after: str):
+def test_a_value_is_inserted_unchanged_between_other_text(around: str, value: str, after: str):
     after = after.replace("${", "")
     entry = expand_entry("box", {"f": f"{around}|${{V}}|{after}"}, {"V": value})
     assert entry["f"] == f"{around}|{value}|{after}"
@@ -125,7 +125,7 @@ def model(text: str, environ: dict[str, str]) -> str | None:
 
 @pytest.mark.requirement("CFG-4")
 @given(SHELLISH, ENVIRONS)
-def test_any_text_means_what_the_model_says_and_nothing_a_shell_would_make_of_it(
+def test_any_text_is_expanded_as_by_the_reference_model_and_not_as_by_a_shell(
     text: str, environ: dict[str, str]
 ):
     try:
@@ -144,7 +144,7 @@ def failure(entry: dict[str, Any], environ: dict[str, str]) -> ConfigError | Non
 
 
 @given(st.dictionaries(SHELLISH, ENTRIES, max_size=4), ENVIRONS)
-def test_nothing_but_a_config_error_ever_comes_of_it(entry: dict[str, Any], environ: dict[str, str]):
+def test_expansion_raises_only_config_errors(entry: dict[str, Any], environ: dict[str, str]):
     error = failure(entry, environ)
     assert error is None or "'box'" in str(error)
     if error is None:
@@ -152,13 +152,13 @@ def test_nothing_but_a_config_error_ever_comes_of_it(entry: dict[str, Any], envi
 
 
 @given(st.dictionaries(SHELLISH, ENTRIES, max_size=4))
-def test_what_has_no_variables_stays_as_it_is(entry: dict[str, Any]):
+def test_a_text_without_variables_is_unchanged(entry: dict[str, Any]):
     without = {key: value for key, value in entry.items() if "${" not in repr(value)}
     assert expand_entry("box", without, {}) == without
 
 
 @given(st.dictionaries(SHELLISH, ENTRIES, max_size=4))
-def test_the_variables_named_are_exactly_those_without_which_it_fails(entry: dict[str, Any]):
+def test_the_listed_variables_are_exactly_the_required_ones(entry: dict[str, Any]):
     needed = variables_in(entry)
     error = failure(entry, dict.fromkeys(needed, "x"))
     assert error is None or "default" in str(error)

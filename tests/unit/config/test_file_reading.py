@@ -29,13 +29,13 @@ def test_a_file_that_does_not_exist_is_none():
     assert read_text(FILE / "below-a-file") is None
 
 
-def test_text_comes_back_unchanged_line_ends_included():
+def test_a_text_is_read_unchanged_including_line_ends():
     FILE.write_bytes('{"a": "é\u2028",\r\n "b": 1}\r\n'.encode())
     assert read_text(FILE) == '{"a": "é\u2028",\r\n "b": 1}\r\n'
     assert read_object(FILE) == ('{"a": "é\u2028",\r\n "b": 1}\r\n', {"a": "é\u2028", "b": 1})
 
 
-def test_a_link_is_followed():
+def test_a_symlink_is_followed():
     FILE.write_text("{}")
     Path("link").symlink_to(FILE)
     assert read_text(Path("link")) == "{}"
@@ -55,7 +55,9 @@ def test_a_link_is_followed():
         (b"\xef\xbb\xbf{}", 1, 1, "byte-order mark"),
     ],
 )
-def test_a_broken_file_is_told_with_file_line_and_reason(content: bytes, line: int, column: int, words: str):
+def test_a_broken_file_is_reported_with_file_line_and_reason(
+    content: bytes, line: int, column: int, words: str
+):
     FILE.write_bytes(content)
     error = failure()
     assert (error.line, error.column) == (line, column)
@@ -94,7 +96,7 @@ def test_a_file_that_may_not_be_read_is_refused(monkeypatch: pytest.MonkeyPatch)
     assert error.reason == "the file cannot be read: Permission denied"
 
 
-def test_a_circular_link_is_refused():
+def test_a_circular_symlink_is_refused():
     Path("loop").symlink_to("loop")
     assert "cannot be read" in failure(Path("loop")).reason
 

@@ -38,7 +38,7 @@ def test_the_folder_of_every_file_is_watched_or_the_nearest_that_exists(desk: De
     }
 
 
-def test_only_folders_that_exist_are_watched_also_where_a_file_stands_in_the_way(desk: Desk):
+def test_only_existing_folders_are_watched_also_if_a_file_is_in_the_path(desk: Desk):
     (desk.project / ".dragoman").write_text("a file")
     (desk.home / ".dragoman").mkdir()
     (desk.home / ".dragoman" / "plugins").write_text("a file")
@@ -134,7 +134,7 @@ async def test_a_plugin_that_appears_beside_another_is_noticed(desk: Desk):
 
 
 @pytest.mark.requirement("CFG-11")
-async def test_a_file_in_a_folder_made_later_is_noticed_when_it_changes_again(desk: Desk):
+async def test_a_file_in_a_folder_created_later_is_noticed_when_it_changes_again(desk: Desk):
     async with watching() as noticed:
         write(desk.local_file)
         await asyncio.wait_for(noticed.wait(), 5)
@@ -144,7 +144,7 @@ async def test_a_file_in_a_folder_made_later_is_noticed_when_it_changes_again(de
 
 
 @pytest.mark.requirement("CFG-11")
-async def test_what_is_no_configuration_disturbs_nobody(desk: Desk):
+async def test_files_that_are_not_configuration_cause_no_reload(desk: Desk):
     (desk.home / ".dragoman").mkdir()
     async with watching() as noticed:
         (desk.project / "notes.txt").write_text("x")
@@ -154,7 +154,7 @@ async def test_what_is_no_configuration_disturbs_nobody(desk: Desk):
 
 
 @pytest.mark.requirement("CFG-11")
-async def test_a_file_that_goes_away_is_noticed(desk: Desk):
+async def test_a_removed_file_is_noticed(desk: Desk):
     write(desk.user_file)
     async with watching() as noticed:
         desk.user_file.unlink()

@@ -51,7 +51,7 @@ OTHERS = ALL[:-1]
 
 
 @pytest.mark.requirement("CFG-1", "CFG-2")
-def test_the_parts_come_from_the_lowest_scope_to_the_highest_and_the_nearest_last(desk: Desk):
+def test_the_parts_are_ordered_by_scope_and_the_nearest_file_is_last(desk: Desk):
     outer = [desk.home / ".mcp.json", desk.home / ".dragoman" / "settings.local.json"]
     for path in (*(file_of(desk, kind) for kind in ALL), *outer):
         desk.write(path, {})
@@ -104,7 +104,7 @@ BROKEN = [
 @pytest.mark.requirement("CFG-10")
 @pytest.mark.parametrize(("text", "line"), BROKEN)
 @pytest.mark.parametrize("kind", OTHERS)
-def test_a_broken_file_costs_that_file_and_is_told_with_its_line(desk: Desk, kind: str, text: str, line: int):
+def test_a_broken_file_is_left_out_and_reported_with_its_line(desk: Desk, kind: str, text: str, line: int):
     for each in OTHERS:
         desk.write(file_of(desk, each), {each: TOOL})
     write(file_of(desk, kind), text)
@@ -123,14 +123,14 @@ def test_a_broken_file_costs_that_file_and_is_told_with_its_line(desk: Desk, kin
 @pytest.mark.parametrize(
     "text", [*(text for text, _ in BROKEN), '{"mcpServers": []}', '{"mcpServers": null}', '{"mcpServers": 1}']
 )
-def test_a_broken_administrators_file_is_not_an_absent_one(desk: Desk, text: str):
+def test_a_broken_administrators_file_is_not_treated_as_absent(desk: Desk, text: str):
     write(desk.managed_file, text)
     broken = read_parts(Sources.here()).broken
     assert broken is not None
     assert str(desk.managed_file) in broken
 
 
-def test_a_folder_in_the_place_of_a_file_is_told(desk: Desk):
+def test_a_folder_in_place_of_a_file_is_reported(desk: Desk):
     desk.project_file.mkdir()
     desk.managed_file.mkdir(parents=True)
     reading = read_parts(Sources.here())
@@ -155,7 +155,7 @@ WRONG_VALUES = {
 
 @pytest.mark.requirement("CFG-10")
 @pytest.mark.parametrize(("key", "value"), WRONG_VALUES.items())
-def test_one_wrong_value_costs_that_value_alone_and_is_told_with_its_place(desk: Desk, key: str, value: Any):
+def test_one_wrong_value_is_ignored_alone_and_reported_with_its_position(desk: Desk, key: str, value: Any):
     right = {"env": {"MCP_TIMEOUT": 5}, "disabledMcpServers": ["x"]}
     right.pop(key, None)
     desk.user({"mine": TOOL}, **{key: value}, **right)
@@ -170,7 +170,7 @@ def test_one_wrong_value_costs_that_value_alone_and_is_told_with_its_place(desk:
 
 
 @pytest.mark.requirement("CFG-10")
-def test_one_wrong_item_does_not_cost_the_others(desk: Desk):
+def test_one_wrong_item_does_not_affect_the_others(desk: Desk):
     desk.managed(
         disabledMcpServers=["a", 7, "b"],
         env={"MCP_TIMEOUT": 5, "OTHER": [1]},
@@ -192,7 +192,7 @@ def test_every_key_of_a_persons_file_has_a_wrong_value_in_this_table():
 
 
 @pytest.mark.parametrize("kind", OTHERS)
-def test_a_block_of_servers_that_is_no_object_is_told(desk: Desk, kind: str):
+def test_a_servers_member_that_is_not_an_object_is_reported(desk: Desk, kind: str):
     write(file_of(desk, kind), '{\n "mcpServers": []}')
     reading = read_parts(Sources.here())
     assert reading.parts[0].servers == {}
@@ -217,7 +217,7 @@ def test_a_block_of_servers_that_is_no_object_is_told(desk: Desk, kind: str):
         ("user", "x\x1b[31m", ["unknown key"]),
     ],
 )
-def test_a_key_that_does_nothing_here_is_told_and_a_near_one_named(
+def test_a_key_without_effect_is_reported_with_a_similar_one(
     desk: Desk, kind: str, key: str, words: list[str]
 ):
     write(file_of(desk, kind), json.dumps({key: []}))
@@ -241,7 +241,7 @@ SECRET = "s3cret-Value-42"
 
 @pytest.mark.parametrize("key", WRONG_VALUES)
 @pytest.mark.parametrize("value", [SECRET, [[SECRET]], {"url": [SECRET]}, {"a": {"b": SECRET}}], ids=str)
-def test_no_value_of_a_file_is_in_a_problem(desk: Desk, key: str, value: Any):
+def test_no_problem_contains_a_value_of_the_file(desk: Desk, key: str, value: Any):
     desk.user(None, **{key: value})
     assert SECRET not in "".join(read_parts(Sources.here()).problems)
 
@@ -250,7 +250,7 @@ def test_no_value_of_a_file_is_in_a_problem(desk: Desk, key: str, value: Any):
 
 
 @given(st.text(max_size=8), st.integers(0, 5), st.integers(0, 5))
-def test_an_error_about_an_entry_stands_where_the_entry_begins(name: str, lines: int, columns: int):
+def test_an_error_about_an_entry_has_the_position_of_the_entry(name: str, lines: int, columns: int):
     before = "\n" * lines + " " * columns
     text = '{"mcpServers": {' + before + json.dumps(name) + ': {"command": 1}}}'
     part = FileSettings(scope="user", source="/f.json", path=Path("/f.json"), text=text)
@@ -263,7 +263,7 @@ def test_an_error_about_an_entry_stands_where_the_entry_begins(name: str, lines:
     assert error.hint == "Mend it."
 
 
-def test_what_stands_in_no_file_has_no_place():
+def test_an_entry_from_no_file_has_no_position():
     error = ConfigError("it is wrong")
     assert entry_error(FileSettings(scope="dynamic", source="code"), "x", error) is error
     assert at(Path("/f.json"), "{}", ["nowhere"], "it is wrong").file == "/f.json"

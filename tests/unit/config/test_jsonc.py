@@ -57,7 +57,7 @@ from tests.cpu_time import CpuTimer
         ('{"a":' * 100_000, 1, 5 * DEPTH_LIMIT + 1, "nest more than"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(text: str, line: int, column: int, words: str):
+def test_a_syntax_error_is_reported_with_its_position(text: str, line: int, column: int, words: str):
     with pytest.raises(SyntaxProblem) as caught:
         parse(text)
     assert (caught.value.line, caught.value.column) == (line, column)
@@ -65,7 +65,7 @@ def test_what_is_wrong_is_told_with_its_place(text: str, line: int, column: int,
     assert caught.value.reason in str(caught.value)
 
 
-def test_nesting_is_bounded_at_the_same_depth_with_and_without_comments():
+def test_nesting_is_limited_to_the_same_depth_with_and_without_comments():
     deepest = "[" * DEPTH_LIMIT + "]" * DEPTH_LIMIT
     assert parse(deepest) == parse(deepest, comments=True)
     for comments in (False, True):
@@ -76,12 +76,12 @@ def test_nesting_is_bounded_at_the_same_depth_with_and_without_comments():
 @pytest.mark.parametrize(
     ("text", "words"), [("{/* never closed", "not closed"), ("[1] # no", "begin with //"), ("{/", "a key")]
 )
-def test_with_comments_too_there_are_rules(text: str, words: str):
+def test_json_with_comments_has_syntax_errors_too(text: str, words: str):
     with pytest.raises(SyntaxProblem, match=words):
         parse(text, comments=True)
 
 
-def test_a_reason_quotes_nothing_but_a_key_and_that_harmlessly():
+def test_a_reason_quotes_only_a_cleaned_key():
     for text in ('{"s3cret": "s3cret" s3cret', '["s3cret', "[s3cret]", "s3cret", '["\\s3cret"]'):
         with pytest.raises(SyntaxProblem) as caught:
             parse(text)
@@ -142,7 +142,7 @@ FRAGMENTS = st.sampled_from(
 
 
 @given(st.lists(FRAGMENTS, max_size=12).map("".join) | st.text(max_size=12))
-def test_the_quick_reader_and_the_exact_one_agree_on_every_text(text: str):
+def test_the_fast_parser_and_the_exact_parser_agree_on_every_text(text: str):
     def outcome(read: Any) -> Any:
         try:
             return repr(read())
@@ -152,7 +152,7 @@ def test_the_quick_reader_and_the_exact_one_agree_on_every_text(text: str):
     assert outcome(lambda: parse(text)) == outcome(lambda: scan(text, comments=False).root.value)
 
 
-def test_two_hundred_servers_are_read_in_a_blink():
+def test_two_hundred_servers_are_parsed_quickly():
     servers = {f"s{n}": {"command": "x", "args": ["a", "b"], "env": {"A": "1"}} for n in range(200)}
     text = json.dumps({"mcpServers": servers}, indent=2)
     best = min(_seconds(parse, text) for _ in range(5))
@@ -197,11 +197,11 @@ PLACED = '{\n  "a": [1, {"b": 2}],\r\n  // note\n  "c": null\n}'
         (["a", 1, 0], None),
     ],
 )
-def test_a_member_is_where_its_key_stands(path: list[str | int], place: tuple[int, int] | None):
+def test_the_position_of_a_member_is_that_of_its_key(path: list[str | int], place: tuple[int, int] | None):
     assert locate(PLACED, path) == place
 
 
-def test_in_a_text_that_cannot_be_read_nothing_is_found():
+def test_in_an_unreadable_text_nothing_is_found():
     assert locate('{"a": 1', ["a"]) is None
 
 
@@ -245,7 +245,7 @@ SERVERS = """{
         (["last"], 1.5, "   3]\n", '   3],\n  "last": 1.5\n'),
     ],
 )
-def test_setting_a_value_touches_nothing_else(path: list[str], value: Any, old: str, new: str):
+def test_setting_a_value_changes_nothing_else(path: list[str], value: Any, old: str, new: str):
     assert SERVERS.count(old) == 1
     assert set_value(SERVERS, path, value) == SERVERS.replace(old, new)
 
@@ -265,7 +265,7 @@ def test_setting_a_value_touches_nothing_else(path: list[str], value: Any, old: 
         (["other", "0"], "", ""),
     ],
 )
-def test_removing_a_member_takes_its_comma_and_its_line(path: list[str], old: str, new: str):
+def test_removing_a_member_removes_its_comma_and_its_line(path: list[str], old: str, new: str):
     assert remove(SERVERS, path) == SERVERS.replace(old, new, 1)
 
 
@@ -320,7 +320,7 @@ def test_setting_in_other_layouts(text: str, path: list[str], value: Any, after:
     assert set_value(text, path, value) == after
 
 
-def test_an_object_is_changed_member_by_member_so_that_the_rest_keeps_its_form():
+def test_an_object_is_changed_by_member_and_the_rest_keeps_its_format():
     text = '{"s": {\n  "command" : "x", // why x\n  "args": [ 1,2 ],\n  "env": {} // none\n}}'
     changed = set_value(text, ["s"], {"args": [1, 2], "command": "y", "url": "u"})
     assert changed == '{"s": {\n  "command" : "y", // why x\n  "args": [ 1,2 ],\n  // none\n  "url": "u"\n}}'
@@ -329,14 +329,16 @@ def test_an_object_is_changed_member_by_member_so_that_the_rest_keeps_its_form()
 @pytest.mark.parametrize(
     ("text", "path", "place"), [("[1]", ["a"], (1, 1)), ('{"a":\n 5}', ["a", "b"], (2, 2))]
 )
-def test_what_is_no_object_is_not_replaced_by_one(text: str, path: list[str], place: tuple[int, int]):
+def test_a_value_that_is_not_an_object_is_not_replaced_by_one(
+    text: str, path: list[str], place: tuple[int, int]
+):
     with pytest.raises(SyntaxProblem, match="is not a") as caught:
         set_value(text, path, 1)
     assert (caught.value.line, caught.value.column) == place
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1: 2}])
-def test_what_json_cannot_say_is_refused(value: Any):
+def test_values_that_json_cannot_express_are_refused(value: Any):
     with pytest.raises((ValueError, TypeError)):
         set_value("{}", ["a"], value)
 
@@ -400,7 +402,7 @@ PATHS = st.lists(KEYS, min_size=1, max_size=3)
 @pytest.mark.slow
 @pytest.mark.requirement("CFG-10")
 @given(documents(), PATHS, SMALL_VALUES)
-def test_what_is_set_reads_back_and_no_comment_is_lost(
+def test_a_set_value_is_read_back_and_no_comment_is_lost(
     document: tuple[str, dict[str, Any]], path: list[str], value: Any
 ):
     text, before = document
@@ -425,9 +427,7 @@ def test_what_is_set_reads_back_and_no_comment_is_lost(
 @pytest.mark.slow
 @pytest.mark.requirement("CFG-10")
 @given(documents(), PATHS)
-def test_what_is_removed_is_gone_and_nothing_else_with_it(
-    document: tuple[str, dict[str, Any]], path: list[str]
-):
+def test_only_the_removed_member_is_removed(document: tuple[str, dict[str, Any]], path: list[str]):
     text, before = document
     expected: Any = copy.deepcopy(before)
     owner: Any = expected
@@ -445,7 +445,7 @@ def test_what_is_removed_is_gone_and_nothing_else_with_it(
 
 
 @given(OBJECTS, st.sampled_from([None, 2, "\t"]), PATHS.map(lambda path: path[:1]), SMALL_VALUES)
-def test_json_stays_json(before: dict[str, Any], indent: Any, path: list[str], value: Any):
+def test_edited_json_is_valid_json(before: dict[str, Any], indent: Any, path: list[str], value: Any):
     text = json.dumps(before, indent=indent)
     assert _exactly(parse(set_value(text, path, value))) == _exactly({**before, path[0]: value})
     assert path[0] not in parse(remove(text, path))

@@ -88,7 +88,7 @@ def source_of(desk: Desk, scope: str) -> str:
 
 @pytest.mark.requirement("CFG-1", "CFG-2")
 @pytest.mark.parametrize("scope", SCOPES)
-def test_a_server_of_each_scope_is_ready_and_says_where_it_comes_from(desk: Desk, scope: str):
+def test_a_server_of_each_scope_is_ready_and_has_its_source(desk: Desk, scope: str):
     given = fill(desk, scope, "box", {"url": "https://box.example.com/"})
     configuration = look(**given)
     assert eligibilities(configuration) == {"box": "ready"}
@@ -102,7 +102,7 @@ def test_a_server_of_each_scope_is_ready_and_says_where_it_comes_from(desk: Desk
 
 @pytest.mark.requirement("CFG-1")
 @pytest.mark.parametrize("count", range(2, len(SCOPES)))
-def test_the_higher_scope_has_the_name_and_all_it_beat_are_told(desk: Desk, count: int):
+def test_the_higher_scope_has_the_name_and_displaced_entries_are_reported(desk: Desk, count: int):
     given: dict[str, Any] = {}
     for scope in SCOPES[:count]:
         given |= fill(desk, scope, "box", {"url": f"https://{scope}.example.com/"})
@@ -116,7 +116,7 @@ def test_the_higher_scope_has_the_name_and_all_it_beat_are_told(desk: Desk, coun
 
 
 @pytest.mark.requirement("CFG-3")
-def test_with_servers_of_the_administrators_every_other_scope_is_ignored_and_told(desk: Desk):
+def test_with_servers_of_the_administrator_other_scopes_are_ignored_and_reported(desk: Desk):
     given: dict[str, Any] = {}
     for scope in SCOPES:
         given |= fill(desk, scope, f"from-{scope}", {"url": f"https://{scope}.example.com/"})
@@ -129,7 +129,7 @@ def test_with_servers_of_the_administrators_every_other_scope_is_ignored_and_tol
 
 
 @pytest.mark.requirement("CFG-3")
-def test_an_administrators_file_without_a_block_of_servers_leaves_the_others(desk: Desk):
+def test_an_administrators_file_without_servers_keeps_other_scopes(desk: Desk):
     desk.managed(deniedMcpServers=[{"serverName": "evil"}])
     desk.user({"mine": tool(), "evil": tool("x")})
     assert eligibilities(look()) == {"mine": "ready", "evil": "refused"}
@@ -138,7 +138,7 @@ def test_an_administrators_file_without_a_block_of_servers_leaves_the_others(des
 
 
 @pytest.mark.requirement("CFG-2")
-def test_on_the_way_up_every_project_file_counts_and_the_nearest_wins(desk: Desk):
+def test_project_files_of_all_parent_folders_count_and_the_nearest_takes_precedence(desk: Desk):
     inner = desk.project / "a" / "b"
     inner.mkdir(parents=True)
     folders = [desk.home, desk.project, inner]
@@ -153,7 +153,7 @@ def test_on_the_way_up_every_project_file_counts_and_the_nearest_wins(desk: Desk
 
 
 @pytest.mark.requirement("CFG-2")
-def test_beyond_the_home_nothing_is_found(desk: Desk, monkeypatch: pytest.MonkeyPatch):
+def test_no_file_above_the_home_is_read(desk: Desk, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HOME", str(desk.project))
     desk.write(desk.home / ".mcp.json", {"beyond": tool()})
     (desk.project / "inner").mkdir()
@@ -161,7 +161,7 @@ def test_beyond_the_home_nothing_is_found(desk: Desk, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.requirement("CFG-2")
-def test_outside_the_home_the_way_goes_up_as_well(desk: Desk, tmp_path: Path):
+def test_outside_the_home_parent_folders_are_searched_too(desk: Desk, tmp_path: Path):
     inner = tmp_path / "srv" / "app"
     inner.mkdir(parents=True)
     desk.write(tmp_path / "srv" / ".mcp.json", {"box": tool()})
@@ -183,7 +183,7 @@ def test_the_variables_move_the_persons_and_the_administrators_files(
     assert eligibilities(look()) == {"new": "ready", "plug": "refused"}
 
 
-def test_given_servers_alone_leave_the_persons_files_out_but_never_policy(desk: Desk):
+def test_with_strict_given_servers_the_persons_files_are_ignored_but_not_policy(desk: Desk):
     desk.user({"mine": tool()}, env={"MCP_TIMEOUT": 5}, disabledMcpServers=["now"])
     desk.managed(deniedMcpServers=[{"serverName": "evil"}])
     configuration = look(given={"now": tool("1"), "evil": tool("2")}, only_given=True)
@@ -192,7 +192,7 @@ def test_given_servers_alone_leave_the_persons_files_out_but_never_policy(desk: 
 
 
 @pytest.mark.requirement("CFG-6")
-def test_the_same_server_of_two_scopes_is_there_once_and_told(desk: Desk):
+def test_the_same_server_of_two_scopes_is_used_once_and_reported(desk: Desk):
     desk.user({"mine": {"url": "https://API.example.com:443/mcp", "headers": {"A": "b"}}})
     now = {"type": "sse", "url": "https://api.example.com/mcp", "headers": {"a": "b"}}
     configuration = look(given={"now": now})
@@ -227,7 +227,7 @@ def test_two_accounts_of_one_server_are_two_servers(desk: Desk, one: dict[str, A
 
 @pytest.mark.requirement("CFG-10")
 @pytest.mark.parametrize("scope", ["user", "project", "local", "plugin"])
-def test_a_broken_file_is_told_with_its_place_and_the_others_load(desk: Desk, scope: str):
+def test_a_broken_file_is_reported_with_its_position_and_the_others_are_loaded(desk: Desk, scope: str):
     for each in ("plugin", "user", "project", "local"):
         fill(desk, each, f"from-{each}", {"url": f"https://{each}.example.com/"})
     path = Path(source_of(desk, scope))
@@ -256,7 +256,7 @@ def test_a_broken_file_is_told_with_its_place_and_the_others_load(desk: Desk, sc
     ],
     ids=json.dumps,
 )
-def test_an_entry_that_cannot_be_used_is_broken_alone_and_its_error_has_a_place(desk: Desk, entry: Any):
+def test_an_invalid_entry_is_broken_alone_and_its_error_has_a_position(desk: Desk, entry: Any):
     desk.user({"good": tool(), "bad": entry})
     configuration = look()
     assert eligibilities(configuration) == {"good": "ready", "bad": "broken"}
@@ -284,7 +284,7 @@ def test_with_a_broken_administrators_file_nothing_is_ready(desk: Desk, text: st
     assert configuration.admit("more", tool()).eligibility == "refused"
 
 
-def test_loading_never_fails_because_of_a_file(desk: Desk):
+def test_no_file_makes_loading_raise(desk: Desk):
     for path in (desk.user_file, desk.project_file, desk.local_file, desk.managed_file, desk.approvals_file):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.mkdir()
@@ -311,7 +311,7 @@ def settle(desk: Desk, monkeypatch: pytest.MonkeyPatch, name: str, values: dict[
 @pytest.mark.requirement("CFG-9")
 @pytest.mark.parametrize("first", range(len(PLACES)))
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.name)
-def test_of_all_that_is_said_about_a_setting_the_highest_counts(
+def test_the_highest_scope_of_a_setting_applies(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, row: Any, first: int
 ):
     said = PLACES[first:]
@@ -329,7 +329,7 @@ def test_of_all_that_is_said_about_a_setting_the_highest_counts(
 @pytest.mark.requirement("CFG-9")
 @pytest.mark.parametrize("scope", ["user", "managed"])
 @pytest.mark.parametrize("value", ["soon", 0, -1, "", "1.5"], ids=repr)
-def test_a_bad_setting_in_a_file_is_passed_over_and_told(desk: Desk, scope: str, value: Any):
+def test_an_invalid_setting_is_ignored_and_reported(desk: Desk, scope: str, value: Any):
     getattr(desk, scope)(None, env={"MCP_TIMEOUT": value, "MCP_TOOL_TIMEOUT": "7"})
     configuration = look()
     assert configuration.settings["MCP_TIMEOUT"] == 30_000
@@ -337,7 +337,7 @@ def test_a_bad_setting_in_a_file_is_passed_over_and_told(desk: Desk, scope: str,
     assert any("MCP_TIMEOUT" in problem for problem in configuration.problems)
 
 
-def test_a_plugin_and_a_projects_shared_file_set_nothing(desk: Desk):
+def test_plugins_and_shared_project_files_cannot_change_settings(desk: Desk):
     desk.in_project({}, env={"MCP_TIMEOUT": 5})
     desk.write(desk.plugin_file("p"), {}, env={"MCP_TIMEOUT": 6})
     assert look().settings["MCP_TIMEOUT"] == 30_000
@@ -351,7 +351,7 @@ def argument(configuration: Configuration, name: str = "box") -> str | None:
     return config.args[0] if config else None
 
 
-def test_variables_of_the_persons_file_are_for_entries_and_the_environment_wins(
+def test_variables_of_the_persons_file_apply_to_entries_and_the_environment_takes_precedence(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ):
     desk.user({"box": tool("${PLACE}")}, env={"PLACE": "file", "MCP_TIMEOUT": 5})
@@ -361,7 +361,7 @@ def test_variables_of_the_persons_file_are_for_entries_and_the_environment_wins(
 
 
 @pytest.mark.requirement("CFG-9")
-def test_a_file_of_a_project_sets_nothing(desk: Desk):
+def test_a_project_file_sets_no_variables(desk: Desk):
     desk.user({"box": tool("${PLACE:-none}")})
     desk.local(None, env={"PLACE": "local", "MCP_TIMEOUT": 5})
     configuration = look()
@@ -411,7 +411,7 @@ def test_a_confirmation_is_for_exactly_these_variables(desk: Desk, later: dict[s
     assert bool(look().unconfirmed_variables) is asks
 
 
-def test_looking_changes_nothing_in_the_environment(desk: Desk):
+def test_loading_does_not_change_the_environment(desk: Desk):
     desk.user(None, env={"PLACE": "file"})
     desk.managed(env={"PLACE": "managed"})
     approval.confirm_variables(desk.approvals_file, {"PLACE": "managed"})
@@ -433,7 +433,7 @@ def test_looking_changes_nothing_in_the_environment(desk: Desk):
     ],
     ids=str,
 )
-def test_an_entry_that_says_so_is_disabled(desk: Desk, fields: dict[str, Any], eligibility: str):
+def test_an_entry_with_disabled_true_is_disabled(desk: Desk, fields: dict[str, Any], eligibility: str):
     server = look(given={"now": {**tool(), **fields}}).servers["now"]
 
     assert server.eligibility == eligibility
@@ -443,7 +443,7 @@ def test_an_entry_that_says_so_is_disabled(desk: Desk, fields: dict[str, Any], e
 
 
 @pytest.mark.parametrize("scope", ["user", "local", "managed"])
-def test_a_server_is_switched_off_by_name_and_told_where(desk: Desk, scope: str):
+def test_a_server_disabled_by_name_is_reported_with_the_file(desk: Desk, scope: str):
     getattr(desk, scope)(None, disabledMcpServers=["now"])
     server = look(given={"now": tool()}).servers["now"]
     assert server.eligibility == "disabled"
@@ -468,7 +468,7 @@ def test_permission_rules_are_collected_from_the_lowest_scope_to_the_highest(des
     assert configuration.permissions[2].rules.deny == ("mcp__evil",)
 
 
-def test_a_list_of_connectors_is_named_by_the_person_or_the_administrator_alone(desk: Desk):
+def test_only_the_person_or_the_administrator_names_a_connector_list(desk: Desk):
     named = {"url": "https://evil.example.com"}
     desk.in_project({}, connectors=named)
     desk.local(None, connectors=named)
@@ -481,7 +481,7 @@ def test_a_list_of_connectors_is_named_by_the_person_or_the_administrator_alone(
 
 
 @pytest.mark.requirement("CFG-1")
-def test_a_connector_never_takes_a_name_from_anybody(desk: Desk):
+def test_a_connector_never_displaces_another_entry(desk: Desk):
     fill(desk, "connectors", "box", {"url": "https://connector.example.com/"})
     desk.write(desk.plugin_file("p"), {"box": {"url": "https://plugin.example.com/"}})
     assert look().servers["box"].scope == "plugin"
@@ -495,19 +495,19 @@ def test_an_object_given_in_code_is_a_server_in_this_process():
     assert (server.eligibility, server.config) == ("ready", ServerConfig(type=IN_PROCESS))
 
 
-def test_a_config_given_in_code_is_taken_as_it_is():
+def test_a_config_given_in_code_is_used_unchanged():
     config = ServerConfig(command="${NOT_EXPANDED}")
     assert look(given={"now": config}).servers["now"].config is config
 
 
 @pytest.mark.parametrize("given", [None, "npx", 7, 1.5, []], ids=repr)
-def test_what_cannot_be_a_server_is_broken_also_from_code(given: Any):
+def test_an_invalid_server_is_broken_also_if_given_in_code(given: Any):
     server = look(given={"now": given}).servers["now"]
     assert server.eligibility == "broken"
     assert isinstance(server.error, ConfigError)
 
 
-def test_a_server_in_no_file_is_admitted_or_refused_like_any_other(desk: Desk):
+def test_policy_applies_to_a_server_that_is_in_no_file(desk: Desk):
     desk.managed(deniedMcpServers=[{"serverName": "evil"}])
     desk.user(None, disabledMcpServers=["off"])
     configuration = look()
@@ -521,7 +521,7 @@ def test_a_server_in_no_file_is_admitted_or_refused_like_any_other(desk: Desk):
 
 
 @pytest.mark.requirement("CFG-8")
-def test_whoever_waits_for_an_answer_is_told_also_behind_another_server(desk: Desk):
+def test_a_pending_entry_is_reported_also_if_displaced_by_another_server(desk: Desk):
     desk.user({"box": tool("mine")})
     desk.in_project({"box": tool("theirs"), "new": tool("new")})
     configuration = look()
@@ -533,7 +533,7 @@ def test_whoever_waits_for_an_answer_is_told_also_behind_another_server(desk: De
 
 
 @pytest.mark.requirement("CFG-8")
-def test_whoever_waits_behind_a_declined_entry_is_told_too(desk: Desk):
+def test_a_pending_entry_is_reported_also_if_displaced_by_a_declined_one(desk: Desk):
     outer = desk.home / ".mcp.json"
     desk.write(outer, {"box": tool("outer")})
     desk.in_project({"box": tool("inner")})
@@ -541,13 +541,13 @@ def test_whoever_waits_behind_a_declined_entry_is_told_too(desk: Desk):
     assert [server.source for server in look().needing_approval] == [str(outer)]
 
 
-def test_some_of_the_servers_can_be_looked_at_alone(desk: Desk):
+def test_a_selection_of_servers_can_be_loaded(desk: Desk):
     desk.user({"a": tool("1"), "b": tool("2")})
     assert list(look().narrowed(["b", "nobody"]).servers) == ["b"]
 
 
 @pytest.mark.requirement("CFG-8")
-def test_of_two_that_wait_under_one_name_the_one_in_effect_comes_first(desk: Desk):
+def test_of_two_pending_entries_of_one_name_the_effective_one_comes_first(desk: Desk):
     desk.in_project({"shared": tool("project")})
     desk.local({"shared": tool("local")})
     configuration = look()

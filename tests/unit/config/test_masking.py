@@ -60,7 +60,7 @@ def entries_with_a_canary(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @given(entries_with_a_canary())
-def test_a_secret_written_out_is_never_shown(entry: dict[str, Any]):
+def test_a_literal_secret_is_never_shown(entry: dict[str, Any]):
     assert CANARY not in shown(entry)
 
 
@@ -79,7 +79,7 @@ def test_a_secret_written_out_is_never_shown(entry: dict[str, Any]):
     ],
     ids=str,
 )
-def test_what_looks_like_a_secret_is_covered_wherever_it_stands(entry: dict[str, Any]):
+def test_a_value_that_looks_like_a_secret_is_masked_in_every_field(entry: dict[str, Any]):
     assert "Zq7Canary" not in shown(entry)
 
 
@@ -92,7 +92,7 @@ def test_what_looks_like_a_secret_is_covered_wherever_it_stands(entry: dict[str,
     ],
     ids=str,
 )
-def test_a_header_among_the_arguments_is_covered(entry: dict[str, Any]):
+def test_a_header_among_the_arguments_is_masked(entry: dict[str, Any]):
     """The usual way to hand a token to a bridge such as mcp-remote."""
     assert CANARY not in shown(entry)
 
@@ -108,7 +108,7 @@ def test_a_header_among_the_arguments_is_covered(entry: dict[str, Any]):
     ],
     ids=str,
 )
-def test_a_literal_beside_a_variable_or_as_its_default_is_covered_too(entry: dict[str, Any]):
+def test_a_literal_beside_a_variable_or_as_its_default_is_masked_too(entry: dict[str, Any]):
     assert CANARY not in shown(entry)
 
 
@@ -123,7 +123,7 @@ def test_a_literal_beside_a_variable_or_as_its_default_is_covered_too(entry: dic
     ],
 )
 @pytest.mark.parametrize("field", ["url", "serverUrl", "args"])
-def test_no_odd_address_gives_away_what_is_in_it(address: str, field: str):
+def test_no_unusual_url_shows_its_secrets(address: str, field: str):
     entry: dict[str, Any] = {field: [address]} if field == "args" else {field: address}
     assert CANARY not in shown(entry)
 
@@ -143,7 +143,7 @@ def test_no_odd_address_gives_away_what_is_in_it(address: str, field: str):
     ],
     ids=str,
 )
-def test_an_entry_of_the_wrong_shape_gives_nothing_away_either(entry: dict[str, Any]):
+def test_an_entry_of_the_wrong_type_shows_no_secrets(entry: dict[str, Any]):
     """Entries that cannot be used are shown as well."""
     assert CANARY not in shown(entry)
     assert "73737373" not in shown(entry)
@@ -161,7 +161,7 @@ def test_variables_stay_visible(value: str):
     assert masked_entry({"env": {"A": value}}) == {"env": {"A": value}}
 
 
-def test_only_the_literal_default_of_a_variable_is_covered():
+def test_only_the_literal_default_of_a_variable_is_masked():
     assert masked_value("${TOKEN:-plain}") == f"${{TOKEN:-{COVER}}}"
 
 
@@ -184,7 +184,7 @@ def test_only_the_literal_default_of_a_variable_is_covered():
     ],
     ids=str,
 )
-def test_ordinary_arguments_stay_as_they_are(words: list[str]):
+def test_ordinary_arguments_are_not_masked(words: list[str]):
     assert masked_words(words) == words
 
 
@@ -199,7 +199,7 @@ def test_ordinary_arguments_stay_as_they_are(words: list[str]):
         "https://a-rather-long-service-name-in-production.example.com/mcp",
     ],
 )
-def test_an_ordinary_address_stays_as_it_is(url: str):
+def test_an_ordinary_url_is_not_masked(url: str):
     assert masked_url(url) == url
 
 
@@ -208,7 +208,7 @@ def test_names_of_variables_and_headers_are_shown():
     assert masked_entry(entry) == {"env": {"TOKEN": COVER}, "headers": {"Authorization": COVER}}
 
 
-def test_what_is_no_text_stays():
+def test_values_that_are_not_strings_are_unchanged():
     entry = {"timeout": 5, "disabled": True, "nothing": None, "enabledTools": ["a", "b"]}
     assert masked_entry(entry) == entry
 
@@ -222,7 +222,7 @@ FIELDS = st.sampled_from(["command", "args", "env", "url", "headers", "cwd", "oa
 
 
 @given(st.dictionaries(FIELDS, PLAIN))
-def test_any_entry_can_be_shown_and_showing_it_again_covers_no_more(entry: dict[str, Any]):
+def test_any_entry_can_be_masked_and_masking_is_idempotent(entry: dict[str, Any]):
     once = masked_entry(entry)
     assert once.keys() == entry.keys()
     json.dumps(once)
@@ -264,7 +264,7 @@ def seconds(text: str) -> float:
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
-def test_hostile_text_is_covered_in_linear_time(piece: str):
+def test_hostile_text_is_masked_in_linear_time(piece: str):
     """A project's file is shown before it is approved, so it must not be able to hold the program up."""
     small, large = piece * 1_500, piece * 6_000
     bound = max(0.1, 9 * shortest(lambda: seconds(small)))
@@ -326,7 +326,7 @@ KEY = "ghp_0a1b2c3d4e5f6g7h8i9j"
         ),
     ],
 )  # fmt: skip
-def test_what_is_covered_when_shown_is_a_secret_when_answered(entry: dict[str, Any], secrets: set[str]):
+def test_a_value_masked_in_the_entry_is_redacted_in_results(entry: dict[str, Any], secrets: set[str]):
     kind = "http" if "url" in entry else "stdio"
     config = ServerConfig(type=kind, **{**entry, "args": tuple(entry.get("args", ()))})
     shown_words = " ".join(masked_words(list(entry.get("args", ()))))
@@ -347,7 +347,7 @@ def test_what_is_covered_when_shown_is_a_secret_when_answered(entry: dict[str, A
         ("${BASE:-http://me:pw@localhost}", "${BASE:-•••}"),
     ],
 )
-def test_a_plain_default_of_a_variable_is_shown_and_any_other_is_covered(written: str, shown: str):
+def test_a_plain_default_of_a_variable_is_shown_and_any_other_is_masked(written: str, shown: str):
     assert masked_value(written) == shown
 
 
@@ -366,7 +366,7 @@ IMAGE = "ghcr.io/x/y"
     ],
 )
 @pytest.mark.parametrize("program", ["docker", "podman", "/usr/bin/docker"])
-def test_an_image_after_the_name_of_a_variable_is_no_secret(program: str, args: list[str]):
+def test_a_container_image_after_a_variable_name_is_not_a_secret(program: str, args: list[str]):
     assert masked_entry({"command": program, "args": args})["args"] == args
     assert secrets_of(ServerConfig(command=program, args=tuple(args))) == ()
     text = " ".join([program, *args])
@@ -393,7 +393,7 @@ def test_an_image_after_the_name_of_a_variable_is_no_secret(program: str, args: 
         ("docker-tool", ["run", "-e", "API_TOKEN", CANARY]),
     ],
 )
-def test_values_beside_such_names_are_covered(program: str, args: list[str]):
+def test_values_beside_secret_names_are_masked(program: str, args: list[str]):
     assert CANARY not in shown({"command": program, "args": args})
     assert CANARY not in shown({"headersHelper": " ".join([program, *args])})
     assert CANARY in " ".join(secrets_of(ServerConfig(command=program, args=tuple(args))))

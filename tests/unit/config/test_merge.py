@@ -126,7 +126,7 @@ def place(candidate: Candidate) -> tuple[bool, int]:
 
 @pytest.mark.requirement("CFG-1", "CFG-3", "CFG-6")
 @given(PARTS, OFF, st.booleans())
-def test_the_servers_in_effect_are_those_of_the_model(
+def test_the_effective_servers_equal_those_of_the_reference_model(
     candidates: list[Candidate], off: set[str], exclusive: bool
 ):
     merged = merge(candidates, judge(off), exclusive=exclusive)
@@ -136,7 +136,7 @@ def test_the_servers_in_effect_are_those_of_the_model(
 
 @pytest.mark.requirement("CFG-1")
 @given(PARTS, OFF, st.booleans())
-def test_no_entry_vanishes_each_is_in_effect_or_dropped_with_a_reason(
+def test_each_entry_is_effective_or_dropped_with_a_reason(
     candidates: list[Candidate], off: set[str], exclusive: bool
 ):
     merged = merge(candidates, judge(off), exclusive=exclusive)
@@ -147,7 +147,7 @@ def test_no_entry_vanishes_each_is_in_effect_or_dropped_with_a_reason(
 
 
 @given(PARTS, OFF)
-def test_whom_a_server_took_the_place_of_is_told_on_both_sides(candidates: list[Candidate], off: set[str]):
+def test_a_displaced_server_is_reported_with_both_entries(candidates: list[Candidate], off: set[str]):
     merged = merge(candidates, judge(off), exclusive=False)
     replaced = {id(each.candidate) for each in merged.dropped if each.why in ("replaced", "not approved")}
     for server in merged.servers.values():
@@ -158,7 +158,7 @@ def test_whom_a_server_took_the_place_of_is_told_on_both_sides(candidates: list[
 
 @pytest.mark.requirement("CFG-3")
 @given(PARTS, OFF)
-def test_where_enterprise_is_exclusive_nothing_else_is_left(candidates: list[Candidate], off: set[str]):
+def test_exclusive_enterprise_servers_remove_all_others(candidates: list[Candidate], off: set[str]):
     merged = merge(candidates, judge(off), exclusive=True)
     assert {server.scope for server in merged.servers.values()} <= {"enterprise"}
     excluded = [each.candidate for each in merged.dropped if each.why == "exclusive"]
@@ -182,7 +182,7 @@ def test_an_entry_without_approval_changes_nothing_for_other_servers(
 
 @pytest.mark.requirement("CFG-6")
 @given(PARTS, OFF)
-def test_only_servers_that_would_run_are_duplicates_and_only_of_a_higher_part(
+def test_only_servers_that_would_start_are_duplicates_and_only_of_a_higher_scope(
     candidates: list[Candidate], off: set[str]
 ):
     merged = merge(candidates, judge(off), exclusive=False)
@@ -195,7 +195,7 @@ def test_only_servers_that_would_run_are_duplicates_and_only_of_a_higher_part(
 
 
 @given(PARTS, OFF, st.booleans(), st.randoms(use_true_random=False))
-def test_the_order_in_which_entries_come_does_not_matter(
+def test_the_order_of_entries_does_not_matter(
     candidates: list[Candidate], off: set[str], exclusive: bool, chance: random.Random
 ):
     shuffled = list(candidates)
@@ -210,9 +210,7 @@ def test_the_order_in_which_entries_come_does_not_matter(
 
 
 @given(PARTS, OFF, st.booleans())
-def test_the_same_entries_always_come_to_the_same(
-    candidates: list[Candidate], off: set[str], exclusive: bool
-):
+def test_merging_is_deterministic(candidates: list[Candidate], off: set[str], exclusive: bool):
     def outcome() -> str:
         merged = merge(candidates, judge(off), exclusive=exclusive)
         servers = [(server.name, server.source, server.eligibility) for server in merged.servers.values()]
@@ -237,7 +235,7 @@ def claim(scope: Scope, name: str = "box", part: int | None = None, **facts: Any
 
 @pytest.mark.requirement("CFG-1")
 @pytest.mark.parametrize("lower", range(len(SCOPES) - 1))
-def test_of_two_scopes_the_higher_has_the_name(lower: int):
+def test_of_two_scopes_the_higher_takes_precedence(lower: int):
     for higher in range(lower + 1, len(SCOPES)):
         merged = merge([claim(SCOPES[higher]), claim(SCOPES[lower])], judge(), exclusive=False)
         assert merged.servers["box"].scope == SCOPES[higher]
@@ -247,7 +245,7 @@ def test_of_two_scopes_the_higher_has_the_name(lower: int):
 
 @pytest.mark.requirement("CFG-2")
 @pytest.mark.parametrize("turned", [list, reversed])
-def test_within_a_scope_the_nearer_has_the_name(turned: Callable[[Any], Iterable[Candidate]]):
+def test_within_a_scope_the_nearer_file_takes_precedence(turned: Callable[[Any], Iterable[Candidate]]):
     far, near = claim("project", part=3), claim("project", part=4)
     merged = merge(turned([far, near]), judge(), exclusive=False)
     assert merged.servers["box"].candidate is near
@@ -255,7 +253,7 @@ def test_within_a_scope_the_nearer_has_the_name(turned: Callable[[Any], Iterable
 
 @pytest.mark.requirement("CFG-8")
 @pytest.mark.parametrize("state", ["pending", "rejected"])
-def test_a_persons_own_server_stays_where_a_projects_is_not_approved(state: str):
+def test_a_persons_server_is_used_while_a_projects_is_not_approved(state: str):
     merged = merge([claim("user"), claim("project", approval=state)], judge(), exclusive=False)
     assert merged.servers["box"].scope == "user"
     assert merged.servers["box"].eligibility == "ready"
@@ -264,13 +262,13 @@ def test_a_persons_own_server_stays_where_a_projects_is_not_approved(state: str)
 
 
 @pytest.mark.requirement("CFG-6")
-def test_the_same_program_under_two_names_of_one_file_is_meant():
+def test_the_same_program_under_two_names_of_one_file_is_kept():
     both = [claim("user", "work", program="mail"), claim("user", "home", program="mail")]
     assert set(merge(both, judge(), exclusive=False).servers) == {"work", "home"}
 
 
 @pytest.mark.requirement("CFG-6")
-def test_the_same_program_in_two_scopes_runs_once_and_the_other_is_told():
+def test_the_same_program_in_two_scopes_runs_once_and_the_other_is_reported():
     both = [claim("user", "mine", program="mail"), claim("dynamic", "now", program="mail")]
     merged = merge(both, judge(), exclusive=False)
     assert list(merged.servers) == ["now"]
@@ -290,7 +288,7 @@ def test_the_same_program_in_two_scopes_runs_once_and_the_other_is_told():
     ],
     ids=["pending", "rejected", "refused", "switched off", "broken"],
 )
-def test_what_would_not_run_is_nobodys_duplicate(higher: Candidate, off: list[str]):
+def test_an_entry_that_would_not_start_is_not_a_duplicate(higher: Candidate, off: list[str]):
     merged = merge([claim("user", "mine", program="mail"), higher], judge(off), exclusive=False)
     assert set(merged.servers) == {"mine", "theirs"}
     assert merged.servers["mine"].eligibility == "ready"
@@ -303,7 +301,7 @@ def test_what_would_not_run_is_nobodys_duplicate(higher: Candidate, off: list[st
 @pytest.mark.parametrize("off", [[], ["box"]])
 @pytest.mark.parametrize("state", [None, "approved", "pending", "rejected"])
 @pytest.mark.parametrize("error", [None, ConfigError("it is broken")])
-def test_a_server_stands_by_the_weightiest_reason(
+def test_the_state_of_a_server_has_the_most_important_reason(
     admitted: bool, off: list[str], state: ApprovalState | None, error: ConfigError | None
 ):
     server = ConfiguredServer(

@@ -47,7 +47,7 @@ SECRET = "s3cret-Value-42"
     ],
     ids=str,
 )
-def test_an_entry_is_understood(entry: dict[str, object], config: ServerConfig):
+def test_an_entry_is_parsed(entry: dict[str, object], config: ServerConfig):
     assert parse_entry("box", entry) == config
 
 
@@ -119,7 +119,7 @@ URLS = {"ws": "wss://x", "ws-ide": "ws://x"}
 
 
 @pytest.mark.parametrize("kind", IN_FILES)
-def test_every_type_of_server_is_understood(kind: str):
+def test_every_type_of_server_is_parsed(kind: str):
     entry = (
         {"type": kind, "command": "x"}
         if kind == "stdio"
@@ -195,7 +195,7 @@ def test_a_fingerprint_reveals_nothing():
 # --- whole documents ---
 
 
-def test_the_entries_of_a_document_come_as_they_are_written():
+def test_the_entries_of_a_document_are_in_the_written_order():
     servers = {"a": {"command": "x"}, "b": {"anything": [1]}}
 
     assert parse_servers({"mcpServers": servers, "other": 1}, "f.json") == servers
@@ -222,7 +222,7 @@ def test_a_document_that_cannot_be_used_is_named(document: object, complaint: st
     assert complaint in str(caught.value)
 
 
-def test_whatever_an_unknown_field_holds_there_is_a_fingerprint():
+def test_an_unknown_field_with_any_value_has_a_fingerprint():
     for odd in (object(), "\ud800", {1: {2: set()}}, b"\xff"):
         assert parse_entry("box", {**BASE, "odd": odd}).fingerprint()
 
@@ -231,7 +231,7 @@ def test_whatever_an_unknown_field_holds_there_is_a_fingerprint():
 
 
 @pytest.mark.requirement("CFG-5")
-def test_every_field_of_an_entry_is_understood():
+def test_every_field_of_an_entry_is_parsed():
     local = {
         "type": "stdio",
         "command": "x",
@@ -278,7 +278,7 @@ def test_every_field_of_an_entry_is_understood():
     ],
     ids=str,
 )
-def test_the_words_of_other_hosts_mean_the_same(theirs: dict[str, object], ours: dict[str, object]):
+def test_the_field_names_of_other_hosts_are_accepted(theirs: dict[str, object], ours: dict[str, object]):
     assert parse_entry("box", theirs) == parse_entry("box", ours)
 
 
@@ -318,7 +318,7 @@ def test_unknown_fields_are_kept_and_never_fatal(extra: dict[str, object]):
     ],
     ids=str,
 )
-def test_what_has_no_effect_is_warned_about_with_the_nearest_field(
+def test_a_field_without_effect_is_reported_with_the_nearest_one(
     entry: dict[str, object], warnings: list[str]
 ):
     def whole(warning: str) -> str:
@@ -346,12 +346,12 @@ def test_unknown_fields_of_oauth_and_tls_are_kept():
 
 
 @pytest.mark.parametrize("url", ["not a url", "ftp://x.example/meta", "https://", "javascript:alert(1)"])
-def test_the_address_of_oauth_metadata_is_an_address(url: str):
+def test_the_oauth_metadata_url_must_be_a_url(url: str):
     with pytest.raises(ConfigError, match=r"^server 'box': (oauth.authServerMetadataUrl|a url of metadata)"):
         parse_entry("box", {"url": "https://x", "oauth": {"authServerMetadataUrl": url}})
 
 
-def test_a_fingerprint_changes_with_the_sign_in():
+def test_a_fingerprint_changes_with_the_oauth_settings():
     one, other = (
         parse_entry("box", {"url": "https://x", "oauth": {"clientId": client}}) for client in ("a", "b")
     )
@@ -386,7 +386,7 @@ FIELDS = st.sampled_from(
 
 
 @given(st.dictionaries(FIELDS, PLAIN | st.sampled_from(["stdio", "http", "https://x", "x"])))
-def test_any_entry_is_understood_or_refused_with_the_servers_name(entry: dict[str, object]):
+def test_any_entry_is_parsed_or_refused_with_the_servers_name(entry: dict[str, object]):
     error: ConfigError | None = None
     config = ServerConfig()
     try:
@@ -440,11 +440,11 @@ def test_any_entry_is_understood_or_refused_with_the_servers_name(entry: dict[st
     ],
     ids=str,
 )
-def test_what_makes_two_entries_the_same_server(one: dict[str, object], other: dict[str, object], same: bool):
+def test_when_two_entries_are_the_same_server(one: dict[str, object], other: dict[str, object], same: bool):
     assert (parse_entry("a", one).signature == parse_entry("b", other).signature) is same
 
 
-def test_what_has_neither_command_nor_address_is_nobodys_duplicate():
+def test_an_entry_without_command_and_url_is_not_a_duplicate():
     assert ServerConfig(type="in-process").signature is None
     assert parse_entry("a", {"type": "sdk"}).signature is None
 
@@ -487,6 +487,6 @@ def test_which_tools_are_offered(enabled: tuple[str, ...] | None, disabled: tupl
     ],
     ids=ascii,
 )
-def test_a_disabled_tool_is_named_loosely(written: str, tool: str, is_offered: bool):
+def test_a_disabled_tool_matches_other_spellings(written: str, tool: str, is_offered: bool):
     assert ServerConfig(command="x", disabled_tools=(written,)).offers(tool) is is_offered
     assert ServerConfig(command="x", enabled_tools=(written,)).offers(tool) is (written == tool)

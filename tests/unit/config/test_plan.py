@@ -63,7 +63,7 @@ def test_nothing_changes_from_a_state_to_itself(state: dict[str, ServerSnapshot]
 
 
 @given(SNAPSHOTS, SNAPSHOTS)
-def test_the_way_back_undoes_the_way_there(
+def test_the_reverse_plan_undoes_the_plan(
     before: dict[str, ServerSnapshot], after: dict[str, ServerSnapshot]
 ):
     there, back = compare(before, after), compare(after, before)
@@ -75,7 +75,7 @@ def test_the_way_back_undoes_the_way_there(
 
 
 @pytest.mark.requirement("CFG-11")
-def test_looking_twice_finds_no_difference(desk: Desk):
+def test_loading_twice_gives_no_difference(desk: Desk):
     desk.user({"a": {"command": "x"}, "b": {"url": "https://x.example.com"}, "broken": {"command": 7}})
     desk.in_project({"c": {"command": "y"}})
     given = {"object": object(), "config": ServerConfig(command="z")}
@@ -84,7 +84,7 @@ def test_looking_twice_finds_no_difference(desk: Desk):
 
 @pytest.mark.requirement("CFG-11")
 @pytest.mark.parametrize("entry", ["npx", [], ["npx", "-y", "x"], 7777777, 1.5, None], ids=repr)
-def test_an_entry_that_is_no_object_is_the_same_at_the_next_look(desk: Desk, entry: Any):
+def test_an_entry_that_is_not_an_object_is_unchanged_at_the_next_load(desk: Desk, entry: Any):
     desk.user({"bad": entry, "good": {"command": "x"}})
     before = snapshots()
     kept = [load(Sources.here()) for _ in range(3)]  # keeps memory from being used again
@@ -110,7 +110,7 @@ def test_an_entry_that_is_no_object_is_the_same_at_the_next_look(desk: Desk, ent
     ],
     ids=str,
 )
-def test_an_edit_of_a_file_is_seen_as_what_it_is(desk: Desk, change: dict[str, Any], expected: Plan):
+def test_an_edit_of_a_file_gives_the_expected_plan(desk: Desk, change: dict[str, Any], expected: Plan):
     desk.user({"a": {"command": "x"}, "b": {"command": "y"}})
     before = snapshots()
     desk.user(change)
@@ -126,7 +126,7 @@ def test_a_variable_with_another_value_is_a_change(desk: Desk, monkeypatch: pyte
 
 
 @pytest.mark.requirement("CFG-11")
-def test_switching_off_is_a_change_and_another_reason_is_none(desk: Desk):
+def test_disabling_is_a_change_and_another_reason_is_not(desk: Desk):
     desk.user({"a": {"command": "x"}})
     before = snapshots()
     desk.user({"a": {"command": "x"}}, disabledMcpServers=["a"])
@@ -137,7 +137,7 @@ def test_switching_off_is_a_change_and_another_reason_is_none(desk: Desk):
     assert compare(off, snapshots()).is_empty
 
 
-def test_no_value_is_in_a_mark(desk: Desk):
+def test_a_stored_mark_contains_no_value(desk: Desk):
     secret = "s3cret-Value-42"
     desk.user({"a": {"command": "x", "env": {"TOKEN": secret}}, "b": {"url": secret}})
     assert secret not in repr(snapshots())
@@ -146,7 +146,7 @@ def test_no_value_is_in_a_mark(desk: Desk):
 # --- what was last in use ---
 
 
-def test_what_is_remembered_of_a_folder_is_read_again_there_and_nowhere_else(desk: Desk):
+def test_stored_marks_of_a_folder_apply_to_that_folder_only(desk: Desk):
     desk.user({"a": {"command": "x"}})
     desk.in_project({"b": {"command": "y"}})
     sources = Sources.here()
@@ -158,7 +158,7 @@ def test_what_is_remembered_of_a_folder_is_read_again_there_and_nowhere_else(des
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", '{"servers": []}', '{"servers": {"a": 1}}', '{"servers": null}']
 )
-def test_a_memory_that_cannot_be_read_is_none(desk: Desk, text: str):
+def test_unreadable_marks_are_treated_as_missing(desk: Desk, text: str):
     sources = Sources.here()
     remember(sources, {"a": ServerSnapshot("ready", "1")})
     [file] = (sources.config_dir / "state" / "in-use").glob("*.json")

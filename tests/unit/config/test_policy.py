@@ -80,7 +80,7 @@ def test_what_an_allow_list_admits(entries: list[Any], expected: list[str]):
 @pytest.mark.parametrize(
     "transport", ["http", "sse", "ws", "sse-ide", "ws-ide", "claudeai-proxy", "unusable"]
 )
-def test_a_remote_server_without_an_address_is_not_admitted_beside_url_rules(transport: str):
+def test_a_remote_server_without_a_url_is_not_admitted_under_url_rules(transport: str):
     subject = PolicySubject(name="box", scope="connectors", transport=transport)
     assert judge(gather([managed(allowed=[{"serverName": "box"}])]), subject).allowed
     assert not judge(gather([managed(allowed=[{"serverName": "box"}, {"serverUrl": "*"}])]), subject).allowed
@@ -109,14 +109,14 @@ def test_with_managed_only_the_persons_list_does_not_count(flag: Any, expected: 
 
 
 @pytest.mark.requirement("CFG-7")
-def test_managed_only_without_a_managed_list_restricts_nothing_and_says_so():
+def test_managed_only_without_a_managed_list_restricts_nothing_and_is_reported():
     policy = gather([own(allowed=[]), managed(managed_only=True)])
     assert admitted(policy) == ALL
     assert "no server is restricted" in policy.problems[0]
 
 
 @pytest.mark.requirement("CFG-7")
-def test_managed_only_counts_from_the_administrator_alone():
+def test_managed_only_applies_only_from_the_administrator():
     policy = gather([own(allowed=[{"serverName": "box"}], managed_only=True), managed(allowed=[])])
     assert admitted(policy) == ALL
     assert "/home/settings.json" in policy.problems[0]
@@ -167,7 +167,7 @@ def test_a_list_of_the_wrong_type_fails_closed(wrong: Any):
         ({"serverCommand": ["npx", 7]}, "list of words"),
     ],
 )
-def test_one_wrong_entry_is_told_with_its_place_and_the_others_hold(entry: Any, words: str):
+def test_one_wrong_entry_is_reported_with_its_position_and_the_others_apply(entry: Any, words: str):
     good = {"serverName": "box"}
     deny = gather([managed(denied=[{"serverName": "other"}, entry, good])])
     assert admitted(deny) == []
@@ -203,7 +203,7 @@ def test_one_wrong_entry_is_told_with_its_place_and_the_others_hold(entry: Any, 
         {"serverCommand": ["npx", "b${REST}"]},
     ],
 )
-def test_a_variable_in_policy_admits_nothing_and_forbids_all_it_could_mean(
+def test_a_variable_in_policy_admits_nothing_and_denies_every_possible_value(
     entry: Any, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("NAME", "box")
@@ -255,7 +255,7 @@ def test_every_verdict_has_a_reason_and_the_rule_that_decided(
 
 
 @pytest.mark.requirement("CFG-7")
-def test_a_deny_by_url_holds_on_every_port_and_an_allow_on_the_default_one():
+def test_a_deny_by_url_applies_to_every_port_and_an_allow_to_the_default_one():
     odd = PolicySubject(
         name="box", scope="user", transport="http", url=parse_url("https://box.example.com:8443/")
     )
@@ -265,12 +265,12 @@ def test_a_deny_by_url_holds_on_every_port_and_an_allow_on_the_default_one():
     assert judge(gather([managed(allowed=[{"serverUrl": "https://box.example.com:*"}])]), odd).allowed
 
 
-def test_a_subject_keeps_its_arguments_to_itself():
+def test_the_repr_of_a_subject_does_not_show_arguments():
     subject = PolicySubject(name="box", scope="user", transport="stdio", command=("npx", "--token=s3cret"))
     assert "s3cret" not in repr(subject)
 
 
-def test_text_of_files_cannot_drive_a_terminal():
+def test_texts_of_files_contain_no_terminal_sequences():
     policy = gather([managed(denied=[{"serverName": "*\x1b[2J"}, {"\x1b[2J": 1}])])
     verdict = judge(policy, PolicySubject(name="a\x1b[2J", scope="user", transport="in-process"))
     assert not verdict.allowed
@@ -298,7 +298,7 @@ SAID = JSON | st.lists(JSON, max_size=4) | st.just(UNSET)
 @given(
     st.lists(st.tuples(st.sampled_from(["enterprise", "user", "project", "?"]), SAID, SAID, SAID), max_size=3)
 )
-def test_nothing_a_file_can_say_makes_gathering_or_judging_fail(files: list[tuple[str, Any, Any, Any]]):
+def test_no_content_of_a_file_makes_policy_raise(files: list[tuple[str, Any, Any, Any]]):
     policy = gather(
         PolicyPart(scope=scope, source="f", allowed=allowed, denied=denied, managed_only=flag)
         for scope, allowed, denied, flag in files

@@ -62,7 +62,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     "command", ["tool", "usual-only", "./tool", "bin/tool", "../tool", "{}/bin/tool", "nobody"]
 )
-def test_the_program_found_is_the_program_that_is_started(
+def test_the_judged_program_is_the_started_program(
     programs: Path, command: str, path: str | None, cwd: str | None
 ):
     def here(text: str) -> str:
@@ -79,7 +79,7 @@ def test_the_program_found_is_the_program_that_is_started(
     assert found is None or os.path.isabs(found)
 
 
-def test_a_link_is_found_as_it_is_and_judged_as_what_it_leads_to(programs: Path):
+def test_a_symlink_is_found_by_its_path_and_judged_by_its_target(programs: Path):
     candidate = Candidate(name="box", scope="user", source="f", given={})
     subject = subject_of(candidate, ServerConfig(command="./link"), "/project")
     assert (subject.found or "").endswith("/link")
@@ -113,7 +113,7 @@ def test_an_entry_as_policy_sees_it(entry: dict[str, Any], expected: tuple[Any, 
     assert subject.executable is None
 
 
-def test_an_entry_that_could_not_be_understood_is_judged_by_its_name():
+def test_an_invalid_entry_is_judged_by_its_name():
     subject = subject_of(Candidate(name="box", scope="user", source="f", given=7), None, "/project")
     assert (subject.name, subject.scope, subject.transport) == ("box", "user", UNUSABLE)
 
@@ -121,12 +121,12 @@ def test_an_entry_that_could_not_be_understood_is_judged_by_its_name():
 # --- starting exactly that ---
 
 
-def test_where_nothing_is_restricted_an_entry_is_started_as_written(programs: Path):
+def test_without_restrictions_an_entry_is_started_as_written(programs: Path):
     config = ServerConfig(command="tool")
     assert as_started(config, Policy()) is config
 
 
-def test_where_only_some_are_allowed_the_very_program_is_started(programs: Path):
+def test_under_an_allow_list_the_judged_program_is_started(programs: Path):
     admitted = as_started(ServerConfig(command="tool", args=("a",)), Policy(allowed=()))
     assert (admitted.command, admitted.args) == (str(programs / "usual" / "tool"), ("a",))
     remote = ServerConfig(type="http", url="https://x.example.com")
@@ -135,9 +135,7 @@ def test_where_only_some_are_allowed_the_very_program_is_started(programs: Path)
 
 
 @pytest.mark.requirement("CFG-7")
-def test_a_path_set_by_the_administrator_does_not_part_what_is_judged_from_what_is_started(
-    desk: Desk, programs: Path
-):
+def test_with_a_path_of_the_administrator_the_judged_program_is_the_started_one(desk: Desk, programs: Path):
     desk.managed(
         env={"PATH": str(programs / "other")},
         allowedMcpServers=[{"serverCommand": [str(programs / "other" / "tool")]}],

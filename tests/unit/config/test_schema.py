@@ -47,7 +47,7 @@ def accepts(kind: str, document: Any) -> bool:
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_each_schema_is_a_good_schema_and_plain_json(kind: str):
+def test_each_schema_is_valid_and_plain_json(kind: str):
     schema = json.loads(json.dumps(json_schema(kind)))
     jsonschema_rs.meta.validate(schema)
     assert kind in schema["title"]
@@ -74,7 +74,7 @@ def properties(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_every_key_of_every_file_is_explained(kind: str):
+def test_every_key_of_every_file_has_a_description(kind: str):
     schema = json_schema(kind)
     bare = [place for place, part in properties(schema) if not described(schema, part)]
     assert [place for place in bare if place != ".$schema"] == []
@@ -119,7 +119,7 @@ GOOD_ENTRIES: list[dict[str, Any]] = [
 
 @pytest.mark.requirement("CFG-5")
 @pytest.mark.parametrize("entry", GOOD_ENTRIES, ids=json.dumps)
-def test_an_entry_that_is_understood_fits_the_schema(entry: dict[str, Any]):
+def test_a_valid_entry_matches_the_schema(entry: dict[str, Any]):
     parse_entry("box", entry)
     for kind in FILES:
         assert accepts(kind, {"mcpServers": {"box": entry}})
@@ -187,9 +187,7 @@ def reads_without_a_problem(folder: Path, kind: str, document: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_a_file_that_reads_without_a_problem_fits_its_schema(
-    kind: str, tmp_path_factory: pytest.TempPathFactory
-):
+def test_a_file_without_problems_matches_its_schema(kind: str, tmp_path_factory: pytest.TempPathFactory):
     folder = tmp_path_factory.mktemp("files")
 
     @given(documents(kind))
@@ -204,7 +202,7 @@ def test_a_file_that_reads_without_a_problem_fits_its_schema(
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_a_file_with_a_value_of_the_wrong_type_fits_neither(desk: Desk, kind: str):
+def test_a_file_with_a_value_of_the_wrong_type_is_invalid_for_parser_and_schema(desk: Desk, kind: str):
     for key in keys_of(FILES[kind]):
         document = {key: 7}
         desk.write(file_of(desk, kind), **document)
@@ -239,7 +237,7 @@ WRONG_ENTRIES: list[Any] = [
 
 @pytest.mark.requirement("CFG-5")
 @pytest.mark.parametrize("entry", WRONG_ENTRIES, ids=json.dumps)
-def test_an_entry_of_the_wrong_type_fits_neither(entry: Any):
+def test_an_entry_of_the_wrong_type_is_invalid_for_parser_and_schema(entry: Any):
     assert not accepts("project", {"mcpServers": {"box": entry}})
     if isinstance(entry, dict):
         with pytest.raises(ConfigError):

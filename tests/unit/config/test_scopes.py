@@ -35,7 +35,9 @@ def test_the_scopes_from_the_lowest_to_the_highest():
         ("/srv", None, ["/srv", "/"]),
     ],
 )
-def test_the_way_goes_up_to_home_or_to_the_root_outside_of_it(cwd: str, home: str | None, folders: list[str]):
+def test_parent_folders_are_searched_up_to_the_home_or_the_root(
+    cwd: str, home: str | None, folders: list[str]
+):
     looked = sources(Path(cwd), home and Path(home))  # type: ignore[arg-type]
     assert [str(folder) for folder in looked.folders()] == folders
     assert [str(file) for file in looked.project_files()] == [f"{f.rstrip('/')}/.mcp.json" for f in folders]
@@ -43,7 +45,7 @@ def test_the_way_goes_up_to_home_or_to_the_root_outside_of_it(cwd: str, home: st
 
 
 @pytest.mark.requirement("CFG-2")
-def test_the_usual_places(home: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_default_paths(home: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("DRAGOMAN_CONFIG_DIR")
     monkeypatch.delenv("DRAGOMAN_MANAGED_DIR")
     here = Sources.here()
@@ -68,9 +70,7 @@ def test_two_variables_move_the_files(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.requirement("CFG-2")
-def test_a_home_that_is_a_link_is_still_where_the_way_up_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_home_that_is_a_symlink_still_ends_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The system tells the working directory with links followed; HOME is told as it was set."""
     real = tmp_path / "disk" / "me"
     (real / "work").mkdir(parents=True)
@@ -97,7 +97,7 @@ def test_a_person_without_a_home_is_no_error(monkeypatch: pytest.MonkeyPatch, tm
 
 
 @pytest.mark.parametrize("mark", [".git/", ".mcp.json", ".dragoman/"])
-def test_the_project_is_the_nearest_folder_that_looks_like_one(home: Path, mark: str):
+def test_the_project_is_the_nearest_folder_with_a_project_file(home: Path, mark: str):
     inner = home / "work" / "a" / "b"
     inner.mkdir(parents=True)
     path = home / "work" / "a" / mark.rstrip("/")
@@ -106,14 +106,14 @@ def test_the_project_is_the_nearest_folder_that_looks_like_one(home: Path, mark:
     assert Sources.here(home / "work").project_root == home / "work"
 
 
-def test_a_home_is_no_project_of_what_is_below_it(home: Path):
+def test_the_home_is_not_the_project_of_folders_below_it(home: Path):
     (home / ".git").mkdir()
     (home / ".dragoman").mkdir()
     assert Sources.here().project_root == home / "work"
     assert Sources.here(home).project_root == home
 
 
-def test_the_persons_own_folder_makes_no_project(home: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_persons_settings_folder_does_not_mark_a_project(home: Path, monkeypatch: pytest.MonkeyPatch):
     moved = home / "work" / ".dragoman"
     monkeypatch.setenv("DRAGOMAN_CONFIG_DIR", str(moved))
     moved.mkdir()
@@ -142,7 +142,7 @@ def test_nothing_is_written_to_the_other_scopes(scope: str):
 
 
 @pytest.mark.requirement("CFG-2")
-def test_every_folder_of_plugins_is_one_in_order_of_name(desk: Desk):
+def test_plugins_are_read_in_order_of_name(desk: Desk):
     for name in ("zebra", "ant"):
         desk.write(desk.plugin_file(name), {})
     (desk.home / ".dragoman" / "plugins" / "README").write_text("not a folder")
@@ -150,11 +150,11 @@ def test_every_folder_of_plugins_is_one_in_order_of_name(desk: Desk):
     assert Sources.here().plugin_files() == (desk.plugin_file("ant"), desk.plugin_file("zebra"))
 
 
-def test_without_plugins_there_are_none(home: Path):
+def test_without_a_plugins_folder_there_are_no_plugins(home: Path):
     assert Sources.here().plugin_files() == ()
 
 
-def test_every_file_that_means_something_is_watched(desk: Desk):
+def test_every_file_with_an_effect_is_watched(desk: Desk):
     desk.write(desk.plugin_file("tools"), {})
     watched = set(Sources.here().watched_files())
     assert watched >= {
@@ -168,6 +168,6 @@ def test_every_file_that_means_something_is_watched(desk: Desk):
     }
 
 
-def test_with_given_servers_only_the_files_that_can_forbid_something_still_are(desk: Desk):
+def test_with_given_servers_only_files_that_can_deny_are_watched(desk: Desk):
     sources = Sources.here(only_given=True)
     assert sources.watched_files() == (desk.managed_file, desk.user_file, *sources.local_files())

@@ -68,7 +68,7 @@ from dragoman.urls import LIMIT_CHARACTERS, ServerUrl, matches, parse_pattern, p
         ("https://h#%zz", "https://h/"),
     ],
 )
-def test_what_is_written_and_what_is_connected(written: str, connected: str):
+def test_written_urls_and_their_canonical_form(written: str, connected: str):
     assert str(parse_url(written)) == connected
 
 
@@ -109,7 +109,7 @@ REFUSED = {
     ("written", "word"),
     [pytest.param(text, word, id=ascii(text)[:40]) for word, texts in REFUSED.items() for text in texts],
 )
-def test_what_could_be_read_in_two_ways_is_refused_with_the_reason(written: str, word: str):
+def test_an_ambiguous_url_is_refused_with_the_reason(written: str, word: str):
     with pytest.raises(ConfigError, match=word.replace("*", r"\*")) as caught:
         parse_url(written)
     assert caught.value.hint
@@ -126,13 +126,13 @@ def test_what_could_be_read_in_two_ways_is_refused_with_the_reason(written: str,
         "https://s3cret..x",
     ],
 )
-def test_an_error_never_repeats_the_address(written: str):
+def test_an_error_never_contains_the_url(written: str):
     with pytest.raises(ConfigError) as caught:
         parse_url(written)
     assert "s3cret" not in f"{caught.value} {caught.value.hint} {caught.value!r}"
 
 
-def test_a_repr_tells_the_origin_and_nothing_that_may_be_secret():
+def test_a_repr_contains_the_origin_and_no_secrets():
     url = parse_url("https://h:8443/s3cret?key=s3cret")
     assert repr(url) == "<ServerUrl https://h:8443>"
     assert url.origin == "https://h:8443"
@@ -180,7 +180,7 @@ def parsed(text: str) -> ServerUrl | None:
 @example("https://h/a%2Bb+c?d%2Be+f;g%3B=%3D")
 @example("http://[::ffff:1.2.3.4]:8080//x/")
 @example("https://h/a;b=c,d:@e")
-def test_the_http_library_reads_the_canonical_form_as_we_do(text: str):
+def test_the_http_library_parses_the_canonical_form_equally(text: str):
     url = parsed(text)
     if url is None:
         return
@@ -204,7 +204,7 @@ def test_the_canonical_form_parses_to_itself_and_is_plain_ascii(text: str):
 
 
 @given(st.one_of(st.text(), URLS), st.one_of(st.text(), URLS), st.booleans())
-def test_any_text_is_parsed_or_refused_and_matching_never_fails(pattern: str, text: str, any_port: bool):
+def test_any_text_is_parsed_or_refused_and_matching_never_raises(pattern: str, text: str, any_port: bool):
     url = parsed(text) or parse_url("https://h/")
     try:
         understood = parse_pattern(pattern)
@@ -214,7 +214,7 @@ def test_any_text_is_parsed_or_refused_and_matching_never_fails(pattern: str, te
 
 
 @given(URLS)
-def test_an_address_used_as_a_pattern_matches_itself(text: str):
+def test_a_url_used_as_a_pattern_matches_itself(text: str):
     url = parsed(text)
     if url is not None:
         for any_port in (True, False):
@@ -295,7 +295,7 @@ def test_an_address_used_as_a_pattern_matches_itself(text: str):
         ("https://a/#frag", "https://a/x", ""),
     ],
 )
-def test_a_pattern_and_the_addresses_it_means(pattern: str, yes: str, no: str):
+def test_which_urls_a_pattern_matches(pattern: str, yes: str, no: str):
     understood = parse_pattern(pattern)
     for text in yes.split():
         assert matches(understood, parse_url(text), any_port=False), text
@@ -315,7 +315,7 @@ def test_a_pattern_and_the_addresses_it_means(pattern: str, yes: str, no: str):
         ("https://a:443", "https://a", True, True),
     ],
 )
-def test_without_a_port_a_pattern_means_the_default_one_or_all_if_it_forbids(
+def test_a_pattern_without_a_port_means_the_default_one_or_all_if_it_denies(
     pattern: str, url: str, any_port: bool, expected: bool
 ):
     assert matches(parse_pattern(pattern), parse_url(url), any_port=any_port) is expected
@@ -351,12 +351,12 @@ def test_without_a_port_a_pattern_means_the_default_one_or_all_if_it_forbids(
         "https://" + "*" * 8200,
     ],
 )
-def test_a_pattern_that_is_none_is_refused(pattern: str):
+def test_an_invalid_pattern_is_refused(pattern: str):
     with pytest.raises(ConfigError):
         parse_pattern(pattern)
 
 
-def test_importing_addresses_and_policy_loads_nothing_heavy():
+def test_importing_urls_and_policy_loads_no_large_modules():
     code = (
         "import sys, dragoman.config.policy\n"
         "print([name for name in ('idna', 'yarl', 'aiohttp', 'asyncio') if name in sys.modules])"

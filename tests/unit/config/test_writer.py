@@ -39,14 +39,14 @@ def refusal(path: Path = FILE, **options: Any) -> ConfigFileError:
 
 
 @pytest.mark.requirement("CFG-10")
-def test_what_is_not_understood_stays_as_it_is_order_included():
+def test_unknown_content_is_unchanged_including_its_order():
     before = '{\r\n\t"zeta": {"x":1},\r\n\t"alpha": [1,  2]\r\n}\r\n'
     FILE.write_bytes(before.encode())
     add(FILE, "new")
     assert FILE.read_bytes() == before.replace("2]", '2],\r\n\t"new": 1').encode()
 
 
-def test_a_missing_file_is_made_with_its_folders():
+def test_a_missing_file_is_created_with_its_folders():
     path = Path("one/two/settings.json")
     add(path, "new")
     assert path.read_text() == '{\n  "new": 1\n}\n'
@@ -61,7 +61,7 @@ def test_an_unchanged_text_is_not_written():
     assert not Path("absent.json").exists()
 
 
-def test_nothing_else_is_left_in_the_folder():
+def test_no_other_file_remains_in_the_folder():
     add(FILE, "new")
     add(FILE, "newer")
     assert os.listdir() == ["settings.json"]
@@ -77,14 +77,14 @@ def test_a_file_with_comments_is_not_changed():
 @pytest.mark.parametrize(
     "after", ["", "{", "[]", '{"a": 1, "a": 2}', '{"a": "\ud800"}', '{"a": "' + "x" * 9_000_000 + '"}']
 )
-def test_what_could_not_be_read_again_is_not_written(after: str):
+def test_a_text_that_could_not_be_read_again_is_not_written(after: str):
     FILE.write_text('{"old": 1}')
     with pytest.raises(ConfigFileError, match="the change would make the file"):
         edit(FILE, lambda _: after, private=False)
     assert FILE.read_text() == '{"old": 1}'
 
 
-def test_a_change_that_does_not_fit_the_file_is_told_with_its_place():
+def test_a_change_that_does_not_fit_the_file_is_reported_with_its_position():
     FILE.write_text('{\n  "mcpServers": []\n}')
     with pytest.raises(ConfigFileError) as caught:
         edit(FILE, lambda text: set_value(text, ["mcpServers", "a"], {}), private=False)
@@ -92,7 +92,7 @@ def test_a_change_that_does_not_fit_the_file_is_told_with_its_place():
     assert caught.value.reason == '"mcpServers" is not an object'
 
 
-def test_an_error_of_the_change_passes_through_and_releases_the_lock():
+def test_an_error_of_the_change_is_raised_and_releases_the_lock():
     def fail(_: str) -> str:
         raise LookupError
 
@@ -105,7 +105,7 @@ def test_an_error_of_the_change_passes_through_and_releases_the_lock():
 # --- where it is written ---
 
 
-def test_a_link_is_followed_and_stays_a_link():
+def test_a_symlink_is_followed_and_stays_a_symlink():
     Path("dotfiles").mkdir()
     target = Path("dotfiles/settings.json")
     target.write_text("{}")
@@ -115,7 +115,7 @@ def test_a_link_is_followed_and_stays_a_link():
     assert json.loads(target.read_text()) == {"new": 1}
 
 
-def test_a_link_to_a_file_that_is_not_there_yet_makes_that_file():
+def test_a_symlink_to_a_missing_file_creates_that_file():
     FILE.symlink_to("elsewhere/real.json")
     add(FILE, "new")
     assert FILE.is_symlink()
@@ -124,7 +124,7 @@ def test_a_link_to_a_file_that_is_not_there_yet_makes_that_file():
 
 @pytest.mark.requirement("CFG-10")
 @pytest.mark.parametrize("way", ["file", "dangling", "folder", "dots"])
-def test_a_link_out_of_the_project_is_not_followed(home: Path, way: str):
+def test_a_symlink_leading_outside_the_project_is_not_followed(home: Path, way: str):
     project = Path("project")
     project.mkdir()
     outside = home / "outside"
@@ -143,7 +143,7 @@ def test_a_link_out_of_the_project_is_not_followed(home: Path, way: str):
     assert not victim.exists() or victim.read_text() == "{}"
 
 
-def test_a_link_within_the_project_is_followed():
+def test_a_symlink_within_the_project_is_followed():
     Path("project/shared").mkdir(parents=True)
     Path("project/settings.json").symlink_to("shared/real.json")
     Path("project-link").symlink_to("project")
@@ -173,7 +173,7 @@ def test_a_large_file_is_refused():
 # --- permissions ---
 
 
-def test_a_plain_file_keeps_its_mode_and_a_new_one_gets_what_the_umask_leaves():
+def test_a_plain_file_keeps_its_mode_and_a_new_one_follows_the_umask():
     FILE.write_text("{}")
     FILE.chmod(0o664)
     old_umask = os.umask(0o027)
@@ -186,27 +186,29 @@ def test_a_plain_file_keeps_its_mode_and_a_new_one_gets_what_the_umask_leaves():
     assert mode(Path("other.json")) == 0o640
 
 
-def test_a_private_file_and_its_new_folders_are_for_their_owner_alone():
+def test_a_private_file_and_its_new_folders_are_readable_by_the_owner_only():
     path = Path("a/b/secrets.json")
     add(path, "new", private=True)
     assert [mode(each) for each in (path, path.parent, path.parent.parent)] == [0o600, 0o700, 0o700]
 
 
-def test_a_private_file_is_tightened_even_if_nothing_changes():
+def test_a_private_files_mode_is_corrected_even_if_nothing_changes():
     FILE.write_text("{}")
     FILE.chmod(0o644)
     edit(FILE, lambda text: text, private=True)
     assert mode(FILE) == 0o600
 
 
-def test_folders_that_are_not_ours_keep_their_mode():
+def test_existing_folders_keep_their_mode():
     Path("shared").mkdir(mode=0o755)
     add(Path("shared/secrets.json"), "new", private=True)
     assert mode(Path("shared")) == 0o755
 
 
 @pytest.mark.parametrize("special", ["home", "sticky"])
-def test_a_home_or_a_shared_folder_is_never_closed(home: Path, monkeypatch: pytest.MonkeyPatch, special: str):
+def test_the_mode_of_a_home_or_shared_folder_is_never_changed(
+    home: Path, monkeypatch: pytest.MonkeyPatch, special: str
+):
     folder = home if special == "home" else home / "shared"
     folder.mkdir(exist_ok=True)
     wanted = 0o755 if special == "home" else 0o1777
@@ -217,14 +219,14 @@ def test_a_home_or_a_shared_folder_is_never_closed(home: Path, monkeypatch: pyte
     assert mode(folder / "settings.json") == 0o600
 
 
-def test_a_file_made_read_only_is_left_alone(monkeypatch: pytest.MonkeyPatch):
+def test_a_read_only_file_is_not_changed(monkeypatch: pytest.MonkeyPatch):
     FILE.write_text("{}")
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may write everything
     assert refusal().reason == "the file cannot be written: it is read-only"
     assert FILE.read_text() == "{}"
 
 
-def test_a_file_stays_its_owners(monkeypatch: pytest.MonkeyPatch):
+def test_a_file_keeps_its_owner(monkeypatch: pytest.MonkeyPatch):
     given_to: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "fchown", lambda _, user, group: given_to.append((user, group)))
     FILE.write_text("{}")
@@ -245,7 +247,7 @@ def test_a_file_stays_its_owners(monkeypatch: pytest.MonkeyPatch):
 # --- leftovers and locks ---
 
 
-def test_leftovers_of_dead_writers_are_swept_and_those_of_living_ones_are_not():
+def test_temporary_files_of_ended_processes_are_removed_and_others_are_not():
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait(30)
     token = "0123456789ab"
@@ -265,7 +267,9 @@ def test_leftovers_of_dead_writers_are_swept_and_those_of_living_ones_are_not():
     assert left >= set(fresh)
 
 
-def test_a_planted_temporary_file_is_not_followed(home: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_symlink_in_place_of_the_temporary_file_is_not_followed(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+):
     victim = home / "victim"
     victim.write_text("mine")
     monkeypatch.setattr(atomic_write.secrets, "token_hex", lambda _: "planted")
@@ -275,7 +279,7 @@ def test_a_planted_temporary_file_is_not_followed(home: Path, monkeypatch: pytes
 
 
 @pytest.mark.requirement("CFG-10")
-def test_a_lock_held_elsewhere_is_waited_for_a_bounded_time(monkeypatch: pytest.MonkeyPatch):
+def test_the_wait_for_a_lock_of_another_process_is_limited(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(writer, "LOCK_WAIT_SECONDS", 0.05)
     inside, done = threading.Event(), threading.Event()
 
@@ -294,7 +298,7 @@ def test_a_lock_held_elsewhere_is_waited_for_a_bounded_time(monkeypatch: pytest.
     assert json.loads(FILE.read_text()) == {"held": 1}
 
 
-def test_every_name_of_a_file_has_the_same_lock():
+def test_every_path_of_a_file_has_the_same_lock():
     FILE.write_text("{}")
     Path("link.json").symlink_to(FILE)
     add(FILE, "a")
@@ -304,7 +308,7 @@ def test_every_name_of_a_file_has_the_same_lock():
     assert json.loads(FILE.read_text()) == {"a": 1, "b": 1, "c": 1}
 
 
-def test_without_a_place_for_locks_nothing_is_written(home: Path):
+def test_without_a_folder_for_locks_nothing_is_written(home: Path):
     (home / ".dragoman").write_text("in the way")
     folder = home / ".dragoman" / "state" / "locks"
     assert refusal().reason == f"its lock in {folder} cannot be used: Not a directory"
@@ -319,7 +323,7 @@ def remember(state: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("CFG-10")
-def test_state_is_a_dictionary_in_and_out_and_unknown_keys_stay():
+def test_state_is_read_and_written_as_a_dictionary_and_unknown_keys_stay():
     path = paths.state_dir() / "approvals.json"
     assert edit_state(path, remember) is None
     assert mode(path) == 0o600
@@ -332,7 +336,7 @@ def test_state_is_a_dictionary_in_and_out_and_unknown_keys_stay():
     ]
 
 
-def test_unchanged_state_is_not_written_and_a_change_in_place_is():
+def test_unchanged_state_is_not_written_and_state_changed_in_place_is():
     path = paths.state_dir() / "approvals.json"
     edit_state(path, lambda state: state)
     assert not path.exists()

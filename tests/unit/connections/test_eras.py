@@ -135,7 +135,7 @@ def test_with_a_folder_that_cannot_be_written_eras_are_kept_in_memory_only(clock
     assert memory(clock, blocked / "state").recall("a") is None
 
 
-def test_nothing_else_is_left_in_the_folder(clock: FakeClock, folder: Path):
+def test_no_other_file_remains_in_the_folder(clock: FakeClock, folder: Path):
     memory(clock, folder).remember("a", "legacy")
 
     assert [path.name for path in folder.iterdir()] == ["eras.json"]

@@ -53,7 +53,7 @@ def test_a_caller_cannot_have_the_name_that_a_token_of_the_issuer_gives(tmp_path
         read_settings(path)
 
 
-async def test_over_https_the_cookie_is_bound_to_this_host_alone():
+async def test_over_https_the_cookie_is_bound_to_this_host_only():
     pages = SignInPages(f"{URL}/")
     async with pages.begin("ada", "tracker", contextlib.nullcontext()) as pending:
         link = pending.page_for("https://login.example/authorize?x=1")
@@ -74,11 +74,11 @@ async def test_over_https_the_cookie_is_bound_to_this_host_alone():
     ("name", "expected"),
     [("0123456789ab", True), ("", False), ("all", False), ("0123456789AB", False), ("0123456789ab\n", False)],
 )
-def test_what_can_be_the_name_of_a_replica(name: str, expected: bool):
+def test_which_names_of_replicas_are_valid(name: str, expected: bool):
     assert is_replica(name) is expected
 
 
-def test_a_request_for_a_page_shows_nothing_of_itself():
+def test_the_repr_of_a_page_request_shows_no_content():
     assert repr(PageRequest("a.b", {"c": "secret"}, "t", "/?code=secret")) == "<PageRequest>"
 
 

@@ -28,7 +28,7 @@ READ, WRITE, OTHER = Thing("files", "read"), Thing("files", "write"), Thing("mai
         (True, ["files__read", "write", "mail__read"]),
     ],
 )
-def test_names_are_unique_and_plain_where_that_is_wanted(plain: bool, names: list[str]):
+def test_names_are_unique_and_without_prefix_where_requested(plain: bool, names: list[str]):
     assert list(exposed([READ, WRITE, OTHER], plain=plain)) == names
 
 
@@ -74,6 +74,6 @@ def test_the_server_in_a_uri(uri: str, found: tuple[str, str] | None):
         (Selection(servers=("mail",), tools=("files__*",)), False, [False, False]),
     ],
 )
-def test_what_is_in_a_selection(selection: Selection, server: bool, tools: list[bool]):
+def test_which_items_a_selection_contains(selection: Selection, server: bool, tools: list[bool]):
     assert selection.offers_server("files") is server
     assert [selection.offers_tool("files", name) for name in ("files__read", "files__write")] == tools

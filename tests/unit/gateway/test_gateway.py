@@ -47,7 +47,7 @@ async def test_clients_are_not_notified_of_lists_once_the_reports_have_ended(
     assert [timer.cancelled() for timer in timers] == [True]
 
 
-async def test_the_cleaning_goes_on_after_a_failure(monkeypatch: pytest.MonkeyPatch):
+async def test_the_cleanup_continues_after_a_failure(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(app, "CLEANING_SECONDS", 0.0)
     reported, cleaned = list[str](), asyncio.Event()
     async with gateway_of({"desk": InMemoryServer("desk")}) as running:

@@ -35,7 +35,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CROWDED_LIMIT", 4)
 
 
-async def test_messages_come_in_order_until_the_end():
+async def test_messages_are_read_in_order_until_the_end():
     outbox = Outbox()
     outbox.put(b"1")
     outbox.put(b"2")
@@ -43,7 +43,7 @@ async def test_messages_come_in_order_until_the_end():
     assert await outbox.get() is None
 
 
-async def test_a_reader_for_whom_no_message_came_in_time_gets_an_empty_one_once():
+async def test_a_reader_without_a_message_in_time_gets_one_empty_message():
     outbox = Outbox()
     reading = asyncio.create_task(outbox.get())
     await asyncio.sleep(0)
@@ -75,7 +75,7 @@ async def test_without_keeping_a_message_that_was_read_is_released():
     assert await all_of(outbox) == [b"2"]
 
 
-async def test_of_notifications_alone_the_newest_are_kept():
+async def test_if_only_notifications_wait_the_newest_are_kept():
     outbox = Outbox(keeps_read=False, oldest_dropped_over=2)
     for number in range(5):
         outbox.put(b"%d" % number)
@@ -84,7 +84,7 @@ async def test_of_notifications_alone_the_newest_are_kept():
 
 
 @pytest.mark.usefixtures("small")
-async def test_while_much_waits_progress_is_left_out_and_equal_notifications_are_one():
+async def test_under_load_progress_is_left_out_and_equal_notifications_are_merged():
     outbox = Outbox()
     big = reply(1, 500)
     for message in (progress(1), big, progress(2), CHANGED, progress(3), CHANGED, reply(2)):
@@ -93,7 +93,7 @@ async def test_while_much_waits_progress_is_left_out_and_equal_notifications_are
 
 
 @pytest.mark.usefixtures("small")
-async def test_many_small_messages_are_much_as_well():
+async def test_many_small_messages_count_as_load():
     outbox = Outbox()
     for number in range(6):
         outbox.put(progress(number))
@@ -103,7 +103,7 @@ async def test_many_small_messages_are_much_as_well():
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("message", [reply(3), encode_request(1, "roots/list", None)])
-async def test_over_the_limit_no_reply_is_left_out_but_the_client_is_disconnected(message: bytes):
+async def test_over_the_limit_no_reply_is_dropped_and_the_client_is_disconnected(message: bytes):
     done: list[str] = []
     outbox = Outbox()
     outbox.disconnect = lambda: done.append("disconnected")
@@ -132,7 +132,7 @@ async def test_too_many_replies_are_over_the_limit():
 
 
 @pytest.mark.usefixtures("small")
-async def test_what_was_read_is_kept_up_to_the_limit_the_newest_in_any_case():
+async def test_read_messages_are_kept_up_to_the_limit_and_always_the_newest():
     outbox = Outbox()
     for number in range(3):
         outbox.put(reply(number, 600))

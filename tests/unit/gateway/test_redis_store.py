@@ -16,7 +16,7 @@ from dragoman.gateway.store.redis import RedisStore, Seal
 KEY = "a-key-of-thirty-two-characters-or-more"
 
 
-def test_without_its_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+def test_without_its_package_the_error_states_what_to_install(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "redis.asyncio", None)
     with pytest.raises(MissingPackage) as missing:
         RedisStore(StoreEntry(redis="redis://127.0.0.1/0", key=KEY))
@@ -25,12 +25,12 @@ def test_without_its_package_it_says_what_to_install(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:6379", "http://127.0.0.1", ""])
-def test_an_address_that_is_none_of_redis_is_an_error_of_the_configuration(url: str):
+def test_a_url_that_is_not_a_redis_url_is_a_configuration_error(url: str):
     with pytest.raises(ConfigError, match="store: "):
         RedisStore(StoreEntry(redis=url, key=KEY))
 
 
-def test_a_value_can_be_opened_with_its_key_at_its_place_alone():
+def test_a_value_can_be_decrypted_only_with_its_key_and_at_its_name():
     seal = Seal(KEY)
     sealed = seal.sealed("place", b"secret")
     assert b"secret" not in sealed
@@ -42,7 +42,7 @@ def test_a_value_can_be_opened_with_its_key_at_its_place_alone():
     assert seal.opened("place", b"") is None
 
 
-async def test_a_redis_that_is_not_there_is_named_without_its_password():
+async def test_an_unreachable_redis_is_named_without_its_password():
     store = RedisStore(StoreEntry(redis="redis://user:pa55word@127.0.0.1:1/0", key=KEY))
     with pytest.raises(StoreUnavailable) as caught:
         await store.get("x", 60)
@@ -62,7 +62,7 @@ def test_the_key_of_a_store_cannot_be_short(tmp_path: Path):
         read_settings(file)
 
 
-async def test_a_lock_is_extended_after_failures_and_no_more_once_it_is_lost(monkeypatch: pytest.MonkeyPatch):
+async def test_a_lock_is_extended_after_failures_but_not_after_its_loss(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "LOCK_SECONDS", 0.0)
     answers: list[Exception | None] = [None, ConnectionError(), TimeoutError(), LockNotOwnedError("lost")]
 

@@ -64,7 +64,7 @@ async def _no_grants() -> list[bytes]:
     return []
 
 
-def test_versions_of_accounts_are_bounded_and_a_change_is_never_missed(monkeypatch: pytest.MonkeyPatch):
+def test_versions_of_accounts_are_limited_and_no_change_is_missed(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(accounts, "VERSIONS_LIMIT", 3)
     unused: Any = None
     shared: Any = SharedAccounts(unused, unused, unused)

@@ -12,7 +12,7 @@ from dragoman.gateway.streams import DISCONNECTED, PIECE_BYTES
 from dragoman.gateway.websocket import _Client  # pyright: ignore[reportPrivateUsage]
 
 
-async def test_messages_for_a_client_that_is_gone_are_no_error():
+async def test_messages_for_a_disconnected_client_are_no_error():
     sent: list[bytes] = []
 
     async def send_frame(message: bytes, opcode: object) -> None:
@@ -65,7 +65,7 @@ class FakeRequest(dict[Any, Any]):
         ((0,), ["ping"]),
     ],
 )
-async def test_a_client_that_reads_nothing_is_disconnected_however_little_waits(
+async def test_a_client_that_never_reads_is_disconnected_even_with_few_waiting_messages(
     unsent: tuple[int, ...], events: list[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(websocket, "PING_SECONDS", 0.0)

@@ -9,7 +9,7 @@ from dragoman.config.interchange.formats import FORMATS, Place
 HOME, PROJECT = Path("/home/ada"), Path("/src/engine")
 
 
-def test_the_formats_go_by_these_keys():
+def test_the_keys_of_the_formats():
     assert list(FORMATS) == [
         "claude-code",
         "claude-desktop",
@@ -70,7 +70,7 @@ def test_the_formats_go_by_these_keys():
         ),
     ],
 )
-def test_the_places_most_usual_first(key: str, platform: str, environ: dict[str, str], expected: list[str]):
+def test_the_paths_most_common_first(key: str, platform: str, environ: dict[str, str], expected: list[str]):
     places = FORMATS[key].places(HOME, PROJECT, platform, environ)
     assert [told(place) for place in places] == expected
 
@@ -82,6 +82,6 @@ def told(place: Place) -> str:
     return f"user {path.replace(HOME.as_posix(), '~')}"
 
 
-def test_without_a_project_there_are_only_places_of_the_user():
+def test_without_a_project_there_are_only_paths_of_the_user():
     for row in FORMATS.values():
         assert {place.level for place in row.places(HOME, None, "linux", {})} == {"user"}

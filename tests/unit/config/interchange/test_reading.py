@@ -40,9 +40,7 @@ def read_one(key: str, entry: Any) -> Any:
         ({"type": "http", "command": SECRET}, "url"),
     ],
 )
-def test_a_server_that_cannot_be_used_is_noted_and_the_others_are_read(
-    key: str, entry: Any, field: str | None
-):
+def test_an_invalid_server_is_reported_and_the_others_are_read(key: str, entry: Any, field: str | None):
     result = read_one(key, entry)
     assert list(result.servers) == ["fine"]
     assert ("box", field) in [(note.server, note.field) for note in result.notes]
@@ -50,7 +48,7 @@ def test_a_server_that_cannot_be_used_is_noted_and_the_others_are_read(
 
 
 @pytest.mark.parametrize("key", JSON_FORMATS)
-def test_numbers_where_text_is_meant_become_text(key: str):
+def test_numbers_in_place_of_strings_become_strings(key: str):
     entry = {"command": "x", "args": [8080, True, 1.5], "env": {"PORT": 8080, "FLAG": False, "NONE": None}}
     assert read_one(key, entry).servers["box"] == {
         "command": "x",
@@ -60,11 +58,11 @@ def test_numbers_where_text_is_meant_become_text(key: str):
 
 
 @pytest.mark.parametrize("spelled", ["streamable-http", "streamableHttp", "streamable_http", "http"])
-def test_streamable_http_goes_by_many_names(spelled: str):
+def test_the_names_of_streamable_http(spelled: str):
     assert read_one("cursor", {"type": spelled, "url": "https://x/sse"}).servers["box"]["type"] == "http"
 
 
-def test_fields_nobody_knows_are_kept_where_the_form_is_ours_and_noted_elsewhere():
+def test_unknown_fields_are_kept_in_dragomans_format_and_reported_in_others():
     entry = {"command": "x", "alwaysAllow": [SECRET]}
     assert read_one("claude-code", entry).servers["box"] == entry
     result = read_one("cursor", entry)
@@ -75,26 +73,26 @@ def test_fields_nobody_knows_are_kept_where_the_form_is_ours_and_noted_elsewhere
 
 @pytest.mark.parametrize("key", [key for key in JSON_FORMATS if key != "claude-code"])
 @pytest.mark.parametrize("value", [None, False, "", [], {}])
-def test_a_field_that_says_nothing_is_left_out_without_a_word(key: str, value: Any):
+def test_an_empty_field_is_left_out_without_a_note(key: str, value: Any):
     result = read_one(key, {"command": "x", "some": value})
     assert (result.servers["box"], result.notes) == ({"command": "x"}, ())
 
 
 @pytest.mark.parametrize("key", JSON_FORMATS)
 @pytest.mark.parametrize("switch", [{"disabled": True}, {"enabled": False}])
-def test_a_server_that_was_switched_off_is_read_and_named(key: str, switch: dict[str, bool]):
+def test_a_disabled_server_is_read_and_named(key: str, switch: dict[str, bool]):
     result = read_one(key, {"command": "x", **switch})
     assert (result.servers["box"], result.disabled) == ({"command": "x"}, ("box",))
     assert result.notes == ()
 
 
-def test_gemini_switches_off_whatever_is_not_among_the_allowed():
+def test_servers_missing_from_geminis_allow_list_are_disabled():
     servers = {name: {"command": "x"} for name in "abc"}
     text = json.dumps({"mcp": {"allowed": ["a", "c"], "excluded": ["c"]}, "mcpServers": servers})
     assert read("gemini", text, source="f").disabled == ("b", "c")
 
 
-def test_an_address_of_gemini_that_says_two_things_is_http():
+def test_a_gemini_entry_with_two_urls_is_http():
     result = read_one("gemini", {"httpUrl": "https://a", "url": "https://b"})
     assert result.servers["box"] == {"type": "http", "url": "https://a"}
     assert [note.field for note in result.notes] == ["url"]
@@ -112,7 +110,7 @@ def test_an_empty_file_has_no_servers(key: str, text: str):
     assert (result.servers, result.disabled, len(result.notes)) == ({}, (), 1)
 
 
-def test_names_of_servers_and_fields_cannot_drive_a_terminal():
+def test_names_of_servers_and_fields_contain_no_terminal_sequences():
     text = json.dumps({"mcpServers": {"a\x1b[31m": {"command": "x", "b\u202e": 1}, "": {"command": "x"}}})
     result = read("cursor", text, source="f")
     assert "a\x1b[31m" in result.servers
@@ -138,7 +136,7 @@ def test_names_of_servers_and_fields_cannot_drive_a_terminal():
         ("codex", "mcp_servers = 1\n", None, None),
     ],
 )
-def test_a_broken_file_is_named_with_its_place_and_nothing_of_it_is_told(
+def test_a_broken_file_is_reported_with_its_position_and_without_its_content(
     key: str, text: str, line: int | None, column: int | None
 ):
     with pytest.raises(ConfigFileError) as caught:
@@ -147,7 +145,7 @@ def test_a_broken_file_is_named_with_its_place_and_nothing_of_it_is_told(
     assert SECRET not in f"{caught.value} {caught.value.hint}"
 
 
-def test_comments_where_the_host_accepts_none_are_hinted_at():
+def test_comments_that_the_host_does_not_accept_give_a_hint():
     with pytest.raises(ConfigFileError) as caught:
         read("claude-desktop", '{"mcpServers": {}, // mine\n}', source="f")
     assert "Claude Desktop" in (caught.value.hint or "")
@@ -156,12 +154,12 @@ def test_comments_where_the_host_accepts_none_are_hinted_at():
 @pytest.mark.parametrize(
     "text", ["a = " + "[" * 100_000, '{"a":' * 100_000, "a" + ".a" * 100_000 + " = 1", "a." * 100_000]
 )
-def test_endless_nesting_is_an_error_and_no_crash(text: str):
+def test_very_deep_nesting_is_an_error(text: str):
     with pytest.raises(ConfigFileError):
         read("codex" if text[0] == "a" else "vscode", text, source="f")
 
 
-def test_an_unknown_format_is_told_with_those_there_are():
+def test_an_unknown_format_is_reported_with_the_known_ones():
     with pytest.raises(ConfigError) as caught:
         read("emacs", "{}", source="f")
     assert "vscode" in (caught.value.hint or "")
@@ -183,7 +181,7 @@ def toml(text: str) -> Any:
         ('url = "https://x"\nhttp_headers = ["a"]', "http_headers"),
     ],
 )
-def test_a_table_of_codex_that_cannot_be_used_is_noted(table: str, field: str | None):
+def test_an_invalid_table_of_codex_is_reported(table: str, field: str | None):
     result = toml(f'[mcp_servers.box]\n{table}\n[mcp_servers.fine]\ncommand = "ok"\n')
     assert list(result.servers) == ["fine"]
     assert [(note.server, note.field) for note in result.notes] == [("box", field)]
@@ -200,7 +198,7 @@ def test_codex_may_name_the_bearer_token_only_once():
 
 
 @pytest.mark.parametrize("written", ["-1", "0", "inf", "nan", "true", '"60"'])
-def test_a_time_limit_that_cannot_be_used_is_left_out(written: str):
+def test_an_invalid_time_limit_is_left_out(written: str):
     result = toml(f'[mcp_servers.a]\ncommand = "x"\ntool_timeout_sec = {written}\n')
     assert result.servers == {"a": {"command": "x"}}
     assert [note.field for note in result.notes] == ["tool_timeout_sec"]

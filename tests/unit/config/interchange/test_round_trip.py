@@ -64,7 +64,7 @@ SERVERS = st.dictionaries(
 @pytest.mark.parametrize("key", list(FORMATS))
 @settings(max_examples=40)
 @given(servers=SERVERS)
-def test_what_is_written_is_read_back_but_for_what_the_notes_announce(key: str, servers: dict[str, Any]):
+def test_an_export_is_imported_unchanged_except_for_the_reported_losses(key: str, servers: dict[str, Any]):
     written = write(key, None, servers, source="f")
     back = read(key, written.text, source="f")
     assert tuple(back.servers) == written.written
@@ -92,7 +92,7 @@ def test_writing_twice_changes_nothing(key: str, servers: dict[str, Any]):
 @pytest.mark.parametrize("key", list(FORMATS))
 @settings(max_examples=40)
 @given(servers=SERVERS)
-def test_what_was_written_one_by_one_is_the_same_as_all_at_once(key: str, servers: dict[str, Any]):
+def test_writing_one_by_one_equals_writing_all_at_once(key: str, servers: dict[str, Any]):
     text: str | None = None
     for name, entry in servers.items():
         text = write(key, text, {name: entry}, source="f").text

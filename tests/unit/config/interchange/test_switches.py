@@ -17,7 +17,7 @@ WITH_SWITCH = ("codex", "gemini", "windsurf")
 
 
 @pytest.mark.parametrize("key", WITH_SWITCH)
-def test_a_server_that_is_switched_off_comes_back_switched_off(key: str):
+def test_a_disabled_server_is_disabled_after_export_and_import(key: str):
     written = write(key, None, SERVERS, source="f", disabled=["off"])
     assert written.written == ("on", "off")
     back = read(key, written.text, source="f")
@@ -27,7 +27,7 @@ def test_a_server_that_is_switched_off_comes_back_switched_off(key: str):
     assert (again.text, again.written) == (written.text, ())
 
 
-def test_each_host_is_told_in_its_own_words():
+def test_each_host_gets_its_own_field_for_disabled():
     texts = {key: write(key, None, SERVERS, source="f", disabled=["off"]).text for key in WITH_SWITCH}
     assert tomllib.loads(texts["codex"])["mcp_servers"]["off"] == {"command": "b", "enabled": False}
     assert json.loads(texts["windsurf"])["mcpServers"]["off"] == {"command": "b", "disabled": True}
@@ -37,7 +37,7 @@ def test_each_host_is_told_in_its_own_words():
 
 
 @pytest.mark.parametrize("key", sorted(set(FORMATS) - set(WITH_SWITCH)))
-def test_a_host_without_a_switch_does_not_get_a_server_that_is_off(key: str):
+def test_a_host_without_a_disabled_field_does_not_get_a_disabled_server(key: str):
     written = write(key, None, SERVERS, source="f", disabled=["off"])
     assert written.written == ("on",)
     (note,) = written.notes
@@ -55,7 +55,7 @@ def test_a_host_without_a_switch_does_not_get_a_server_that_is_off(key: str):
         ("gemini", '{"mcp": {"allowed": ["on"]}}'),
     ],
 )
-def test_what_is_switched_off_there_is_not_switched_on_by_writing_it(key: str, text: str):
+def test_a_server_disabled_in_the_target_is_not_enabled_by_an_export(key: str, text: str):
     written = write(key, text, SERVERS, source="f", replace=["off"])
     assert written.written == ("on", "off")
     back = read(key, written.text, source="f")
@@ -64,7 +64,7 @@ def test_what_is_switched_off_there_is_not_switched_on_by_writing_it(key: str, t
     assert [note.text for note in written.notes if note.server == "off"] == [said]
 
 
-def test_the_rest_of_geminis_lists_stays():
+def test_other_names_in_geminis_lists_are_kept():
     text = '{"mcp": {"excluded": ["x"], "other": 1}, // why\n "mcpServers": {}}'
     written = write("gemini", text, SERVERS, source="f", disabled=["off"]).text
     assert "// why" in written

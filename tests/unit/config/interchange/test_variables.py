@@ -57,7 +57,7 @@ def into_theirs(syntax: VariableSyntax, text: str) -> tuple[str | None, int]:
         ("none", "${X}", "${X}", 1),
     ],
 )
-def test_a_hosts_text_in_our_words(syntax: str, written: str, meant: str, notes: int):
+def test_variables_of_a_host_in_dragomans_syntax(syntax: str, written: str, meant: str, notes: int):
     assert into_ours(DIALECTS[syntax], written) == (meant, notes)
 
 
@@ -80,7 +80,7 @@ def test_a_hosts_text_in_our_words(syntax: str, written: str, meant: str, notes:
         ("none", "a${X}", None, 0),
     ],
 )
-def test_our_text_in_a_hosts_words(syntax: str, ours: str, written: str | None, notes: int):
+def test_dragomans_variables_in_a_hosts_syntax(syntax: str, ours: str, written: str | None, notes: int):
     assert into_theirs(DIALECTS[syntax], ours) == (written, notes)
 
 
@@ -109,7 +109,7 @@ PIECES = st.lists(
 @pytest.mark.requirement("CFG-12")
 @pytest.mark.parametrize("syntax", DIALECTS.values(), ids=list(DIALECTS))
 @given(text=PIECES)
-def test_a_text_comes_back_the_same_unless_it_was_noted(syntax: VariableSyntax, text: str):
+def test_a_text_is_converted_back_unchanged_unless_reported(syntax: VariableSyntax, text: str):
     written, noted = into_theirs(syntax, text)
     if written is None:
         assert syntax.spelling is None
@@ -119,7 +119,7 @@ def test_a_text_comes_back_the_same_unless_it_was_noted(syntax: VariableSyntax, 
 
 
 @pytest.mark.parametrize("syntax", DIALECTS.values(), ids=list(DIALECTS))
-def test_a_note_tells_no_value_and_no_default(syntax: VariableSyntax):
+def test_a_note_contains_no_value_and_no_default(syntax: VariableSyntax):
     notes = Notes()
     note = notes.about("s")
     for text in (
@@ -137,7 +137,7 @@ def test_a_note_tells_no_value_and_no_default(syntax: VariableSyntax):
 @pytest.mark.parametrize(
     "text", ["${" * 50_000, "}" + "$A" * 50_000, "${A:-" * 50_000, "${env:" * 50_000 + "}"]
 )
-def test_a_text_full_of_beginnings_takes_linear_time(text: str):
+def test_a_text_full_of_variable_starts_takes_linear_time(text: str):
     for syntax in DIALECTS.values():
         incoming(syntax, text, Notes().about("s"), "f")
         outgoing(syntax, text, Notes().about("s"), "f")

@@ -168,7 +168,7 @@ URL = "https://x.example/mcp"
         ("windsurf", {"url": URL, "oauth": {"clientSecret": SECRET}}, {"serverUrl": URL}, ["oauth"]),
     ],
 )
-def test_an_entry_as_a_host_writes_it(key: str, entry: dict[str, Any], written: Any, noted: list[str]):
+def test_an_entry_in_each_hosts_format(key: str, entry: dict[str, Any], written: Any, noted: list[str]):
     assert exported(key, entry) == (written, noted)
 
 
@@ -176,7 +176,7 @@ def test_an_entry_as_a_host_writes_it(key: str, entry: dict[str, Any], written: 
 @pytest.mark.parametrize(
     "entry", [{}, [], None, {"command": 5}, {"type": "moon", "url": "https://x"}, {"url": "ftp://x"}]
 )
-def test_an_entry_that_cannot_be_used_is_left_out_and_noted(key: str, entry: Any):
+def test_an_entry_that_cannot_be_exported_is_left_out_and_reported(key: str, entry: Any):
     result = write(key, None, {"box": entry, "fine": {"command": "ok"}}, source="f")
     assert result.written == ("fine",)
     assert {note.server for note in result.notes} == {"box"}
@@ -205,7 +205,7 @@ VSCODE_FILE = """{
 
 
 @pytest.mark.requirement("CFG-12")
-def test_everything_else_of_a_json_file_stays():
+def test_other_content_of_a_json_file_is_kept():
     result = write("vscode", VSCODE_FILE, {"three": {"command": "c"}}, source="f")
     assert result.written == ("three",)
     added = '\t\t"three": {\n\t\t\t"type": "stdio",\n\t\t\t"command": "c"\n\t\t}'
@@ -215,7 +215,7 @@ def test_everything_else_of_a_json_file_stays():
 
 
 @pytest.mark.requirement("CFG-12")
-def test_a_server_that_is_there_with_other_content_is_left_unless_it_is_to_be_replaced():
+def test_an_existing_server_with_other_content_is_kept_unless_replace_is_given():
     ours = {"one": {"command": "a"}, "two": {"command": "changed"}}
     result = write("vscode", VSCODE_FILE, ours, source="f")
     assert (result.text, result.unchanged, result.conflicts) == (VSCODE_FILE, ("one",), ("two",))
@@ -230,7 +230,7 @@ def test_a_server_that_is_there_with_other_content_is_left_unless_it_is_to_be_re
     assert [(note.server, note.field) for note in result.notes] == [("two", "envFile")]
 
 
-def test_an_entry_that_cannot_be_read_is_other_content():
+def test_an_unreadable_existing_entry_counts_as_other_content():
     text = '{"mcpServers": {"a": {"command": ["x"]}}}'
     result = write("cursor", text, {"a": {"command": "x"}}, source="f")
     assert (result.text, result.conflicts) == (text, ("a",))
@@ -238,7 +238,7 @@ def test_an_entry_that_cannot_be_read_is_other_content():
     assert json.loads(result.text) == {"mcpServers": {"a": {"command": "x"}}}
 
 
-def test_a_server_that_is_there_and_switched_off_is_told():
+def test_an_existing_disabled_server_is_reported():
     text = '{"mcpServers": {"a": {"command": "x", "disabled": true}}}'
     result = write("windsurf", text, {"a": {"command": "x"}}, source="f")
     assert (result.text, result.unchanged) == (text, ("a",))
@@ -266,7 +266,7 @@ startup_timeout_sec = 20
 
 
 @pytest.mark.requirement("CFG-12")
-def test_everything_else_of_a_toml_file_stays():
+def test_other_content_of_a_toml_file_is_kept():
     result = write("codex", CODEX_FILE, {"three": {"command": "c", "env": {"A": "b"}}}, source="f")
     assert result.text == (
         CODEX_FILE + '\n[mcp_servers.three]\ncommand = "c"\n\n[mcp_servers.three.env]\nA = "b"\n'
@@ -274,7 +274,7 @@ def test_everything_else_of_a_toml_file_stays():
 
 
 @pytest.mark.requirement("CFG-12")
-def test_a_table_is_replaced_where_it_stands():
+def test_a_table_is_replaced_in_its_position():
     ours = {"one": {"command": "z", "args": ["-y"]}, "two": {"url": "https://two.example/new"}}
     result = write("codex", CODEX_FILE, ours, source="f", replace=["one", "two"])
     assert result.text == CODEX_FILE.replace('"a"', '"z"').replace(
@@ -295,7 +295,7 @@ def test_a_table_is_replaced_where_it_stands():
         "# nothing yet",
     ],
 )
-def test_tables_may_be_written_in_any_way_toml_has(text: str):
+def test_tables_may_be_written_in_every_toml_form(text: str):
     servers = {"one": {"command": "z", "env": {"Q": '"\n\u2028'}}, "two": {"command": "b"}}
     result = write("codex", text, servers, source="f", replace=["one"])
     assert result.written == ("one", "two")
@@ -315,7 +315,7 @@ def test_a_file_without_servers_gets_its_block(key: str, text: str | None):
 
 
 @pytest.mark.parametrize("key", list(FORMATS))
-def test_nothing_to_write_leaves_a_file_alone(key: str):
+def test_an_export_without_changes_does_not_write_the_file(key: str):
     text = CODEX_FILE if FORMATS[key].is_toml else '{"b":[1,2 ] }'
     assert write(key, text, {}, source="f").text == text
 
@@ -329,7 +329,7 @@ def test_a_broken_file_is_not_written_into(key: str):
     assert SECRET not in f"{caught.value} {caught.value.hint}"
 
 
-def test_half_a_character_is_written_in_json_and_left_out_of_toml():
+def test_a_lone_surrogate_is_written_in_json_and_left_out_of_toml():
     entry = {"command": "x\ud800"}
     result = write("cursor", None, {"a": entry}, source="f")
     result.text.encode()
@@ -338,7 +338,7 @@ def test_half_a_character_is_written_in_json_and_left_out_of_toml():
     assert (result.written, len(result.notes)) == ((), 1)
 
 
-def test_what_is_exported_holds_no_value_of_an_entry_in_its_notes():
+def test_notes_of_an_export_contain_no_value_of_an_entry():
     entry = {"command": "x", "env": {"A": "${B:-s3cr3t-value}"}, "odd": SECRET, "headersHelper": SECRET}
     for key in FORMATS:
         result: Exported = write(key, None, {"a": entry}, source="f")
