@@ -52,7 +52,7 @@ def test_which_addresses_may_be_contacted_for_a_public_server(host: str):
     assert is_public(address) == (HOSTS[host] is None or host == "168.63.129.16")
 
 
-def test_one_bad_address_is_enough():
+def test_one_forbidden_address_is_enough():
     good, bad = ip_address("93.184.216.34"), ip_address("10.0.0.1")
     assert why_forbidden([good, bad], allow_private=False) == PRIVATE
     assert why_forbidden([good, bad], allow_private=True) is None
@@ -60,5 +60,5 @@ def test_one_bad_address_is_enough():
 
 
 @pytest.mark.parametrize("host", ["a.example", "localhost", "1.2.3", "x::", ""])
-def test_a_name_is_no_address(host: str):
+def test_a_host_name_is_not_an_address(host: str):
     assert parse_address(host) is None

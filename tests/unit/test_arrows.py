@@ -184,7 +184,7 @@ def tree(root: Path, files: dict[str, str]) -> Path:
         ("names.py", "from dragoman.errors import DragomanError"),
     ],
 )
-def test_a_downward_arrow_is_fine(tmp_path: Path, file: str, text: str):
+def test_a_downward_import_is_accepted(tmp_path: Path, file: str, text: str):
     assert wrong_arrows(arrows_in(tree(tmp_path, {file: text}))) == []
 
 
@@ -214,7 +214,7 @@ def test_a_downward_arrow_is_fine(tmp_path: Path, file: str, text: str):
         ({"novel/__init__.py": "import dragoman.errors"}, "novel is in no layer"),
     ],
 )
-def test_a_wrong_arrow_is_caught(tmp_path: Path, files: dict[str, str], complaint: str):
+def test_a_wrong_import_is_detected(tmp_path: Path, files: dict[str, str], complaint: str):
     found = wrong_arrows(arrows_in(tree(tmp_path, files)))
     assert found
     assert complaint in found[0]

@@ -7,7 +7,7 @@ from dragoman import atomic_write
 from dragoman.atomic_write import write_cache
 
 
-def test_a_cache_is_private_and_its_folder_is_made(tmp_path: Path):
+def test_a_cache_is_private_and_its_folder_is_created(tmp_path: Path):
     file = tmp_path / "state" / "cache.json"
     write_cache(file, b"1")
     write_cache(file, b"22")

@@ -16,7 +16,7 @@ subprocess.Popen(["sleep", "60"], env=few, start_new_session=True)
 """
 
 
-def test_nobody_is_left_when_nothing_was_started(home: Path):
+def test_without_started_processes_none_is_found(home: Path):
     before = running_processes()
     assert leftovers(home, before, grace_seconds=0) == []
 
@@ -37,7 +37,7 @@ def test_a_process_adopted_by_init_is_found_by_its_home(home: Path):
 
 
 @pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
-def test_a_child_nobody_waited_for_is_found(home: Path):
+def test_a_child_that_was_not_waited_for_is_found(home: Path):
     before = running_processes()
     child = subprocess.Popen(["true"])
     left: list[str] = []
@@ -47,7 +47,7 @@ def test_a_child_nobody_waited_for_is_found(home: Path):
     assert left == [f"{child.pid} (a zombie nobody waited for)"]
 
 
-def test_a_child_that_ends_in_time_is_no_leftover(home: Path):
+def test_a_child_that_ends_in_time_is_not_reported(home: Path):
     before = running_processes()
     with subprocess.Popen(["sleep", "0.05"]) as child:
         child.wait(5)

@@ -75,12 +75,12 @@ def test_an_attack_becomes_visible(attack: str, shown: str):
         "",
     ],
 )
-def test_what_is_printable_passes_unchanged(text: str):
+def test_printable_text_is_unchanged(text: str):
     assert visible(text) == text
 
 
 @given(st.text(st.characters()))
-def test_no_control_character_is_left_but_line_feed_and_tab(text: str):
+def test_no_control_character_except_line_feed_and_tab_remains(text: str):
     shown = visible(text)
 
     assert all(
@@ -120,14 +120,14 @@ INVISIBLE = [
 
 
 @pytest.mark.parametrize(("first", "last"), INVISIBLE, ids=lambda code: f"U+{code:04X}")
-def test_no_invisible_character_is_left(first: int, last: int):
+def test_no_invisible_character_remains(first: int, last: int):
     left = [f"U+{code:04X}" for code in range(first, last + 1) if visible(chr(code)) == chr(code)]
 
     assert left == []
 
 
 @pytest.mark.parametrize("base", ["a", "ä", " ", "\n", "字", "", "\u0301", "-", "\ufe0f", "1", "#"])
-def test_an_emoji_selector_stays_only_behind_a_symbol(base: str):
+def test_an_emoji_selector_is_kept_only_after_a_symbol(base: str):
     """Behind letters it is invisible, and each one would carry a bit."""
     assert for_model(f"{base}\ufe0fb") == base.replace("\ufe0f", "") + "b"
     assert visible(f"{base}\ufe0fb") == base.replace("\ufe0f", r"\ufe0f") + r"\ufe0fb"
@@ -141,12 +141,12 @@ def test_an_emoji_keeps_its_selector(text: str):
 
 
 @given(st.text())
-def test_cleaning_what_is_clean_changes_nothing(text: str):
+def test_cleaning_is_idempotent(text: str):
     assert visible(visible(text)) == visible(text)
 
 
 @given(st.text(st.characters(exclude_categories=["Mn", "Me", "Cf", "Sk", "Cs"])), st.integers(0, 20))
-def test_a_limit_cuts_and_says_how_much(text: str, limit: int):
+def test_a_cut_states_how_much_is_missing(text: str, limit: int):
     shown = visible(text, limit)
 
     if len(text) <= limit:
@@ -167,7 +167,7 @@ def test_one_line_shows_its_line_breaks():
     assert one_line("a\nb\tc\r\x1b") == r"a\nb\tc\x0d\x1b"
 
 
-def test_a_flood_of_escapes_takes_no_time():
+def test_very_many_escapes_are_cleaned_quickly():
     started = CpuTimer()
     visible("\x1b" * 200_000)
 
@@ -197,13 +197,13 @@ def test_a_flood_of_escapes_takes_no_time():
         pytest.param("Grüße 你好 🙂❤\ufe0f", "Grüße 你好 🙂❤\ufe0f", id="what is printable stays"),
     ],
 )
-def test_from_what_a_model_reads_the_unsafe_is_taken_out(said: str, read: str):
+def test_unsafe_characters_are_removed_from_texts_for_models(said: str, read: str):
     assert for_model(said) == read
 
 
 @pytest.mark.requirement("CAT-2")
 @given(st.text(st.characters()) | st.text("ab\x1b[]0;m\x07\x9b\x9d\\\u0301\u200b"))
-def test_what_a_model_reads_is_safe_and_cleaning_it_again_changes_nothing(text: str):
+def test_texts_for_models_are_safe_and_cleaning_is_idempotent(text: str):
     read = for_model(text)
 
     assert is_safe(read)
@@ -213,7 +213,7 @@ def test_what_a_model_reads_is_safe_and_cleaning_it_again_changes_nothing(text: 
 
 @pytest.mark.requirement("CAT-3")
 @given(st.text(st.characters() | st.sampled_from("e\u0301👩\u200d👧🏽"), max_size=200), st.integers(40, 120))
-def test_a_cut_says_how_much_is_missing_and_falls_between_characters(text: str, limit: int):
+def test_a_cut_states_how_much_is_missing_and_is_between_characters(text: str, limit: int):
     shown = cut(text, limit)
     kept, ellipsis, words = shown.partition("… [")
     if len(text) <= limit:
@@ -236,7 +236,7 @@ def test_a_cut_says_how_much_is_missing_and_falls_between_characters(text: str, 
     ids=ascii,
 )
 @pytest.mark.parametrize("clean", [for_model, visible])
-def test_ten_times_the_text_takes_about_ten_times_the_time(hostile: str, clean: Any):
+def test_cleaning_takes_linear_time(hostile: str, clean: Any):
     def seconds(count: int) -> float:
         text = hostile * count
         began = time.process_time()
@@ -247,7 +247,7 @@ def test_ten_times_the_text_takes_about_ten_times_the_time(hostile: str, clean: 
     assert shortest(lambda: seconds(40_000), below=bound) < bound
 
 
-def test_the_words_about_a_cut_have_room():
+def test_the_note_about_a_cut_fits_the_limit():
     assert len(cut("x" * 10**6, 0) + "000") <= CUT_NOTE_LENGTH
 
 
@@ -257,7 +257,7 @@ def test_the_words_about_a_cut_have_room():
     "\u0301\u0489\u05b0\u0610\u0730\u0941\u0e49\u0ebc\u0f71\u1cd0\u20dd\u302a\u3099\ua8e0\U0001d165\U0001e8d0",
     ids=ascii,
 )
-def test_no_script_has_towers(mark: str):
+def test_stacked_combining_characters_are_limited(mark: str):
     tower = "a" + mark * 10_000 + "b"
 
     assert not is_safe(tower)
@@ -289,7 +289,7 @@ Node.js v20.19.0
 """
 
 
-def test_of_the_errors_of_npm_the_line_that_names_the_package_is_kept():
+def test_the_line_of_npm_errors_that_names_the_package_is_kept():
     assert last_lines(NPM_404) == [
         "npm error code E404",
         "npm error 404 Not Found - GET https://registry.example/@x%2fserver - Not found",
@@ -297,11 +297,11 @@ def test_of_the_errors_of_npm_the_line_that_names_the_package_is_kept():
     ]
 
 
-def test_the_places_in_a_program_are_left_out():
+def test_stack_frames_are_left_out():
     assert last_lines(NODE)[-1] == "Error: API_KEY is not set"
 
 
-def test_of_many_lines_the_last_are_kept_and_of_empty_ones_those():
+def test_the_last_of_many_lines_are_kept():
     assert last_lines("\n".join(map(str, range(20)))) == [str(n) for n in range(20 - LAST_LINES, 20)]
     assert last_lines("\n\n") == ["", ""]
     assert last_lines("") == []

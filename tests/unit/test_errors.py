@@ -64,7 +64,7 @@ def tree_in_docstring() -> dict[str, str | None]:
     return parents
 
 
-def test_the_tree_at_the_top_lists_exactly_the_classes_there_are():
+def test_the_tree_in_the_docstring_lists_exactly_the_classes():
     real = {kind.__name__: kind.__bases__[0].__name__ for kind in CLASSES}
     real["DragomanError"] = None  # type: ignore[assignment]
 
@@ -111,7 +111,7 @@ CODES = {
 }
 
 
-def test_every_class_has_a_stable_code_of_its_own():
+def test_every_class_has_its_own_stable_code():
     assert {kind: kind.code for kind in CLASSES} == CODES
     assert len(set(CODES.values())) == len(CODES)
     assert all("code" in vars(kind) for kind in CLASSES)
@@ -161,7 +161,7 @@ SENTENCES = [
 
 
 @pytest.mark.parametrize(("error", "sentence"), SENTENCES, ids=lambda value: getattr(value, "code", ""))
-def test_the_sentence_names_the_server_and_cannot_drive_a_terminal(
+def test_the_message_names_the_server_and_contains_no_terminal_sequences(
     error: ConnectError | CallError, sentence: str
 ):
     assert str(error).startswith(sentence)
@@ -189,12 +189,12 @@ def test_the_sentence_names_the_server_and_cannot_drive_a_terminal(
     ],
     ids=lambda value: getattr(value, "code", ""),
 )
-def test_a_sentence_about_a_tool_or_a_state_cannot_drive_a_terminal(error: CallError, sentence: str):
+def test_a_message_about_a_tool_or_a_state_contains_no_terminal_sequences(error: CallError, sentence: str):
     assert str(error).startswith(sentence)
     assert not any(character in str(error) for character in HOSTILE if not character.isprintable())
 
 
-def test_the_facts_are_attributes():
+def test_the_details_are_attributes():
     failed = StartFailed(
         "box", "start", "it exited", hint="do", exit_code=3, stderr_tail="last\n\x1b[2Jwords"
     )
@@ -210,7 +210,7 @@ def test_the_facts_are_attributes():
 
 
 @pytest.mark.parametrize(("may_have_run", "words"), [(True, "may have run"), (False, "was not sent")])
-def test_a_lost_connection_says_whether_the_request_may_have_run(may_have_run: bool, words: str):
+def test_a_lost_connection_states_whether_the_request_may_have_run(may_have_run: bool, words: str):
     assert words in str(ConnectionLost("box", "gone", may_have_run=may_have_run))
     refused = ConnectionLost("box", "its session has ended", may_have_run=False, was_refused=True)
     assert str(refused).endswith("the request was refused and has not run")
@@ -242,11 +242,13 @@ def test_a_lost_connection_says_whether_the_request_may_have_run(may_have_run: b
     ],
     ids=str,
 )
-def test_a_status_says_whether_the_request_may_have_run_and_how_long_to_wait(error: HttpError, sentence: str):
+def test_a_status_states_whether_the_request_may_have_run_and_how_long_to_wait(
+    error: HttpError, sentence: str
+):
     assert str(error) == sentence
 
 
-def test_the_facts_of_http_are_attributes():
+def test_the_http_details_are_attributes():
     error = HttpError(
         "box", 401, "HTTP 401", may_have_run=False, retry_after_seconds=3, challenge="Bearer", hint="sign in"
     )
@@ -280,7 +282,7 @@ def test_an_unknown_tool_hints_at_near_names():
     ],
     ids=lambda error: error.code,
 )
-def test_a_sentence_is_never_endless(error: DragomanError):
+def test_a_message_has_a_limited_length(error: DragomanError):
     assert len(str(error)) < 3000
 
 
@@ -301,7 +303,7 @@ TRAVELLERS = [
 
 
 @pytest.mark.parametrize("error", TRAVELLERS, ids=lambda error: error.code)
-def test_an_error_survives_the_way_to_another_process(error: DragomanError):
+def test_an_error_can_be_pickled(error: DragomanError):
     # Programs that call tools from a pool of workers meet our errors this way.
     arrived = pickle.loads(pickle.dumps(error))
 

@@ -30,7 +30,7 @@ async def rest(bus: EventBus, listener: AsyncIterator[Event]) -> list[Event]:
     return [event async for event in listener]
 
 
-async def test_every_listener_gets_every_event_from_its_beginning_on():
+async def test_every_listener_gets_every_event_from_its_start():
     bus = EventBus()
     early = bus.listen()
     bus.publish(said(1))
@@ -63,7 +63,7 @@ async def test_a_listener_for_some_kinds_gets_only_these():
         ((ServerLost, CallEvent), True),
     ],
 )
-def test_events_about_calls_are_made_for_listeners_that_take_them(
+def test_events_about_calls_are_created_only_for_their_listeners(
     kinds: tuple[type[Event], ...], has_calls: bool
 ):
     bus = EventBus()
@@ -74,7 +74,7 @@ def test_events_about_calls_are_made_for_listeners_that_take_them(
     assert (bus.has_listeners, bus.has_call_listeners) == (False, False)
 
 
-async def test_a_waiting_listener_is_woken():
+async def test_a_waiting_listener_gets_the_next_event():
     bus = EventBus()
     listener = bus.listen()
     waiting = asyncio.create_task(anext(listener))
@@ -85,7 +85,7 @@ async def test_a_waiting_listener_is_woken():
     assert await asyncio.wait_for(waiting, 1) == said(1)
 
 
-async def test_a_slow_listener_loses_the_oldest_and_is_told_how_many():
+async def test_a_slow_listener_loses_the_oldest_events_and_gets_their_number():
     bus = EventBus()
     slow = bus.listen()
     for number in range(BACKLOG + 7):
@@ -96,7 +96,7 @@ async def test_a_slow_listener_loses_the_oldest_and_is_told_how_many():
     assert others == [said(number) for number in range(7, BACKLOG + 7)]
 
 
-async def test_a_slow_listener_costs_the_quick_one_nothing():
+async def test_a_slow_listener_does_not_affect_a_fast_one():
     bus = EventBus()
     bus.listen()
     quick = bus.listen()
@@ -108,7 +108,7 @@ async def test_a_slow_listener_costs_the_quick_one_nothing():
     assert seen == [said(number) for number in range(BACKLOG + 7)]
 
 
-async def test_what_is_lost_later_is_told_later():
+async def test_later_losses_are_reported_later():
     bus = EventBus()
     slow = bus.listen()
     for _ in range(2):
@@ -132,7 +132,7 @@ async def test_closing_ends_every_iteration_after_what_was_published():
     assert not bus.has_listeners
 
 
-async def test_closing_wakes_who_waits():
+async def test_closing_ends_a_waiting_iteration():
     bus = EventBus()
     waiting = asyncio.create_task(anext(bus.listen(), "the end"))
     await asyncio.sleep(0)
@@ -141,7 +141,7 @@ async def test_closing_wakes_who_waits():
     assert await asyncio.wait_for(waiting, 1) == "the end"
 
 
-async def test_a_closed_bus_has_nothing_more_to_say():
+async def test_a_closed_bus_publishes_nothing():
     bus = EventBus()
     bus.close()
     bus.close()
@@ -152,7 +152,7 @@ async def test_a_closed_bus_has_nothing_more_to_say():
     assert not bus.has_listeners
 
 
-async def test_a_listener_that_leaves_is_forgotten():
+async def test_a_listener_that_ends_is_removed():
     bus = EventBus()
     listener = bus.listen()
     assert bus.has_listeners
@@ -162,7 +162,7 @@ async def test_a_listener_that_leaves_is_forgotten():
     assert [event async for event in listener] == []
 
 
-async def test_without_listeners_publishing_costs_next_to_nothing():
+async def test_publishing_without_listeners_is_fast():
     bus = EventBus()
     event = said(1)
     started = CpuTimer()

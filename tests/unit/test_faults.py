@@ -70,7 +70,7 @@ async def client(proxy: FaultProxy) -> AsyncIterator[Client]:
         yield Client(end)
 
 
-async def test_a_healthy_proxy_passes_bytes_and_ends_and_counts_them(proxy: FaultProxy) -> None:
+async def test_a_healthy_proxy_passes_and_counts_bytes(proxy: FaultProxy) -> None:
     async with client(proxy) as one:
         await one.say(WORDS)
         one.end.shutdown(socket.SHUT_WR)
@@ -80,7 +80,7 @@ async def test_a_healthy_proxy_passes_bytes_and_ends_and_counts_them(proxy: Faul
 
 @pytest.mark.parametrize("count", [0, 1, 7, 99, 100])
 @pytest.mark.parametrize(("verb", "ending"), [("reset_at", "reset"), ("close_at", "end")])
-async def test_a_cut_comes_after_exactly_so_many_bytes(
+async def test_a_cut_happens_after_an_exact_number_of_bytes(
     proxy: FaultProxy, verb: str, ending: str, count: int
 ) -> None:
     getattr(proxy.down, verb)(count)
@@ -89,7 +89,7 @@ async def test_a_cut_comes_after_exactly_so_many_bytes(
         assert await one.hear_out() == (WORDS[:count], ending)
 
 
-async def test_a_cut_of_the_way_up_keeps_the_rest_from_the_server(proxy: FaultProxy) -> None:
+async def test_a_cut_of_the_client_direction_keeps_the_rest_from_the_server(proxy: FaultProxy) -> None:
     proxy.up.reset_at(7)
     async with client(proxy) as one:
         await one.say(WORDS)
@@ -97,7 +97,7 @@ async def test_a_cut_of_the_way_up_keeps_the_rest_from_the_server(proxy: FaultPr
     assert proxy.up.bytes == 7
 
 
-async def test_a_cut_counts_from_when_it_was_asked_for(proxy: FaultProxy) -> None:
+async def test_a_cut_counts_bytes_from_its_request(proxy: FaultProxy) -> None:
     async with client(proxy) as one:
         await one.say(WORDS)
         assert await one.hear() == WORDS
@@ -106,7 +106,7 @@ async def test_a_cut_counts_from_when_it_was_asked_for(proxy: FaultProxy) -> Non
         assert await one.hear_out() == (WORDS[:3], "reset")
 
 
-async def test_a_cut_can_be_for_one_connection_only(proxy: FaultProxy) -> None:
+async def test_a_cut_can_apply_to_one_connection_only(proxy: FaultProxy) -> None:
     proxy.down.reset_at(3, times=1)
     for expected in (WORDS[:3], WORDS):
         async with client(proxy) as one:
@@ -116,7 +116,7 @@ async def test_a_cut_can_be_for_one_connection_only(proxy: FaultProxy) -> None:
                 assert await one.hear() == WORDS[3:]
 
 
-async def test_a_refusing_proxy_keeps_its_port_and_what_stands(proxy: FaultProxy) -> None:
+async def test_a_refusing_proxy_keeps_its_port_and_open_connections(proxy: FaultProxy) -> None:
     async with client(proxy) as standing:
         await standing.say(b"a")
         assert await standing.hear() == b"a"
@@ -142,7 +142,7 @@ async def test_all_connections_can_be_cut_at_once(proxy: FaultProxy) -> None:
     assert proxy.open_connections == 0
 
 
-async def test_what_falls_into_a_black_hole_never_arrives_even_after_healing(proxy: FaultProxy) -> None:
+async def test_bytes_dropped_by_a_black_hole_never_arrive(proxy: FaultProxy) -> None:
     proxy.black_hole()
     async with client(proxy) as swallowed:
         await swallowed.say(WORDS)
@@ -169,7 +169,7 @@ async def test_only_one_direction_can_be_a_black_hole(proxy: FaultProxy) -> None
     assert (proxy.up.bytes, proxy.down.bytes) == (len(WORDS), 0)
 
 
-async def test_latency_bandwidth_and_slow_close_take_their_time(proxy: FaultProxy) -> None:
+async def test_latency_bandwidth_and_slow_close_delay_bytes(proxy: FaultProxy) -> None:
     async with client(proxy) as one:
         proxy.down.latency(0.1)
         assert await _seconds_for(one) >= 0.1

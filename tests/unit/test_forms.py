@@ -96,7 +96,7 @@ def test_fields_keep_their_order_and_what_is_required():
         {"properties": {f"f{n}": {"type": "string"} for n in range(FIELD_LIMIT + 1)}},
     ],
 )
-def test_what_is_no_form_is_refused(form: dict[str, Any]):
+def test_a_schema_that_is_not_a_form_is_refused(form: dict[str, Any]):
     with pytest.raises(UnusableForm):
         fields_of(form)
 
@@ -177,7 +177,7 @@ def test_an_answer_is_checked_before_it_is_sent(schema: dict[str, Any], value: A
     assert problems_of([one(schema)], {"x": value}) == ({} if problem is None else {"x": problem})
 
 
-def test_what_is_missing_or_unknown_is_a_problem():
+def test_missing_and_unknown_fields_are_problems():
     fields = [one({"type": "string"}, required=True)]
 
     assert problems_of(fields, {"y": 1}) == {"x": "is required", "y": "the form has no such field"}
@@ -214,7 +214,7 @@ def test_fields_that_were_left_out_take_their_defaults():
         ({"type": "array", "items": {"anyOf": TITLED}}, "", ()),
     ],
 )
-def test_what_a_person_types_becomes_a_value(schema: dict[str, Any], text: str, value: Any):
+def test_typed_text_becomes_a_value(schema: dict[str, Any], text: str, value: Any):
     assert value_of(one(schema), text) == value
 
 
@@ -229,6 +229,6 @@ def test_what_a_person_types_becomes_a_value(schema: dict[str, Any], text: str, 
         ({"type": "string", "minLength": 2}, "a", "must have at least 2 characters"),
     ],
 )
-def test_what_does_not_fit_is_said(schema: dict[str, Any], text: str, problem: str):
+def test_an_invalid_value_is_reported(schema: dict[str, Any], text: str, problem: str):
     with pytest.raises(ValueError, match=problem):
         value_of(one(schema), text)

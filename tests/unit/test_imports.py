@@ -10,7 +10,7 @@ HEAVY = {"aiohttp", "click", "jsonschema_rs", "mcp", "PIL", "pydantic", "pydanti
 
 
 @pytest.mark.parametrize("module", ["dragoman", "dragoman.config"])
-def test_importing_loads_nothing_heavy(module: str):
+def test_importing_loads_no_large_modules(module: str):
     code = f"import json, sys, {module}; print(json.dumps(list(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30

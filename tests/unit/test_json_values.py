@@ -8,11 +8,11 @@ from dragoman.json_values import as_list, as_object, nests_deeper
 
 
 @pytest.mark.parametrize("value", [None, 1, "text", True, 1.5])
-def test_what_is_neither_object_nor_list_is_empty(value: Any):
+def test_a_value_that_is_neither_object_nor_list_is_empty(value: Any):
     assert (as_object(value), as_list(value)) == ({}, [])
 
 
-def test_objects_and_lists_are_themselves():
+def test_objects_and_lists_are_unchanged():
     value: Any = {"a": [1]}
     assert as_object(value) is value
     assert as_list(value["a"]) is value["a"]

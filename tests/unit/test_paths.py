@@ -32,21 +32,21 @@ def test_the_administrators_folder(monkeypatch: pytest.MonkeyPatch):
     assert managed_dir({}) == Path("/Library/Application Support/Dragoman")
 
 
-def test_asking_creates_nothing(home: Path):
+def test_reading_a_path_creates_nothing(home: Path):
     config_dir({})
     state_dir({})
 
     assert not (home / ".dragoman").exists()
 
 
-def test_a_private_folder_and_its_missing_parents_are_for_the_owner_alone(tmp_path: Path):
+def test_a_private_folder_and_its_missing_parents_are_readable_by_the_owner_only(tmp_path: Path):
     make_private(tmp_path / "a" / "b")
     make_private(tmp_path / "a" / "b")
 
     assert [stat.S_IMODE((tmp_path / part).stat().st_mode) for part in ("a", "a/b")] == [0o700, 0o700]
 
 
-def test_without_a_home_nothing_is_found_and_nothing_is_kept(monkeypatch: pytest.MonkeyPatch):
+def test_without_a_home_no_file_is_read_or_written(monkeypatch: pytest.MonkeyPatch):
     def no_home(_: type[Path]) -> Path:
         raise RuntimeError("Could not determine home directory.")
 

@@ -41,7 +41,7 @@ def posix_only(text: str) -> list[str]:
     return found
 
 
-def test_they_are_used_in_the_modules_of_these_concerns_alone():
+def test_posix_modules_are_used_only_in_the_listed_modules():
     used = {
         str(path.relative_to(SOURCE)): found
         for path in SOURCE.rglob("*.py")

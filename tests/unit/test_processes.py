@@ -55,7 +55,7 @@ def test_a_process_is_described_by_pid_and_command(sleeper: subprocess.Popen[byt
     assert described([facts._replace(pid=NOBODY)]) == (f"{NOBODY} (its command cannot be read)",)
 
 
-def test_an_ended_process_that_was_not_waited_for_is_known_and_not_alive(sleeper: subprocess.Popen[bytes]):
+def test_a_zombie_process_is_found_and_not_alive(sleeper: subprocess.Popen[bytes]):
     sleeper.kill()
     os.waitid(os.P_PID, sleeper.pid, os.WEXITED | os.WNOWAIT)
     facts = read_process(sleeper.pid)
@@ -65,7 +65,7 @@ def test_an_ended_process_that_was_not_waited_for_is_known_and_not_alive(sleeper
 
 
 @pytest.mark.parametrize("pid", [-1, 0, 1])
-def test_the_numbers_that_mean_many_processes_are_never_signalled(pid: int, monkeypatch):
+def test_pids_that_mean_many_processes_are_never_signalled(pid: int, monkeypatch):
     sent: list[int] = []
     monkeypatch.setattr(os, "killpg", lambda group, number: sent.append(group))
     monkeypatch.setattr(os, "kill", lambda group, number: sent.append(group))
@@ -76,7 +76,7 @@ def test_the_numbers_that_mean_many_processes_are_never_signalled(pid: int, monk
     assert sent == []
 
 
-def test_without_pidfds_start_times_are_compared_all_the_same(sleeper, monkeypatch):
+def test_without_pidfds_start_times_are_compared(sleeper, monkeypatch):
     monkeypatch.delattr(os, "pidfd_open")
 
     assert not signal_process(sleeper.pid, start_of(sleeper.pid) + 1, signal.SIGTERM)
@@ -84,7 +84,7 @@ def test_without_pidfds_start_times_are_compared_all_the_same(sleeper, monkeypat
     assert sleeper.wait(5) == -signal.SIGTERM
 
 
-def test_a_group_that_is_gone_is_not_signalled(sleeper: subprocess.Popen[bytes]):
+def test_an_ended_process_group_is_not_signalled(sleeper: subprocess.Popen[bytes]):
     started = start_of(sleeper.pid)
     sleeper.kill()
     sleeper.wait()

@@ -45,26 +45,26 @@ async def dies(pid: int) -> None:
             await asyncio.sleep(0.005)
 
 
-async def test_output_and_end_are_told(tmp_path: Path):
+async def test_output_and_exit_code_are_returned(tmp_path: Path):
     assert await run("printf hello; exit 7", tmp_path) == Ended(7, b"hello")
     assert await run("printf hello", tmp_path) == Ended(0, b"hello")
     assert await run("kill -15 $$", tmp_path) == Ended(-15, b"")
 
 
-async def test_output_of_exactly_the_limit_passes_and_one_byte_more_does_not(tmp_path: Path):
+async def test_output_of_exactly_the_limit_is_accepted_and_one_byte_more_is_not(tmp_path: Path):
     assert (await run("printf 12345", tmp_path, limit_bytes=5)).stdout == b"12345"
     with pytest.raises(CommandFailure, match="printed more than"):
         await run("printf 123456", tmp_path, limit_bytes=5)
 
 
-async def test_one_that_never_stops_printing_is_ended(tmp_path: Path):
+async def test_a_program_that_never_stops_printing_is_ended(tmp_path: Path):
     with pytest.raises(CommandFailure, match="printed more than 64 kB"):
         async with asyncio.timeout(5):
             await run("echo $$ > pid; yes", tmp_path)
     await dies(await pid_in(tmp_path / "pid"))
 
 
-async def test_a_child_that_holds_the_output_does_not_hold_up_the_end_and_is_ended(tmp_path: Path):
+async def test_a_child_that_keeps_the_output_open_does_not_delay_the_end_and_is_ended(tmp_path: Path):
     began = time.monotonic()
     ended = await run("printf done; sleep 60 & echo $! > pid", tmp_path)
     assert ended == Ended(0, b"done")
@@ -73,7 +73,7 @@ async def test_a_child_that_holds_the_output_does_not_hold_up_the_end_and_is_end
 
 
 @pytest.mark.parametrize("stubborn", [False, True], ids=["", "deaf to signals"])
-async def test_who_is_cancelled_ends_the_command_with_its_children(tmp_path: Path, stubborn: bool):
+async def test_a_cancellation_ends_the_command_with_its_children(tmp_path: Path, stubborn: bool):
     trap = "trap '' INT TERM HUP; " if stubborn else ""
     task = asyncio.create_task(
         run(f"{trap}echo $$ > leader; sh -c 'echo $$ > child; sleep 60'; true", tmp_path)
@@ -88,7 +88,7 @@ async def test_who_is_cancelled_ends_the_command_with_its_children(tmp_path: Pat
         await dies(pid)
 
 
-async def test_a_cancellation_at_any_moment_leaves_nothing(tmp_path: Path):
+async def test_a_cancellation_at_any_moment_leaves_no_process(tmp_path: Path):
     for turns in range(12):
         task = asyncio.create_task(run(f"echo $$ > pid{turns}; exec sleep 60", tmp_path))
         for _ in range(turns):
@@ -101,7 +101,7 @@ async def test_a_cancellation_at_any_moment_leaves_nothing(tmp_path: Path):
             await dies(int(pid))
 
 
-async def test_no_descriptor_is_left(tmp_path: Path):
+async def test_no_file_descriptor_is_left_open(tmp_path: Path):
     await run("true", tmp_path)
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(5):

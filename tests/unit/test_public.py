@@ -82,18 +82,18 @@ PUBLIC_MODULES = re.compile(r"dragoman(\.(errors|interaction|testing|adapters(\.
 
 
 @pytest.mark.requirement("LIB-1")
-def test_the_public_words():
+def test_the_public_names():
     assert public.__all__ == PUBLIC
 
 
 @pytest.mark.requirement("LIB-1")
-def test_the_package_lists_what_it_hands_out():
+def test_the_package_lists_its_public_names():
     assert dir(dragoman) == sorted([*PUBLIC, "__version__"])
     assert all(getattr(dragoman, name) is getattr(public, name) for name in PUBLIC)
 
 
 @pytest.mark.parametrize("name", ["NoSuchThing", "host_", "_private", "__wrapped__"])
-def test_nothing_else_is_handed_out(name: str):
+def test_no_other_name_is_public(name: str):
     with pytest.raises(AttributeError, match=f"module 'dragoman' has no attribute '{name}'"):
         getattr(dragoman, name)
 
@@ -164,7 +164,7 @@ def test_internal_imports_are_found(program: str, internal: list[str]):
     assert internal_imports(program) == internal
 
 
-def test_the_version_is_the_packages():
+def test_the_version_is_that_of_the_package():
     assert dragoman.__version__ == importlib.metadata.version("dragoman")
 
 
@@ -172,7 +172,7 @@ def in_a_fresh_interpreter(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
 
 
-def test_the_public_words_can_be_imported_from_the_package():
+def test_the_public_names_can_be_imported_from_the_package():
     done = in_a_fresh_interpreter(f"from dragoman import {', '.join(PUBLIC)}")
 
     assert done.returncode == 0, done.stderr
@@ -206,7 +206,7 @@ def test_any_module_may_be_the_first_to_be_imported(module: str):
     assert done.returncode == 0, done.stderr
 
 
-def test_naming_a_ground_floor_module_loads_nothing_above_it():
+def test_importing_a_base_module_loads_no_higher_module():
     done = in_a_fresh_interpreter(
         "import sys; from dragoman import paths; print('dragoman.host' in sys.modules)"
     )

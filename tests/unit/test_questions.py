@@ -61,7 +61,7 @@ async def test_one_question_is_shown_at_a_time_and_servers_take_turns(screen: Sc
     assert [await task for task in tasks] == ["yes"] * 6
 
 
-async def test_a_question_that_is_cancelled_leaves_the_queue_or_the_screen(screen: Screen):
+async def test_a_cancelled_question_is_removed_from_the_queue_or_the_screen(screen: Screen):
     tasks = await screen.start("a1", "b1", "b2", "c1")
     tasks[1].cancel()
     tasks[0].cancel()
@@ -75,7 +75,7 @@ async def test_a_question_that_is_cancelled_leaves_the_queue_or_the_screen(scree
     assert [task.cancelled() for task in tasks] == [True, True, True, False]
 
 
-async def test_a_turn_that_comes_in_the_moment_of_cancelling_goes_to_the_next(screen: Screen):
+async def test_a_turn_given_at_the_moment_of_cancellation_passes_to_the_next_question(screen: Screen):
     tasks = await screen.start("a1", "b1", "c1")
     screen.open["a1"].set_result("yes")
     while not tasks[0].done():
@@ -101,7 +101,7 @@ async def test_more_questions_of_one_server_than_allowed_are_refused_and_others_
     assert tasks[0].done()
 
 
-async def test_questions_that_left_make_room_for_others(screen: Screen):
+async def test_removed_questions_free_their_places(screen: Screen):
     await screen.start("a0")
     for _ in range(5):
         task = asyncio.create_task(screen.ask("a", "a1", limit=1))
@@ -113,7 +113,7 @@ async def test_questions_that_left_make_room_for_others(screen: Screen):
 
 
 @pytest.mark.parametrize("how", ["by the caller's own context", "by the context of a call"])
-async def test_a_question_within_another_does_not_wait_for_it(screen: Screen, how: str):
+async def test_a_nested_question_does_not_wait_for_the_outer_one(screen: Screen, how: str):
     async def outer() -> str:
         within = current_question()
         assert within is not None
@@ -147,7 +147,7 @@ async def in_another_context(work: Callable[[], Awaitable[str]]) -> str:
     return await asyncio.get_running_loop().create_task(run(), context=contextvars.Context())
 
 
-async def test_work_that_outlives_its_question_waits_like_any_other(screen: Screen):
+async def test_a_question_of_work_whose_own_question_has_ended_waits_in_the_queue(screen: Screen):
     later: list[asyncio.Task[str]] = []
     may_ask = asyncio.Event()
 
@@ -169,7 +169,7 @@ async def test_work_that_outlives_its_question_waits_like_any_other(screen: Scre
     assert await later[0] == "yes"
 
 
-async def test_closing_ends_what_is_shown_and_what_waits(screen: Screen):
+async def test_closing_cancels_shown_and_waiting_questions(screen: Screen):
     tasks = await screen.start("a1", "a2", "b1")
     screen.questions.close()
     await asyncio.wait(tasks)
@@ -181,7 +181,9 @@ async def test_closing_ends_what_is_shown_and_what_waits(screen: Screen):
 
 
 @pytest.mark.parametrize("steps", range(5))
-async def test_a_question_is_just_cancelled_whenever_the_turn_passes_it_by(screen: Screen, steps: int):
+async def test_a_cancelled_question_raises_cancelled_error_at_any_time_of_its_turn(
+    screen: Screen, steps: int
+):
     tasks = await screen.start("a1", "b1", "b2", "c1")
     screen.open["a1"].set_result("yes")
     for _ in range(steps):

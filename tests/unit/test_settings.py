@@ -51,13 +51,13 @@ def test_every_setting_is_declared_once_and_explained():
     ],
     ids=str,
 )
-def test_overrides_win_over_the_environment_and_that_over_the_default(
+def test_overrides_take_precedence_over_the_environment_and_that_over_the_default(
     environ: dict[str, str], overrides: dict[str, int], value: int
 ):
     assert Settings(overrides, environ)["MCP_TIMEOUT"] == value
 
 
-def test_milliseconds_can_be_had_as_seconds():
+def test_milliseconds_are_available_as_seconds():
     assert Settings({"MCP_TIMEOUT": 1500}, {}).seconds("MCP_TIMEOUT") == 1.5
 
 
@@ -69,21 +69,21 @@ def test_the_process_environment_is_read_by_default(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("text", ["abc", "1.5", "-1", "1e3", "30s", "0x10", "9" * 5000])
-def test_a_bad_text_names_the_setting_and_says_what_it_is_for(name: str, text: str):
+def test_an_invalid_text_is_reported_with_the_setting_and_its_purpose(name: str, text: str):
     with pytest.raises(ConfigError, match=name) as caught:
         Settings(environ={name: text})
     assert caught.value.hint
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.name)
-def test_what_is_below_the_least_names_the_setting_and_the_least_itself_is_taken(row: Setting):
+def test_a_value_below_the_minimum_is_reported_and_the_minimum_is_accepted(row: Setting):
     with pytest.raises(ConfigError, match=row.name) as caught:
         Settings(environ={row.name: str(row.minimum - 1)})
     assert caught.value.hint
     assert Settings(environ={row.name: str(row.minimum)})[row.name] == row.minimum
 
 
-def test_only_what_may_be_none_or_off_can_be_nought():
+def test_only_settings_that_may_be_off_can_be_zero():
     assert {row.name for row in TABLE if row.minimum == 0} == {
         "DRAGOMAN_ENABLE_XAA",
         "DRAGOMAN_RECONNECT_ATTEMPTS",
@@ -96,7 +96,7 @@ def test_only_what_may_be_none_or_off_can_be_nought():
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, "5000", True, None, float("nan")], ids=repr)
-def test_a_bad_override_names_the_setting(value: object):
+def test_an_invalid_override_is_reported_with_the_setting(value: object):
     with pytest.raises(ConfigError, match="MCP_TIMEOUT"):
         Settings({"MCP_TIMEOUT": value}, {})  # type: ignore[dict-item]
 
@@ -124,7 +124,7 @@ def test_an_unknown_setting_is_refused_and_the_known_ones_are_listed():
         ("MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE", 20),
     ],
 )
-def test_the_numbers_that_are_promised(name: str, default: int):
+def test_the_documented_limits(name: str, default: int):
     assert Settings(environ={})[name] == default
 
 
@@ -159,7 +159,7 @@ def usable(layers: list[Layer], row: Setting) -> list[SettingValue]:
 
 @pytest.mark.requirement("CFG-9")
 @given(ROWS, LAYERS, st.none() | GOOD, st.none() | GOOD, LAYERS)
-def test_managed_files_count_before_code_before_the_environment_before_other_files(
+def test_the_precedence_is_managed_files_then_code_then_environment_then_other_files(
     row: Setting, managed: list[object], code: int | None, environment: int | None, files: list[object]
 ):
     high, low = layers_of("managed", row, managed), layers_of("file", row, files)
@@ -182,7 +182,7 @@ def test_managed_files_count_before_code_before_the_environment_before_other_fil
 
 @pytest.mark.requirement("CFG-9")
 @given(ROWS, LAYERS, LAYERS)
-def test_every_value_of_a_file_is_taken_or_told_of(row: Setting, managed: list[object], files: list[object]):
+def test_every_value_of_a_file_is_used_or_reported(row: Setting, managed: list[object], files: list[object]):
     layers = [*layers_of("managed", row, managed), *layers_of("file", row, files)]
     settings = Settings(environ={}, managed=layers[: len(managed)], files=layers[len(managed) :])
     spoken = [layer.source for layer in layers if row.name in layer.values]
@@ -192,7 +192,7 @@ def test_every_value_of_a_file_is_taken_or_told_of(row: Setting, managed: list[o
     assert all(row.name in problem for problem in settings.problems)
 
 
-def test_what_is_adopted_is_seen_by_whoever_holds_the_settings():
+def test_adopted_values_are_visible_in_existing_settings_objects():
     held = Settings(environ={})
     held.adopt(Settings({"MCP_TIMEOUT": 5}, {}, files=[Layer("f", {"MCP_TOOL_TIMEOUT": "x"})]))
     assert held["MCP_TIMEOUT"] == 5
@@ -200,7 +200,7 @@ def test_what_is_adopted_is_seen_by_whoever_holds_the_settings():
     assert len(held.problems) == 1
 
 
-def test_a_layer_may_hold_other_things_too():
+def test_a_layer_may_contain_other_members():
     settings = Settings(environ={}, files=[Layer("f", {"PATH": "/bin", "MCP_TIMEOUT": 7})])
     assert settings["MCP_TIMEOUT"] == 7
     assert settings.problems == []

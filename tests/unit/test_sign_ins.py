@@ -34,7 +34,7 @@ async def test_an_attempt_ends_when_its_server_is_replaced():
     await tools.close()
 
 
-async def test_servers_whose_tools_would_have_the_same_name_are_told_apart():
+async def test_sign_in_tools_with_the_same_name_get_distinct_names():
     async def sign_in(name: str, screen: Any) -> Any:
         screen.notice(name)
 

@@ -35,7 +35,7 @@ def test_lone_surrogates_are_replaced(data: bytes, repaired: bytes | None):
 
 
 @given(st.text(st.characters(codec=None) | st.sampled_from(["\ud83d", "\ude00", "\\", "u", "d", '"'])))
-def test_the_repaired_text_is_what_the_standard_library_reads_with_halves_replaced(text: str):
+def test_the_repaired_text_equals_json_loads_with_lone_surrogates_replaced(text: str):
     data = json.dumps(text).encode()
     wanted = json.loads(data).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
@@ -44,7 +44,7 @@ def test_the_repaired_text_is_what_the_standard_library_reads_with_halves_replac
     assert msgspec.json.decode(repaired) == wanted
 
 
-def test_a_text_with_too_many_escapes_stays_as_it_is():
+def test_a_text_with_too_many_escapes_is_unchanged():
     assert replace_lone_surrogates(rb"\ud83d" * ESCAPE_LIMIT) == rb"\ufffd" * ESCAPE_LIMIT
     assert replace_lone_surrogates(rb"\ud83d" * (ESCAPE_LIMIT + 1)) is None
 
@@ -59,7 +59,7 @@ def test_long_runs_of_backslashes_are_counted_in_linear_time():
     assert seconds(80_000) < 80 * max(seconds(10_000), 0.001)
 
 
-def test_a_part_is_found_again_as_it_was_written():
+def test_a_member_is_found_as_it_was_written():
     original, repaired = rb'{"a":"\ud83d","b":1}', rb'{"a":"\ufffd","b":1}'
 
     assert as_written(rb'"\ufffd"', original, repaired) == rb'"\ud83d"'
@@ -74,7 +74,7 @@ def test_a_part_is_found_again_as_it_was_written():
         (rb'{"a":{"requestState":"other\ud83d"},"requestState":"s\ud83d"}', rb'"s\ud83d"'),
     ],
 )
-def test_what_goes_back_to_the_server_is_as_it_wrote_it(result: bytes, value: bytes):
+def test_values_sent_back_to_the_server_are_as_it_wrote_them(result: bytes, value: bytes):
     original = b'{"result":%b}' % result
     repaired = replace_lone_surrogates(original)
     assert repaired is not None
@@ -84,7 +84,7 @@ def test_what_goes_back_to_the_server_is_as_it_wrote_it(result: bytes, value: by
     assert bytes(exactly(kept, "requestState", decoded["requestState"])) == value
 
 
-def test_a_result_that_was_not_repaired_is_taken_as_it_is():
+def test_a_result_that_was_not_repaired_is_unchanged():
     value = Raw(b'"s"')
 
     assert exactly(Raw(b'{"requestState":"s"}'), "requestState", value) is value
@@ -95,5 +95,5 @@ def test_pairs_do_not_count_towards_the_limit():
     assert replace_lone_surrogates(data) == b'"' + rb"\ud83d\ude00" * 60_000 + rb"\ufffd" + b'"'
 
 
-def test_the_second_half_of_a_pair_whose_first_is_no_escape_is_alone():
+def test_a_low_surrogate_without_an_escaped_high_one_is_replaced():
     assert replace_lone_surrogates(rb'"\\ud83d\ude00"') == rb'"\\ud83d\ufffd"'

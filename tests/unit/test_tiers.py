@@ -74,7 +74,7 @@ def row(lines: list[str], tier: str) -> str:
     return next(line for line in lines if line.startswith(f"{tier} "))
 
 
-def test_the_table_stands_before_the_closing_line(tree: Tree):
+def test_the_table_is_printed_before_the_closing_line(tree: Tree):
     code, lines = tree.run(ci=True)
     assert code == 0
     assert f"{len(TIERS)} passed" in lines[-1]
@@ -108,7 +108,7 @@ def test_a_missing_part_is_named_and_fails_only_on_a_build_machine(tree: Tree, c
     assert "could not run: server-x: no node here (1 tests)" in row(lines, "interop-node")
 
 
-def test_a_part_that_is_there_is_handed_to_the_test(tree: Tree):
+def test_an_installed_part_is_passed_to_the_test(tree: Tree):
     tree.write(".cache/interop/manifest.json", json.dumps({"server-x": {"command": ["node", "x.js"]}}))
     entry = {"command": "node", "args": ["x.js", "-v"]}
     tree.write("tests/interop/node/test_needy.py", NEEDY.format(entry=entry))
@@ -117,7 +117,7 @@ def test_a_part_that_is_there_is_handed_to_the_test(tree: Tree):
     assert "2 ran     2 passed" in row(lines, "interop-node")
 
 
-def test_a_tier_without_tests_could_not_run(tree: Tree):
+def test_a_tier_without_tests_is_reported_as_not_run(tree: Tree):
     (tree.root / "tests/e2e/test_e2e.py").unlink()
     code, lines = tree.run(ci=True)
     assert code == 1
@@ -133,7 +133,7 @@ def test_quick_leaves_out_slow_tests_and_slow_tiers(tree: Tree):
     assert "3 passed" in lines[-1]
 
 
-def test_a_run_that_asks_for_one_file_is_not_blamed_for_the_rest(tree: Tree):
+def test_a_run_of_one_file_does_not_fail_for_other_tiers(tree: Tree):
     code, lines = tree.run("tests/unit/test_unit.py", ci=True)
     assert code == 0
     assert "not asked for" in row(lines, "torture")

@@ -121,7 +121,7 @@ async def ask(toolbox: Toolbox, **arguments: Any) -> str:
 
 
 @pytest.mark.requirement("CAT-6")
-def test_built_in_tools_come_first_then_those_of_servers_by_name():
+def test_built_in_tools_are_first_then_tools_of_servers_by_name():
     box = Toolbox(Host(tool("b/one"), tool("a/two"), tool("a/one")), [builtin("read"), builtin("bash")])
     assert short(box.tools()) == "read bash a/one a/two b/one"
 
@@ -135,7 +135,7 @@ def test_tool_search_is_offered_only_if_something_is_deferred():
 @pytest.mark.parametrize(
     ("budget", "shown"), [(ROOM, f"read {SEARCH} a/one"), (Budget(10, 100), "read a/one")]
 )
-def test_tool_search_is_offered_while_servers_are_on_their_way(budget: Budget, shown: str):
+def test_tool_search_is_offered_while_servers_are_connecting(budget: Budget, shown: str):
     host = Host(tool("a/one"))
     host.views["late"] = view("late", "pending", phase="connecting")
     box = Toolbox(host, [builtin("read")], budget=budget)
@@ -170,7 +170,7 @@ def test_later_servers_are_appended():
 
 
 @pytest.mark.requirement("CAT-6")
-def test_a_tool_that_goes_and_comes_back_has_its_old_place():
+def test_a_tool_that_is_removed_and_added_again_has_its_old_position():
     host = Host(tool("a/one"), tool("b/one"), tool("c/one"))
     box = Toolbox(host)
     box.tools()
@@ -181,7 +181,7 @@ def test_a_tool_that_goes_and_comes_back_has_its_old_place():
 
 
 @pytest.mark.requirement("CAT-6")
-def test_a_changed_definition_stays_in_place():
+def test_a_changed_definition_keeps_its_position():
     host = Host(tool("a/one"), tool("b/one"))
     box = Toolbox(host)
     box.tools()
@@ -192,7 +192,7 @@ def test_a_changed_definition_stays_in_place():
 
 @pytest.mark.requirement("CAT-7")
 @pytest.mark.parametrize("share", [10, 100])
-async def test_a_tool_that_grows_far_beyond_what_was_shown_has_to_be_looked_for_again(share: int):
+async def test_a_tool_that_grows_far_beyond_its_shown_size_is_deferred_again(share: int):
     host = Host(tool("a/one"), tool("a/two"), tool("a/three"))
     box = Toolbox(host, budget=Budget(20_000, share))
     before = short(box.tools())
@@ -205,7 +205,7 @@ async def test_a_tool_that_grows_far_beyond_what_was_shown_has_to_be_looked_for_
     assert short(box.tools()).removesuffix(f" {SEARCH}") == before, "found, it has its old place"
 
 
-def test_later_servers_are_deferred_if_there_is_no_room_and_search_comes_with_them():
+def test_later_servers_are_deferred_over_the_budget_and_tool_search_is_added():
     small = tool("a/one")
     host = Host(small)
     box = Toolbox(host, budget=Budget(context_tokens=cost_of(small) * 15))
@@ -216,7 +216,7 @@ def test_later_servers_are_deferred_if_there_is_no_room_and_search_comes_with_th
     assert short(box.tools()) == f"a/one {SEARCH}", "it stays"
 
 
-async def test_what_was_deferred_is_not_shown_because_others_went_away():
+async def test_deferred_tools_are_not_loaded_when_others_are_removed():
     small = tool("a/one")
     host = Host(small, tool("b/one"))
     box = Toolbox(host, budget=Budget(context_tokens=cost_of(small) * 15))
@@ -226,7 +226,7 @@ async def test_what_was_deferred_is_not_shown_because_others_went_away():
     assert short(box.deferred()) == "a/one"
 
 
-def test_names_that_are_invented_for_ever_do_not_stay_for_ever(monkeypatch: pytest.MonkeyPatch):
+def test_removed_names_are_dropped_after_a_limit(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "GONE_LIMIT", 10)
     host = Host(tool("a/one"))
     box = Toolbox(host)
@@ -293,7 +293,7 @@ async def take(host: Host, box: Toolbox, what: str, path: str, number: int) -> N
 
 
 @pytest.mark.requirement("CAT-7")
-async def test_what_is_found_is_loaded_and_stays():
+async def test_found_tools_are_loaded_and_stay_loaded():
     host = Host(tool("mail/send_email", "Send an email."), tool("mail/list_folders", "List folders."))
     box = Toolbox(host, budget=NO_ROOM)
     found = await box.search("send an email", limit=1)
@@ -304,7 +304,7 @@ async def test_what_is_found_is_loaded_and_stays():
     assert box.deferred() == []
 
 
-async def test_a_changed_definition_is_found_by_its_new_words():
+async def test_a_changed_definition_is_found_by_its_new_text():
     host = Host(tool("a/one", "Catches fish."))
     box = Toolbox(host, budget=NO_ROOM)
     assert (await box.search("fish")).tools
@@ -313,7 +313,7 @@ async def test_a_changed_definition_is_found_by_its_new_words():
     assert [one.description for one in found.tools] == ["Bakes bread."]
 
 
-async def test_a_server_can_be_demanded():
+async def test_a_search_can_be_limited_to_a_server():
     box = Toolbox(Host(tool("a/open"), tool("b/open")), budget=NO_ROOM)
     assert short((await box.search("open", server="b")).tools) == "b/open"
     assert short((await box.search("select:mcp__a__open", server="b")).tools) == ""
@@ -338,7 +338,7 @@ async def test_a_search_of_one_server_waits_for_no_other():
     assert host.waits == []
 
 
-async def test_the_model_is_told_who_is_missing():
+async def test_the_answer_names_missing_servers():
     host = Host(tool("a/open"))
     host.views["late"] = view("late", "pending", phase="connecting")
     host.views["down"] = view("down", "failed", "down: the program\x1b[31m ended")
@@ -349,7 +349,7 @@ async def test_the_model_is_told_who_is_missing():
 
 
 @pytest.mark.requirement("CAT-7")
-async def test_the_model_is_given_name_description_and_schema():
+async def test_the_answer_contains_name_description_and_schema():
     schema = {"type": "object", "properties": {"bait": {"type": "string"}}}
     fish = ServerTool(
         ServerName("sea"),
@@ -365,14 +365,14 @@ async def test_the_model_is_given_name_description_and_schema():
     assert json.loads(await ask(box, query="catch fish"))["already_loaded"] is True
 
 
-async def test_a_schema_of_any_size_does_not_flood_the_answer():
+async def test_the_size_of_a_schema_in_the_answer_is_limited():
     schema = {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(1500)}}
     wide = ServerTool(ServerName("a"), qualify("a", "wide"), definition("wide", schema))
     text = await ask(Toolbox(Host(wide), budget=NO_ROOM), query="wide")
     assert json.loads(text)["input_schema"].startswith("too long")
 
 
-async def test_a_tool_of_any_size_does_not_flood_the_context_when_it_is_found():
+async def test_the_size_of_a_found_tool_is_limited():
     text = {"type": "string", "description": "x" * 2000}
     schema = {"type": "object", "properties": {f"p{n}": text for n in range(2000)}}
     wide = ServerTool(ServerName("a"), qualify("a", "wide"), definition("wide", schema))
@@ -392,7 +392,7 @@ async def test_a_tool_of_any_size_does_not_flood_the_context_when_it_is_found():
         ({"query": "open", "max_results": 5.0}, '"name":"mcp__a__open"'),
     ],
 )
-async def test_the_model_is_told_what_to_try(arguments: dict[str, Any], said: str):
+async def test_an_empty_answer_suggests_other_queries(arguments: dict[str, Any], said: str):
     assert said in await ask(Toolbox(Host(tool("a/open")), budget=NO_ROOM), **arguments)
 
 
@@ -408,7 +408,7 @@ async def test_a_deferred_tool_that_is_called_counts_as_loaded():
     assert short(box.tools()) == f"{SEARCH} a/open"
 
 
-async def test_a_name_that_nobody_has_is_the_hosts_to_refuse():
+async def test_an_unknown_name_is_refused_by_the_host():
     host = Host()
     box = Toolbox(host, budget=NO_ROOM)
     await box.call("mcp__a__nothing")
@@ -420,7 +420,7 @@ async def test_a_name_that_nobody_has_is_the_hosts_to_refuse():
 
 
 @pytest.mark.requirement("CAT-7")
-def test_two_thousand_tools_take_at_most_a_twentieth_of_the_context_they_would_take():
+def test_with_two_thousand_tools_at_most_a_twentieth_of_their_tokens_is_used():
     tools = make.tools()
     box = Toolbox(Host(*tools))
     sent = sum(map(cost_of, box.tools())) + estimate(box.overview())
@@ -440,7 +440,7 @@ def test_the_overview_names_tools_if_they_are_few_and_servers_if_they_are_many()
 
 
 @pytest.mark.requirement("PRM-1")
-async def test_a_tool_that_a_rule_denies_whatever_its_arguments_is_neither_shown_nor_found():
+async def test_a_tool_denied_for_all_arguments_is_neither_shown_nor_found():
     host = Host(tool("a/open"), tool("a/close"))
     host.denied_names = ("mcp__a__close",)
     box = Toolbox(host)

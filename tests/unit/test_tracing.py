@@ -24,7 +24,7 @@ assert not [name for name in sys.modules if name.startswith("opentelemetry")]
     subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
 
 
-def test_the_interface_alone_turns_no_spans_on():
+def test_the_opentelemetry_api_alone_enables_no_spans():
     code = """
 import opentelemetry.trace, opentelemetry.sdk.trace
 from dragoman import tracing
@@ -38,7 +38,7 @@ assert tracing.is_on()
 
 
 @pytest.mark.parametrize("variable", ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"])
-def test_a_collector_without_the_extra_is_an_error_that_says_what_to_install(
+def test_a_collector_without_the_extra_is_an_error_that_states_what_to_install(
     monkeypatch: pytest.MonkeyPatch, variable: str
 ):
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)

@@ -24,7 +24,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "dragoman"
 URLS = {"https": "https://box.example/", "http": "http://box/", "wss": "wss://box/", "ws": "ws://box/"}
 
 
-def test_the_lists_made_of_it():
+def test_the_lists_derived_from_the_table():
     assert IN_FILES == ("stdio", "http", "sse", "ws", "sse-ide", "ws-ide", "sdk", "claudeai-proxy")
     assert REMOTE == ("http", "sse", "ws", "sse-ide", "ws-ide", "claudeai-proxy")
     assert SELF_CONTAINED == ("stdio", "http", "sse", "ws")
@@ -32,12 +32,12 @@ def test_the_lists_made_of_it():
     assert dict.fromkeys(("streamable-http", "streamableHttp", "streamable_http"), "http") == TYPE_ALIASES
 
 
-def test_a_word_that_is_no_type_is_unusable():
+def test_an_unknown_type_is_refused():
     assert transport_type("carrier-pigeon") is TRANSPORT_TYPES[UNUSABLE]
 
 
 @pytest.mark.parametrize("name", IN_FILES)
-def test_each_type_of_a_file_has_a_maker(name: str):
+def test_each_type_has_a_factory(name: str):
     row = TRANSPORT_TYPES[name]
     assert row.kind in factory._MAKERS
     assert row.older is None or row.older in factory._REMOTE_TRANSPORTS
@@ -55,7 +55,7 @@ def test_an_entry_has_a_url_of_its_types_schemes(name: str, scheme: str):
 
 
 @pytest.mark.parametrize("name", IN_FILES)
-def test_what_an_entry_must_have(name: str):
+def test_the_required_fields_of_each_type(name: str):
     row = TRANSPORT_TYPES[name]
     if row.is_identity_required:
         with pytest.raises(ConfigError, match=f"needs a {row.identity}"):

@@ -32,7 +32,7 @@ async def http() -> AsyncIterator[aiohttp.ClientSession]:
 
 @pytest.mark.parametrize("replies", ["json", "sse"])
 @pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])
-async def test_the_official_client_finds_no_fault_with_streamable_and_it_none_with_the_client(
+async def test_the_official_client_works_with_the_streamable_http_test_server(
     revision: str, replies: Any
 ) -> None:
     seen: list[float] = []
@@ -62,7 +62,7 @@ async def test_the_official_client_finds_no_fault_with_streamable_and_it_none_wi
     assert len(server.asked("DELETE")) == (0 if revision == "2026-07-28" else 1)
 
 
-async def test_a_stream_that_ends_early_can_be_taken_up_with_the_last_event_id() -> None:
+async def test_a_stream_that_ends_early_can_be_resumed_with_the_last_event_id() -> None:
     async with (
         streamable(
             revisions=("2025-11-25",), resumable=True, priming=True, retry_ms=10, end_streams_after=0
@@ -73,7 +73,7 @@ async def test_a_stream_that_ends_early_can_be_taken_up_with_the_last_event_id()
     assert any(ask.headers.get("Last-Event-ID") for ask in server.asked("GET"))
 
 
-async def test_a_modern_request_that_is_closed_is_given_up(http: aiohttp.ClientSession) -> None:
+async def test_a_modern_request_whose_connection_is_closed_is_cancelled(http: aiohttp.ClientSession) -> None:
     async with streamable() as server:
         call = {**CALL, "params": {"name": "hold", "arguments": {}, "_meta": META}}
         asking = asyncio.create_task(post(http, server.url, call, "hold"))
@@ -107,7 +107,7 @@ async def post(http: aiohttp.ClientSession, url: str, message: Any, name: str, *
         ({"Mcp-Param-Region": "surplus"}, None),
     ],
 )
-async def test_modern_headers_must_say_what_the_body_says(
+async def test_modern_headers_must_match_the_body(
     http: aiohttp.ClientSession, change: dict[str, str], code: int | None
 ) -> None:
     async with streamable(replies="json") as server:
@@ -116,7 +116,7 @@ async def test_modern_headers_must_say_what_the_body_says(
     assert (status, reply.get("error", {}).get("code")) == ((200, None) if code is None else (400, code))
 
 
-async def test_a_modern_listener_is_told_of_changes(http: aiohttp.ClientSession) -> None:
+async def test_a_modern_listener_is_notified_of_changes(http: aiohttp.ClientSession) -> None:
     async with streamable() as server:
         params = {"notifications": {"toolsListChanged": True}, "_meta": META}
         listen = {"jsonrpc": "2.0", "id": "s", "method": "subscriptions/listen", "params": params}
@@ -142,7 +142,7 @@ async def test_http_sse_serves_the_official_client() -> None:
 
 
 @pytest.mark.parametrize("frames", ["text", "binary"])
-async def test_websocket_speaks_the_subprotocol(http: aiohttp.ClientSession, frames: Any) -> None:
+async def test_websocket_uses_the_mcp_subprotocol(http: aiohttp.ClientSession, frames: Any) -> None:
     async with (
         websocket(frames=frames) as server,
         http.ws_connect(server.url, protocols=("mcp",)) as socket,
@@ -160,7 +160,7 @@ async def test_websocket_speaks_the_subprotocol(http: aiohttp.ClientSession, fra
 
 
 @pytest.mark.parametrize("how", ["404", "404 -32001", "400 -32000", "200 -32600"])
-async def test_a_session_is_lost_after_so_many_requests(http: aiohttp.ClientSession, how: Any) -> None:
+async def test_a_session_is_lost_after_a_number_of_requests(http: aiohttp.ClientSession, how: Any) -> None:
     params = {"protocolVersion": "2025-03-26"}
     opening = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
     async with streamable(revisions=("2025-03-26",), replies="json", lost_after=1, lost_as=how) as server:
@@ -174,7 +174,7 @@ async def test_a_session_is_lost_after_so_many_requests(http: aiohttp.ClientSess
             assert code in await response.text()
 
 
-async def test_habits_can_be_put_in_front_for_a_while_and_taken_away(http: aiohttp.ClientSession) -> None:
+async def test_faulty_behaviours_can_be_added_and_removed(http: aiohttp.ClientSession) -> None:
     async with streamable(sessions=False, replies="json", revisions=("2025-03-26",)) as server:
         server.on["tools/call"] = answers.first(2, answers.status(503, retry_after="1"))
         statuses = [await status_of(http, server) for _ in range(3)]
@@ -191,7 +191,7 @@ async def status_of(http: aiohttp.ClientSession, server: Site) -> int:
 
 
 @pytest.mark.parametrize("spelling", answers.ODD_EVENTS)
-async def test_odd_streams_hold_the_right_reply(http: aiohttp.ClientSession, spelling: str) -> None:
+async def test_unusual_streams_contain_the_right_reply(http: aiohttp.ClientSession, spelling: str) -> None:
     async with (
         site(answers.events(answers.ODD_EVENTS[spelling])) as here,
         http.post(here.url, json=CALL) as response,
@@ -202,7 +202,9 @@ async def test_odd_streams_hold_the_right_reply(http: aiohttp.ClientSession, spe
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "gzip, gzip"])
-async def test_a_bomb_is_small_until_it_is_opened(http: aiohttp.ClientSession, coding: Any) -> None:
+async def test_a_compression_bomb_is_small_before_decompression(
+    http: aiohttp.ClientSession, coding: Any
+) -> None:
     async with (
         site(answers.bomb(coding, 5_000_000)) as here,
         http.post(here.url, json=CALL) as response,
@@ -216,7 +218,7 @@ async def test_a_bomb_is_small_until_it_is_opened(http: aiohttp.ClientSession, c
 
 
 @pytest.mark.parametrize("by", [-3, 50])
-async def test_a_wrong_length_is_written_as_it_is(by: int) -> None:
+async def test_a_wrong_content_length_is_sent(by: int) -> None:
     async with site(answers.wrong_length(by)) as here:
         reader, writer = await asyncio.open_connection("127.0.0.1", here.port)
         writer.write(b"POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
@@ -226,7 +228,7 @@ async def test_a_wrong_length_is_written_as_it_is(by: int) -> None:
 
 
 @pytest.mark.parametrize("answer", [answers.endless(), answers.endless_event(), answers.drip(0.001)])
-async def test_what_never_ends_goes_on_until_the_client_leaves(
+async def test_an_endless_answer_continues_until_the_client_disconnects(
     http: aiohttp.ClientSession, answer: Any
 ) -> None:
     async with site(answer) as here, http.post(here.url, json=CALL) as response:
@@ -235,7 +237,7 @@ async def test_what_never_ends_goes_on_until_the_client_leaves(
 
 
 @pytest.mark.parametrize("answer", [answers.hang_up(), answers.never()])
-async def test_no_answer_is_no_answer(http: aiohttp.ClientSession, answer: Any) -> None:
+async def test_a_missing_answer_sends_nothing(http: aiohttp.ClientSession, answer: Any) -> None:
     async with site(answer) as here:
         with pytest.raises((aiohttp.ServerDisconnectedError, TimeoutError)):
             async with asyncio.timeout(0.1), http.post(here.url, json=CALL):

@@ -39,7 +39,7 @@ class Broken:
 
 
 @pytest.mark.requirement("LIB-2")
-async def test_plain_schemas_are_what_every_api_takes(host: Host):
+async def test_plain_schemas_are_accepted_by_every_api(host: Host):
     schemas = {schema["name"]: schema for schema in map(tool_schema, host.tools())}
 
     assert schemas["mcp__demo__add"]["inputSchema"]["required"] == ["a", "b"]
@@ -61,7 +61,7 @@ async def test_plain_schemas_are_what_every_api_takes(host: Host):
         ('{"a": "one", "b": 2}', "a: "),
     ],
 )
-async def test_arguments_may_be_text_and_wrong_ones_are_told_to_the_model(
+async def test_arguments_may_be_json_text_and_invalid_ones_are_reported_to_the_model(
     host: Host, arguments: Any, text: str
 ):
     outcome = await make_call(host, "mcp__demo__add", arguments)
@@ -70,19 +70,19 @@ async def test_arguments_may_be_text_and_wrong_ones_are_told_to_the_model(
     assert text in text_of(outcome)
 
 
-async def test_a_tool_that_does_not_exist_is_told_to_the_model(host: Host):
+async def test_an_unknown_tool_is_reported_to_the_model(host: Host):
     assert "no tool named nothing" in text_of(await make_call(host, "nothing", {}))
 
 
 @pytest.mark.requirement("CAL-6")
-async def test_a_lost_server_is_told_to_the_model():
+async def test_a_lost_server_is_reported_to_the_model():
     outcome = await make_call(Broken(NotConnected("demo", "failed", "it crashed")), "mcp__demo__add", {})
 
     assert outcome.is_error
     assert "demo is failed" in text_of(outcome)
 
 
-async def test_the_end_of_the_work_is_not_told_to_the_model():
+async def test_a_cancellation_is_not_reported_to_the_model():
     with pytest.raises(HostClosed):
         await make_call(Broken(HostClosed()), "mcp__demo__add", {})
 
@@ -97,7 +97,7 @@ async def test_the_end_of_the_work_is_not_told_to_the_model():
         ("broken_image", "[image, declared as image/png: it is no PNG, JPEG, GIF or WebP image; 12 bytes"),
     ],
 )
-async def test_what_comes_back_can_be_read_by_every_model(host: Host, tool: str, text: str):
+async def test_results_can_be_sent_to_every_model(host: Host, tool: str, text: str):
     (part,) = parts_of(await make_call(host, f"mcp__odd__{tool}", {}))
 
     assert isinstance(part, str)
@@ -113,7 +113,7 @@ async def test_what_comes_back_can_be_read_by_every_model(host: Host, tool: str,
         (b"RIFF\0\0\0\0WEBP", "image/webp"),
     ],
 )
-def test_an_image_is_what_its_bytes_say(data: bytes, kind: str):
+def test_the_type_of_an_image_follows_from_its_bytes(data: bytes, kind: str):
     block = ImageBlock(data=base64.b64encode(data).decode(), mime_type="image/x-lie")
 
     assert parts_of(CallOutcome(server="s", tool="t", content=(block,))) == [
@@ -122,13 +122,13 @@ def test_an_image_is_what_its_bytes_say(data: bytes, kind: str):
 
 
 @pytest.mark.parametrize("data", ["", "%%%", "bm90IGFuIGltYWdl"])
-def test_what_is_no_image_is_only_named(data: str):
+def test_data_that_is_not_an_image_is_only_named(data: str):
     outcome = CallOutcome(server="s", tool="t", content=(ImageBlock(data=data, mime_type="image/png"),))
 
     assert parts_of(outcome) == ["[image, image/png]"]
 
 
-def test_an_error_is_told_in_words_alone():
+def test_an_error_is_reported_as_text_only():
     content = (TextBlock("It failed."), ImageBlock(data=PNG, mime_type="image/png"))
 
     assert parts_of(CallOutcome(server="s", tool="t", content=content, is_error=True)) == [
@@ -142,7 +142,7 @@ MISSING = {"langchain": ("langchain", "langchain_core"), "agent": ("pydantic_ai"
 
 
 @pytest.mark.parametrize("extra", MISSING)
-def test_without_its_package_an_adapter_cannot_be_imported_and_says_what_to_install(extra: str):
+def test_without_its_package_an_adapter_raises_an_error_that_states_what_to_install(extra: str):
     module, library = MISSING[extra]
     code = f"""
 import sys
@@ -162,7 +162,7 @@ except ImportError as error:
     assert done.stdout == f"True {extra} {told}\n"
 
 
-def test_every_extra_for_users_has_a_module_that_says_when_it_is_missing():
+def test_every_public_extra_has_a_module_that_reports_when_it_is_missing():
     project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
 
     # `local`: tests/unit/agent/test_local.py; `otel`: tests/unit/test_tracing.py; `gateway`:
@@ -183,7 +183,7 @@ def test_the_adapters_for_plain_apis_load_no_library():
 DIRTY = "a\u202eb\u200bc\x1b[31md\U000e0041e"
 
 
-def test_what_an_adapter_gives_a_model_is_cleaned():
+def test_texts_for_models_from_an_adapter_are_cleaned():
     outcome = CallOutcome(server="s", tool="t", content=(TextBlock(DIRTY),))
     assert parts_of(outcome) == ["abcde"]
     assert text_of(outcome) == "abcde"

@@ -21,7 +21,7 @@ def use(name: str, given: Json) -> ToolUseBlock:
 
 
 @pytest.mark.requirement("LIB-2")
-async def test_a_whole_turn(host: Host, api: ModelApi):
+async def test_a_complete_turn(host: Host, api: ModelApi):
     api.replies = [
         message(
             {"type": "tool_use", "id": "call-1", "name": "mcp__demo__add", "input": {"a": 2, "b": 3}},
@@ -51,7 +51,7 @@ async def test_a_whole_turn(host: Host, api: ModelApi):
 
 
 @pytest.mark.requirement("LIB-2")
-async def test_tools_and_results_are_of_the_librarys_types(host: Host):
+async def test_tools_and_results_have_the_librarys_types(host: Host):
     TypeAdapter(list[ToolParam]).validate_python(anthropic.tools(host.tools()))
     for name in ("demo__picture", "demo__fail", "odd__silent", "odd__dirty", "odd__broken_image"):
         result = await anthropic.answer(host, use(f"mcp__{name}", {}))

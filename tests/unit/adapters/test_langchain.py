@@ -33,7 +33,7 @@ async def test_a_tool_call_becomes_a_tool_message_with_the_outcome(host: Host):
     assert message.artifact.structured == {"sum": 5}
 
 
-async def test_a_picture_is_a_block_of_its_own(host: Host):
+async def test_an_image_is_a_separate_block(host: Host):
     message = await called(host, "mcp__demo__picture", {"size": 8})
 
     assert [block["type"] for block in message.content_blocks] == ["text", "image"]
@@ -43,7 +43,7 @@ async def test_a_picture_is_a_block_of_its_own(host: Host):
     ("name", "arguments", "text"),
     [("fail", {"reason": "rain"}, "It did not work: rain."), ("add", {"a": 1}, "the arguments do not fit")],
 )
-async def test_an_error_is_a_message_the_model_can_act_on(host: Host, name: str, arguments: Any, text: str):
+async def test_an_error_is_a_message_for_the_model(host: Host, name: str, arguments: Any, text: str):
     message = await called(host, f"mcp__demo__{name}", arguments)
 
     assert message.status == "error"
@@ -51,7 +51,7 @@ async def test_an_error_is_a_message_the_model_can_act_on(host: Host, name: str,
 
 
 @pytest.mark.requirement("LIB-2")
-async def test_models_are_told_of_the_tools_as_servers_describe_them(host: Host):
+async def test_models_get_the_tools_as_servers_describe_them(host: Host):
     told = {tool.name: convert_to_openai_tool(tool)["function"] for tool in langchain.tools(host)}
 
     assert told["mcp__demo__add"]["description"] == "Adds two numbers."
@@ -59,7 +59,7 @@ async def test_models_are_told_of_the_tools_as_servers_describe_them(host: Host)
     assert set(told["mcp__odd__choose"]["parameters"]["properties"]) == {"kind", "x", "pair"}
 
 
-async def test_parameters_may_be_called_like_langchains_own(host: Host):
+async def test_parameters_may_have_the_names_of_langchain_parameters(host: Host):
     arguments = {"config": "1", "run_manager": "2", "callbacks": "3", "self": "4"}
 
     message = await called(host, "mcp__odd__reserved", arguments)
@@ -67,11 +67,11 @@ async def test_parameters_may_be_called_like_langchains_own(host: Host):
     assert message.text == str(sorted(arguments))
 
 
-async def test_without_a_call_the_content_alone_is_returned(host: Host):
+async def test_without_a_tool_call_only_the_content_is_returned(host: Host):
     assert await tool_of(host, "mcp__demo__add").ainvoke({"a": 1, "b": 1}) == "2"
 
 
-async def test_calling_it_without_waiting_is_said_to_be_impossible(host: Host):
+async def test_a_synchronous_call_raises_an_error(host: Host):
     with pytest.raises(NotImplementedError, match="ainvoke"):
         tool_of(host, "mcp__demo__add").invoke({"a": 1, "b": 1})
 

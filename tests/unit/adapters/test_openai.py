@@ -44,7 +44,7 @@ def item(name: str, arguments: str) -> ResponseFunctionToolCall:
 
 
 @pytest.mark.requirement("LIB-2")
-async def test_a_whole_turn_of_chat(host: Host, api: ModelApi):
+async def test_a_complete_chat_turn(host: Host, api: ModelApi):
     call = {
         "id": "call-1",
         "type": "function",
@@ -76,7 +76,7 @@ async def test_a_whole_turn_of_chat(host: Host, api: ModelApi):
 
 
 @pytest.mark.requirement("LIB-2")
-async def test_a_whole_turn_of_responses(host: Host, api: ModelApi):
+async def test_a_complete_responses_turn(host: Host, api: ModelApi):
     call = {
         "type": "function_call",
         "call_id": "call-1",
@@ -108,7 +108,7 @@ async def test_a_whole_turn_of_responses(host: Host, api: ModelApi):
 
 
 @pytest.mark.requirement("LIB-2")
-async def test_tools_and_results_are_of_the_librarys_types(host: Host):
+async def test_tools_and_results_have_the_librarys_types(host: Host):
     TypeAdapter(list[ChatCompletionFunctionToolParam]).validate_python(openai.chat_tools(host.tools()))
     TypeAdapter(list[FunctionToolParam]).validate_python(openai.responses_tools(host.tools()))
     for name in ("demo__picture", "demo__fail", "odd__silent", "odd__dirty", "odd__broken_image"):
@@ -120,7 +120,7 @@ async def test_tools_and_results_are_of_the_librarys_types(host: Host):
 
 @pytest.mark.requirement("LIB-2")
 @pytest.mark.parametrize("arguments", ['{"a": 1,', "[]", "not json", '{"a": "x"}'])
-async def test_arguments_that_make_no_sense_are_told_to_the_model(host: Host, arguments: str):
+async def test_invalid_arguments_are_reported_to_the_model(host: Host, arguments: str):
     message = await openai.answer_chat(host, chat_call("mcp__demo__add", arguments))
     output: Any = await openai.answer_response(host, item("mcp__demo__add", arguments))
 
@@ -128,13 +128,13 @@ async def test_arguments_that_make_no_sense_are_told_to_the_model(host: Host, ar
     assert output["output"][0]["text"] == message["content"]
 
 
-async def test_a_picture_is_named_where_only_text_goes(host: Host):
+async def test_an_image_is_named_where_only_text_is_possible(host: Host):
     message = await openai.answer_chat(host, chat_call("mcp__demo__picture", ""))
 
     assert str(message["content"]).endswith("\n[image, image/png]")
 
 
-async def test_a_description_is_never_longer_than_the_api_takes(host: Host):
+async def test_a_description_is_never_longer_than_the_api_accepts(host: Host):
     (tool,) = [tool for tool in openai.responses_tools(host.tools()) if tool["name"] == "mcp__odd__choose"]
 
     description = str(tool.get("description"))

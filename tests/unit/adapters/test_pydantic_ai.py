@@ -38,7 +38,7 @@ async def run(host: Host, name: str, arguments: Any) -> Script:
 
 @pytest.mark.requirement("LIB-2")
 @pytest.mark.parametrize("arguments", [{"a": 2, "b": 3}, '{"a": 2, "b": 3}'])
-async def test_a_whole_run(host: Host, arguments: Any):
+async def test_a_complete_run(host: Host, arguments: Any):
     script = await run(host, "mcp__demo__add", arguments)
 
     (part,) = script.returned
@@ -46,7 +46,7 @@ async def test_a_whole_run(host: Host, arguments: Any):
 
 
 @pytest.mark.requirement("LIB-2")
-async def test_the_model_is_told_of_the_tools_as_servers_describe_them(host: Host):
+async def test_the_model_gets_the_tools_as_servers_describe_them(host: Host):
     script = await run(host, "mcp__demo__add", {"a": 1, "b": 1})
 
     assert script.seen is not None
@@ -57,7 +57,7 @@ async def test_the_model_is_told_of_the_tools_as_servers_describe_them(host: Hos
     assert told["mcp__odd__choose"].sequential is True
 
 
-async def test_a_picture_reaches_the_model_as_an_image(host: Host):
+async def test_an_image_is_sent_to_the_model_as_an_image(host: Host):
     script = await run(host, "mcp__demo__picture", {"size": 8})
 
     assert [type(part) for part in script.returned[0].content] == [str, BinaryContent]  # pyright: ignore[reportUnknownVariableType]
@@ -67,7 +67,7 @@ async def test_a_picture_reaches_the_model_as_an_image(host: Host):
     ("name", "arguments", "text"),
     [("fail", {"reason": "rain"}, "It did not work: rain."), ("add", {"a": 1}, "the arguments do not fit")],
 )
-async def test_an_error_is_told_to_the_model_and_does_not_end_the_run(
+async def test_an_error_is_reported_to_the_model_and_does_not_end_the_run(
     host: Host, name: str, arguments: Any, text: str
 ):
     script = await run(host, f"mcp__demo__{name}", arguments)

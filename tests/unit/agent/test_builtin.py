@@ -97,14 +97,14 @@ async def test_an_image_is_given_as_one(folder: Path):
         ("a\0b", "file_path cannot be used: it contains a NUL character"),
     ],
 )
-async def test_what_cannot_be_read_is_said_in_a_sentence(folder: Path, name: str, reason: str):
+async def test_a_file_that_cannot_be_read_is_reported_in_a_sentence(folder: Path, name: str, reason: str):
     (folder / "binary").write_bytes(b"\x7fE\0LF")
     os.mkfifo(folder / "pipe")
     async with benched(folder) as bench:
         assert reason.format(folder=folder) in await bench.problem("Read", file_path=name)
 
 
-async def test_a_file_is_changed_only_by_a_model_that_has_read_it_as_it_is(folder: Path):
+async def test_a_file_is_changed_only_after_the_model_has_read_its_current_content(folder: Path):
     path = folder / "code.py"
     path.write_text("a = 1\r\nb = 1\r\n")
     change = {"file_path": "code.py", "old_string": "a = 1\nb", "new_string": "a = 2\nb"}
@@ -139,7 +139,7 @@ async def test_a_new_file_is_written_with_its_folders(folder: Path):
 # --- Permission ---
 
 
-async def test_reading_the_persons_folder_needs_no_rule_and_everything_else_does(folder: Path, home: Path):
+async def test_reading_in_the_working_folder_needs_no_rule_and_everything_else_does(folder: Path, home: Path):
     (folder / "mine.txt").write_text("mine")
     (home / "other.txt").write_text("other")
     (folder / "link.txt").symlink_to(home / "other.txt")
@@ -154,7 +154,7 @@ async def test_reading_the_persons_folder_needs_no_rule_and_everything_else_does
         assert "other" in await bench.text("Read", file_path="link.txt")
 
 
-async def test_a_rule_about_a_path_holds_for_every_spelling_of_it(folder: Path):
+async def test_a_rule_about_a_path_applies_to_every_spelling_of_it(folder: Path):
     (folder / ".env").write_text("secret")
     (folder / "alias").symlink_to(".env")
     async with benched(folder, rules={"deny": ["Read(file_path=*/.env)"]}) as bench:
@@ -178,7 +178,7 @@ async def test_files_are_found_by_name_the_newest_first(folder: Path):
         assert "must be relative" in await bench.problem("Glob", pattern="../*")
 
 
-async def test_contents_are_searched(folder: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_file_contents_are_searched(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(find.shutil, "which", lambda name, path: None)  # ripgrep may be there or not
     (folder / "a.py").write_text("one\nTwo\nthree\n")
     (folder / "b.txt").write_text("two\n")
@@ -224,7 +224,7 @@ async def test_a_file_that_cannot_be_replaced_is_written_in_place(
     assert [each.name for each in folder.iterdir()] == ["mounted.txt"]
 
 
-async def test_a_command_prints_fails_and_moves(folder: Path):
+async def test_a_command_returns_output_and_exit_code_and_changes_the_folder(folder: Path):
     (folder / "sub").mkdir()
     async with benched(folder) as bench:
         assert await bench.text("Bash", command="echo out; echo err >&2; exit 3") == "out\nerr\n(exit code 3)"
@@ -245,7 +245,7 @@ async def test_a_command_is_not_given_the_keys_of_model_providers(
         assert await bench.text("Bash", command="echo $PLAIN $ANTHROPIC_API_KEY") == "there"
 
 
-async def test_a_command_that_takes_too_long_is_ended_with_everything_it_started(folder: Path):
+async def test_a_command_that_takes_too_long_is_ended_with_its_children(folder: Path):
     async with benched(folder) as bench:
         command = "echo begun; sleep 300 & echo $! > child; sleep 300"
         said = await bench.text("Bash", command=command, timeout_seconds=0.5)
@@ -264,7 +264,7 @@ async def test_cancelling_a_call_ends_the_command(folder: Path):
     await _is_gone(int((folder / "pid").read_text()))
 
 
-async def test_of_endless_output_the_beginning_and_the_end_are_kept(folder: Path):
+async def test_the_beginning_and_the_end_of_very_long_output_are_kept(folder: Path):
     async with benched(folder) as bench:
         outcome = await bench.call("Bash", command="seq 1000000")
     assert outcome.text.startswith("1\n2\n3\n")
@@ -275,7 +275,7 @@ async def test_of_endless_output_the_beginning_and_the_end_are_kept(folder: Path
     assert len(kept) < 2 * 1024 * 1024 + 100
 
 
-async def test_a_command_in_the_background_can_be_looked_at_and_ended(folder: Path):
+async def test_a_command_in_the_background_can_be_read_and_ended(folder: Path):
     async with benched(folder) as bench:
         assert await bench.text("Bash", command="echo $$ > pid; echo hi; sleep 300", background=True) == (
             "Started in the background as bash-1."
@@ -308,7 +308,7 @@ _HAS_STARTED = "until [ -s pid ]; do sleep 0.01; done"
 
 
 @pytest.mark.parametrize("command", ESCAPES.values(), ids=ESCAPES)
-async def test_what_a_command_leaves_behind_in_another_session_ends_with_the_conversation(
+async def test_processes_left_by_a_command_in_another_session_end_with_the_conversation(
     folder: Path, command: str
 ):
     async with benched(folder) as bench:
@@ -319,7 +319,7 @@ async def test_what_a_command_leaves_behind_in_another_session_ends_with_the_con
     assert facts is None or not facts.is_alive
 
 
-async def test_a_call_does_not_wait_for_what_a_command_leaves_behind(folder: Path):
+async def test_a_call_does_not_wait_for_processes_left_by_its_command(folder: Path):
     async with asyncio.timeout(20), benched(folder) as bench:
         assert await bench.text("Bash", command="setsid sleep 300 & echo started") == "started"
         assert await bench.text("Bash", command="setsid sleep 300 & exec sleep 300", timeout_seconds=0.2) == (
@@ -327,7 +327,7 @@ async def test_a_call_does_not_wait_for_what_a_command_leaves_behind(folder: Pat
         )
 
 
-async def test_what_does_not_carry_the_marker_outlives_the_conversation(folder: Path):
+async def test_a_process_without_the_marker_is_not_ended(folder: Path):
     async with benched(folder) as bench:
         await bench.text("Bash", command=f"env -u {MARKER} {ESCAPES['setsid']}\n{_HAS_STARTED}")
     facts = read_process(int((folder / "pid").read_text()))
@@ -336,7 +336,7 @@ async def test_what_does_not_carry_the_marker_outlives_the_conversation(folder: 
     assert signal_process(facts.pid, facts.started, KILL)
 
 
-def test_what_a_command_leaves_behind_ends_when_the_host_is_killed(tmp_path: Path) -> None:
+def test_processes_left_by_a_command_end_when_the_host_is_killed(tmp_path: Path) -> None:
     command = f"{ESCAPES['setsid']}\n{_HAS_STARTED}"
     program = f"""
 import asyncio, os, signal
@@ -373,7 +373,7 @@ def _state(pid: int) -> str:
         return "Z"
 
 
-def test_a_command_is_not_run_before_the_watchdog_knows_of_it(tmp_path: Path) -> None:
+def test_a_command_is_not_run_before_the_watchdog_has_its_pid(tmp_path: Path) -> None:
     """The host is killed in that moment."""
     ran = tmp_path / "ran"
     program = f"""

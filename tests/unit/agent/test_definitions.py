@@ -42,7 +42,7 @@ def front(*lines: str, body: str = "Do it.") -> str:
     return "\n".join(["---", *lines, "---", body])
 
 
-def test_a_whole_file():
+def test_a_complete_definition():
     found = agent(REVIEWER)
     assert (found.name, found.description, found.prompt) == (
         "reviewer",
@@ -66,7 +66,7 @@ def test_a_whole_file():
         ("mcp__trackers__add", False),
     ],
 )
-def test_tools_are_chosen_by_name(name: str, has: bool):
+def test_tools_are_selected_by_name(name: str, has: bool):
     assert agent(REVIEWER).has_tool(name) is has
 
 
@@ -80,13 +80,13 @@ def test_tools_are_chosen_by_name(name: str, has: bool):
         ("mcp__db__q", False),
     ],
 )
-def test_disallowed_tools_are_taken_from_those_it_has(name: str, has: bool):
+def test_disallowed_tools_are_removed(name: str, has: bool):
     lines = "disallowedTools: Bash, mcp__git__push, mcp__db"
     assert agent(front("tools: '*'", lines)).has_tool(name) is has
     assert agent(front(lines)).has_tool(name) is has
 
 
-def test_empty_lists_are_none():
+def test_empty_lists_mean_no_tools():
     found = agent(front("tools: []", "servers: []"))
     assert (found.tools, found.servers) == ((), ())
     assert not found.has_tool("Read")
@@ -98,7 +98,7 @@ def test_an_agent_that_names_no_tools_and_servers_has_all():
     assert (found.name, found.servers, found.prompt) == ("other", None, "Do it.")
 
 
-def test_keys_of_other_programs_are_understood():
+def test_keys_of_other_programs_are_read():
     found = agent(
         front("mcpServers: git, tracker", "requiredMcpServers: [git]", "model: inherit", "prompt: First.")
     )
@@ -107,7 +107,7 @@ def test_keys_of_other_programs_are_understood():
 
 
 @pytest.mark.parametrize("scope", ["project", "plugin"])
-def test_a_file_of_others_brings_no_mode_no_hooks_and_no_trust(scope: str):
+def test_a_project_or_plugin_file_sets_no_mode_no_hooks_and_no_trust(scope: str):
     text = front(
         "permissionMode: bypassPermissions",
         "hooks: {PreToolUse: []}",
@@ -155,7 +155,7 @@ def test_a_file_of_others_brings_no_mode_no_hooks_and_no_trust(scope: str):
         ("---\n" + "a: " + "[" * 5000 + "\n---\n", "is not YAML"),
     ],
 )
-def test_what_cannot_be_used_says_why(home: Path, text: str, problem: str):
+def test_an_invalid_definition_gives_the_reason(home: Path, text: str, problem: str):
     folder = home / ".dragoman/agents"
     folder.mkdir(parents=True)
     (folder / "bad.md").write_text(text)
@@ -178,7 +178,7 @@ def write(folder: Path, name: str, description: str) -> Path:
     return path
 
 
-def test_the_persons_own_counts_then_the_project_then_plugins(home: Path):
+def test_the_persons_definitions_take_precedence_then_the_projects_then_plugins(home: Path):
     mine, project = home / ".dragoman/agents", home / "work/.dragoman/agents"
     plugin = home / ".dragoman/plugins/p/agents"
     for name in ("a", "b", "c"):
@@ -196,7 +196,7 @@ def test_the_persons_own_counts_then_the_project_then_plugins(home: Path):
 
 
 @pytest.mark.parametrize("place", ["work/.dragoman/agents", ".dragoman/plugins/p/agents"])
-def test_an_approval_holds_for_exactly_this_text(home: Path, place: str):
+def test_an_approval_applies_to_exactly_this_text(home: Path, place: str):
     path, sources = write(home / place, "x", "first"), Sources.here()
     with pytest.raises(ConfigError, match="is not approved") as caught:
         find_agent(sources, "x")
@@ -207,7 +207,7 @@ def test_an_approval_holds_for_exactly_this_text(home: Path, place: str):
     assert find_agents(sources)[0].state == "pending"
 
 
-def test_an_approval_of_one_file_is_none_of_another(home: Path):
+def test_an_approval_of_one_file_does_not_apply_to_another(home: Path):
     write(home / "work/.dragoman/agents", "x", "same")
     sources = Sources.here()
     approve_agent(sources, find_agents(sources)[0])
@@ -215,7 +215,7 @@ def test_an_approval_of_one_file_is_none_of_another(home: Path):
     assert [each.state for each in find_agents(sources)] == ["ready", "pending"]
 
 
-def test_an_agent_that_does_not_exist_is_named_with_those_that_do(home: Path):
+def test_an_unknown_agent_is_reported_with_the_existing_ones(home: Path):
     write(home / ".dragoman/agents", "x", "d")
     with pytest.raises(NotFound, match="no agent 'y'") as caught:
         find_agent(Sources.here(), "y")

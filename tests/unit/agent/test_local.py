@@ -32,11 +32,11 @@ def said(text: str) -> ModelRequest:
         ("mcp__demo__adder", None),
     ],
 )
-def test_it_calls_the_tool_that_the_prompt_names(prompt: str, tool: ToolDefinition | None):
+def test_the_local_model_calls_the_tool_named_in_the_prompt(prompt: str, tool: ToolDefinition | None):
     assert chosen_tool([said(prompt)], [ADD, MORE]) is tool
 
 
-def test_once_there_are_results_it_answers():
+def test_with_results_the_local_model_answers():
     results = ModelRequest([ToolReturnPart("mcp__demo__add", "42", "c1")])
     history = [said("Call mcp__demo__add."), ModelResponse([TextPart("x")]), results]
     assert chosen_tool(history, [ADD]) is None
@@ -45,14 +45,14 @@ def test_once_there_are_results_it_answers():
     assert "response_format" not in body
 
 
-def test_arguments_are_forced_into_the_schema_and_little_is_asked():
+def test_arguments_are_fitted_to_the_schema():
     body = request_body([said("x" * 10 * GIVEN_CHARACTERS)], ADD)
     assert body["response_format"]["json_schema"]["schema"] == SCHEMA
     assert body["temperature"] == 0
     assert len(body["messages"][0]["content"]) < GIVEN_CHARACTERS + 100
 
 
-async def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch):
+async def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(ModelNotConfigured, match="no local model 'gpt'"):
         await load_model(ModelChoice("local:gpt"))
     monkeypatch.setattr(local.importlib.util, "find_spec", lambda name: None)

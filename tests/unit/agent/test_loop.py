@@ -104,7 +104,7 @@ async def test_a_text_is_the_answer_and_arrives_in_pieces(desk: Desk):
     assert request[-1].instructions == "Be brief."
 
 
-async def test_tools_are_called_and_their_results_given_to_the_model(desk: Desk):
+async def test_tools_are_called_and_their_results_are_sent_to_the_model(desk: Desk):
     async with desk.talking(Calls("mcp__desk__add", {"a": 40, "b": 2}), "42") as (talk, model):
         reply = await talk.run("40 and 2?", desk.events.append)
     assert (reply.text, reply.turns) == ("42", 2)
@@ -134,7 +134,7 @@ async def test_calls_that_only_read_run_at_the_same_time_and_others_in_order(des
         (Calls("mcp__desk__add", "[1]"), "they are not a JSON object"),
     ],
 )
-async def test_what_the_model_did_wrong_is_a_result_for_it(desk: Desk, call: Calls, text: str):
+async def test_a_mistake_of_the_model_is_a_result_for_it(desk: Desk, call: Calls, text: str):
     async with desk.talking(call, "sorry") as (talk, model):
         assert (await talk.run("go")).text == "sorry"
     ((outcome, given),) = results(model.requests[1][-1])
@@ -150,7 +150,7 @@ async def test_a_refusal_is_marked_as_one(desk: Desk):
     assert desk.order == []
 
 
-async def test_after_an_interruption_every_call_has_a_result_and_the_conversation_goes_on(desk: Desk):
+async def test_after_an_interruption_every_call_has_a_result_and_the_conversation_continues(desk: Desk):
     calls = [Calls("mcp__desk__read", {"n": 1}), Calls("mcp__desk__hang"), Calls("mcp__desk__write")]
     async with desk.talking(calls, "as you wish") as (talk, _):
         running = asyncio.create_task(talk.run("go"))
@@ -175,7 +175,7 @@ async def test_an_interrupted_text_is_kept(desk: Desk):
         assert "Once upon" in str(talk.history[-1].parts[0])
 
 
-async def test_a_message_that_is_queued_is_given_along_with_the_next_results(desk: Desk):
+async def test_a_queued_message_is_sent_with_the_next_results(desk: Desk):
     async with desk.talking(Calls("mcp__desk__write"), "ok") as (talk, model):
         await talk.run(
             "go",
@@ -187,7 +187,7 @@ async def test_a_message_that_is_queued_is_given_along_with_the_next_results(des
     assert part.content == "hurry"
 
 
-async def test_a_model_that_repeats_itself_is_told_so_and_stopped(desk: Desk):
+async def test_a_model_that_repeats_itself_is_warned_and_stopped(desk: Desk):
     again = [Calls("mcp__desk__add", {"a": 1, "b": 1})] * 5
     async with desk.talking(*again, limits=LoopLimits(max_turns=5)) as (talk, _):
         reply = await talk.run("go")
@@ -200,7 +200,7 @@ def _returns(message: Any) -> list[tuple[str, str]]:
     return results(message) if isinstance(message, ModelRequest) else []
 
 
-async def test_an_overloaded_provider_is_asked_again_visibly(desk: Desk):
+async def test_a_request_to_an_overloaded_provider_is_retried_and_shown(desk: Desk):
     overloaded = ModelOverloadedError("scripted", "too busy")
     async with desk.talking(overloaded, overloaded, "here") as (talk, model):
         assert (await talk.run("go", desk.events.append)).text == "here"
@@ -212,7 +212,7 @@ async def test_an_overloaded_provider_is_asked_again_visibly(desk: Desk):
     assert len(model.requests) == 3
 
 
-async def test_a_refused_key_is_not_tried_again_and_says_what_to_do(desk: Desk):
+async def test_a_refused_key_is_not_retried_and_the_error_gives_the_next_step(desk: Desk):
     async with desk.talking(ModelAuthenticationError("scripted", "no"), "later") as (talk, model):
         with pytest.raises(ModelUnavailable) as caught:
             await talk.run("go")
@@ -236,7 +236,7 @@ async def test_a_full_context_is_summarized_before_the_next_request(desk: Desk):
     assert last.content == "The user's last message:\n\nwhat next?"
 
 
-async def test_a_provider_that_finds_it_too_long_gets_a_summary_once(desk: Desk):
+async def test_a_provider_that_reports_a_full_context_gets_a_summary_once(desk: Desk):
     too_long = ModelContextWindowExceededError("scripted", "too long")
     async with desk.talking("hi", too_long, "summary", too_long) as (talk, _):
         await talk.run("hello")
@@ -245,7 +245,7 @@ async def test_a_provider_that_finds_it_too_long_gets_a_summary_once(desk: Desk)
         assert str(caught.value) == "the conversation is longer than the model can read"
 
 
-async def test_a_conversation_that_is_too_long_to_be_summarized_is_summarized_from_its_beginnings(desk: Desk):
+async def test_a_conversation_too_long_to_summarize_is_summarized_from_shortened_messages(desk: Desk):
     too_long = ModelContextWindowExceededError("scripted", "too long")
     async with desk.talking("hi", too_long, too_long, "summary", "done") as (talk, model):
         await talk.run("hello " * 1000)
@@ -256,7 +256,7 @@ async def test_a_conversation_that_is_too_long_to_be_summarized_is_summarized_fr
     assert model.requests[3][-1].parts[0].content == SUMMARIZE
 
 
-async def test_a_failure_while_it_is_summarized_is_tried_again_or_said_like_every_other(desk: Desk):
+async def test_a_failure_during_the_summary_is_retried_or_reported_like_any_other(desk: Desk):
     overloaded, refused = ModelOverloadedError("scripted", ""), ModelAuthenticationError("scripted", "")
     events: list[Any] = []
     async with desk.talking("hi", overloaded, "summary", refused) as (talk, _):
@@ -303,7 +303,7 @@ async def test_a_deferred_tool_is_found_and_called_and_the_order_of_tools_never_
 
 
 @pytest.mark.requirement("CAT-8")
-async def test_instructions_of_a_server_that_comes_later_are_given_once_and_again_after_a_summary():
+async def test_instructions_of_a_later_server_are_sent_once_and_again_after_a_summary():
     late = InMemoryServer("late", instructions="Ask before you paint.")
     late.add_tool("paint", lambda arguments, context: "painted")
     model = ScriptedModel("Hi.", "Yes.", "And yes.", "They talked.", "On.")
@@ -326,7 +326,7 @@ async def test_instructions_of_a_server_that_comes_later_are_given_once_and_agai
     assert {request[-1].instructions for request in model.requests} == {"Be brief."}
 
 
-async def test_a_server_that_is_lost_is_a_failure_and_no_interruption(desk: Desk):
+async def test_a_lost_server_is_a_failure_and_not_an_interruption(desk: Desk):
     async with desk.talking([Calls("mcp__desk__read", {"n": 1}), Calls("mcp__desk__add")], "ok") as (
         talk,
         model,

@@ -44,7 +44,7 @@ SERVERS = ("docs", "docs:old", "types", "claude.ai Drive", "my-server")
     ],
     ids=lambda value: ascii(value)[:40],
 )
-def test_only_a_known_server_makes_a_mention(text: str, found: list[tuple[str, str]]):
+def test_only_the_name_of_a_known_server_is_a_mention(text: str, found: list[tuple[str, str]]):
     mentions = find_mentions(text, SERVERS)
 
     assert [(each.server, each.uri) for each in mentions] == found
@@ -52,7 +52,7 @@ def test_only_a_known_server_makes_a_mention(text: str, found: list[tuple[str, s
 
 
 @given(st.text(alphabet='@docs:"() .,x/\n', max_size=80))
-def test_mentions_lie_in_order_inside_the_text(text: str):
+def test_mentions_are_in_order_within_the_text(text: str):
     place = 0
     for mention in find_mentions(text, ("docs", "d")):
         assert place <= mention.start < mention.end <= len(text)
@@ -61,7 +61,7 @@ def test_mentions_lie_in_order_inside_the_text(text: str):
 
 
 @pytest.mark.parametrize("text", ["@docs:" + ")" * 50_000, "@docs:" + "(" * 50_000, "@" * 50_000], ids=len)
-def test_whatever_is_pasted_is_looked_through_soon(text: str):
+def test_any_pasted_text_is_searched_quickly(text: str):
     started = CpuTimer()
     find_mentions(text, SERVERS)
 

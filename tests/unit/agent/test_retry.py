@@ -29,7 +29,7 @@ M = "m"
         (e.ModelAPIError(M, "what the provider wrote"), 1, "fail", 0.0),
     ],
 )
-def test_the_reaction(error: e.ModelAPIError, attempt: int, action: str, wait_seconds: float):
+def test_the_reaction_to_each_failure(error: e.ModelAPIError, attempt: int, action: str, wait_seconds: float):
     found = react(error, attempt)
     assert (found.action, found.wait_seconds) == (action, wait_seconds)
     assert "what the provider wrote" not in found.reason
@@ -43,7 +43,7 @@ def test_the_reaction(error: e.ModelAPIError, attempt: int, action: str, wait_se
         (None, "the provider"),
     ],
 )
-def test_a_provider_that_is_not_reached_is_named_without_keys(url: str | None, where: str):
+def test_an_unreachable_provider_is_named_without_keys(url: str | None, where: str):
     for attempt in (1, 6):
         assert (
             react(e.ModelConnectionError(M, ""), attempt, url).reason == f"the connection to {where} failed"

@@ -79,6 +79,6 @@ def test_a_conversation_with_tools_and_images_is_converted():
 @pytest.mark.parametrize(
     ("reason", "stop"), [("stop", "endTurn"), ("length", "maxTokens"), (None, "endTurn")]
 )
-def test_why_the_model_stopped(reason: Any, stop: str):
+def test_the_stop_reason_of_the_model(reason: Any, stop: str):
     response = ModelResponse([TextPart("x")], finish_reason=reason)
     assert answer_of(response, "m").stop_reason == stop

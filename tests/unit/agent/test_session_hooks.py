@@ -61,7 +61,7 @@ async def test_a_conversation_is_reported_from_its_beginning_to_its_end():
     assert transcript.path.is_file()
 
 
-async def test_what_hooks_add_at_the_beginning_reaches_the_first_prompt_also_of_a_resumed_conversation():
+async def test_session_start_context_is_added_to_the_first_prompt_also_after_resuming():
     def context(given: dict[str, Any]) -> dict[str, Any]:
         return {"hookSpecificOutput": {"additionalContext": f"It began by {given['source']}."}}
 
@@ -92,7 +92,7 @@ async def test_a_refused_prompt_never_reaches_the_model_or_the_transcript():
     assert len(model.requests) == 1
 
 
-async def test_context_of_a_prompt_goes_before_it_and_the_list_of_conversations_shows_the_prompt():
+async def test_context_of_hooks_precedes_the_prompt_and_lists_show_the_prompt():
     adds = hook(
         lambda given: {"hookSpecificOutput": {"additionalContext": "It is Monday."}}, "UserPromptSubmit"
     )
@@ -122,7 +122,7 @@ async def test_queued_messages_are_prompts_too():
     ]
 
 
-async def test_a_message_that_is_refused_behind_the_last_answer_ends_the_turn_as_usual():
+async def test_a_queued_message_refused_after_the_last_answer_ends_the_turn():
     refuses = hook(
         lambda given: {"decision": "block", "reason": "no"} if given["prompt"] == "bad" else None,
         "UserPromptSubmit",
@@ -135,7 +135,7 @@ async def test_a_message_that_is_refused_behind_the_last_answer_ends_the_turn_as
     assert len(stopped) == 1
 
 
-async def test_a_message_that_comes_while_a_stop_hook_runs_is_sent():
+async def test_a_message_queued_while_a_stop_hook_runs_is_sent():
     model = ScriptedModel("Done.", "That, too.")
     said = ["And that?"]
 
@@ -149,7 +149,7 @@ async def test_a_message_that_comes_while_a_stop_hook_runs_is_sent():
     assert texts(model) == ["And that?"]
 
 
-async def test_a_stop_hook_makes_the_model_go_on_and_knows_that_it_did():
+async def test_a_stop_hook_makes_the_model_continue_and_is_informed_of_it():
     active: list[bool] = []
 
     def once(given: dict[str, Any]) -> dict[str, Any] | None:
@@ -164,7 +164,7 @@ async def test_a_stop_hook_makes_the_model_go_on_and_knows_that_it_did():
     assert texts(model) == [f"{STOP_REFUSED}\n\nrun the tests"]
 
 
-async def test_a_stop_hook_that_never_lets_go_is_bounded():
+async def test_the_number_of_continuations_by_a_stop_hook_is_limited():
     always = hook(lambda given: {"decision": "block", "reason": "more"}, "Stop")
     model = ScriptedModel(*["Done."] * (STOP_LIMIT + 1))
     async with talking(model, always) as session:
@@ -172,7 +172,7 @@ async def test_a_stop_hook_that_never_lets_go_is_bounded():
     assert (reply.stopped_by, reply.turns) == ("end", STOP_LIMIT + 1)
 
 
-async def test_hooks_know_of_a_summary_and_add_to_what_follows():
+async def test_hooks_are_run_for_a_summary_and_add_context_after_it():
     seen: list[Any] = []
 
     def note(given: dict[str, Any]) -> dict[str, Any]:

@@ -97,7 +97,7 @@ def model_tool_description(model: ScriptedModel) -> str:
     return task.description or ""
 
 
-async def test_an_agent_is_not_given_the_tool_task_and_tools_of_others_do_not_exist_for_it():
+async def test_an_agent_has_no_task_tool_and_no_tools_of_other_agents():
     model = ScriptedModel(
         TASK, [Calls("Task", {"agent": "helper", "prompt": "x"}), Calls("mcp__two__look")], "a", "b"
     )
@@ -110,7 +110,7 @@ async def test_an_agent_is_not_given_the_tool_task_and_tools_of_others_do_not_ex
     ], texts
 
 
-async def test_a_tool_that_is_not_the_agents_cannot_be_called_by_its_name_either():
+async def test_an_agent_cannot_call_another_tool_by_its_name():
     calls = [Calls("mcp__one__touch"), Calls("Bash", {"command": "echo hello"}), Calls("mcp__one__look")]
     model = ScriptedModel(TASK, calls, "a", "b")
     await Desk(main=model).ask(agent("tools: mcp__one__look"))
@@ -120,7 +120,7 @@ async def test_a_tool_that_is_not_the_agents_cannot_be_called_by_its_name_either
     assert looked == "seen by one"
 
 
-async def test_the_end_of_its_work_is_an_event_of_its_own():
+async def test_the_end_of_an_agents_work_is_an_event():
     desk = Desk(main=ScriptedModel(TASK, "Seen it.", "Done."))
     await desk.ask(agent("description: Looks."))
     assert [given["hook_event_name"] for given in desk.seen] == ["UserPromptSubmit", "SubagentStop", "Stop"]
@@ -133,7 +133,7 @@ async def test_the_end_of_its_work_is_an_event_of_its_own():
 TWO_TASKS = [Calls("Task", {"agent": "helper", "prompt": prompt}, prompt) for prompt in ("Look.", "Listen.")]
 
 
-async def test_agents_that_are_given_work_in_one_turn_work_in_parallel():
+async def test_agents_started_in_one_turn_run_in_parallel():
     meet = [Calls("mcp__one__meet")]
     desk = Desk(main=ScriptedModel(TWO_TASKS, meet, meet, "Met.", "Met.", "Both have met."))
     assert await desk.ask(agent("servers: [one]")) == "Both have met."
@@ -144,7 +144,7 @@ async def test_agents_that_are_given_work_in_one_turn_work_in_parallel():
     ]
 
 
-async def test_questions_of_agents_that_work_in_parallel_come_one_at_a_time():
+async def test_questions_of_parallel_agents_are_asked_one_at_a_time():
     class Person:
         def __init__(self) -> None:
             self.open, self.most, self.agents = 0, 0, list[str]()
@@ -173,7 +173,7 @@ async def test_a_question_of_the_conversation_itself_names_no_agent():
     assert [each.agent for each in person.asked] == [""]
 
 
-async def test_what_an_agent_did_is_kept_beside_the_conversation():
+async def test_the_transcript_of_an_agent_is_stored_beside_the_conversation():
     desk = Desk(main=ScriptedModel(TASK, [Calls("mcp__one__look")], "Seen it.", "Done."))
     await desk.ask(agent("description: Looks."))
     path = desk.transcript.path.with_name(f"{desk.transcript.id}.helper-1.jsonl")
@@ -202,7 +202,7 @@ async def test_an_agent_may_have_another_model_and_its_use_is_counted():
         (("servers: [{own: {command: /nonexistent}}]", "requiredServers: [own]"), "own is failed"),
     ],
 )
-async def test_work_that_cannot_begin_is_an_error_for_the_model(lines: tuple[str, ...], reason: str):
+async def test_a_task_that_cannot_start_is_an_error_for_the_model(lines: tuple[str, ...], reason: str):
     model = ScriptedModel(TASK, "It cannot.")
     await Desk(main=model).ask(agent(*lines))
     assert reason in result(model)
@@ -237,7 +237,7 @@ async def test_a_required_server_that_is_missing_is_an_error_before_the_agent_st
 
 
 @pytest.mark.requirement("PRM-2")
-async def test_a_classifier_knows_that_the_person_did_not_give_the_work():
+async def test_a_classifier_is_informed_that_the_task_is_not_from_the_person():
     heard: list[Any] = []
 
     class Listening:

@@ -29,7 +29,7 @@ def file_of(transcript: Transcript) -> Path:
     return paths.state_dir() / "conversations" / f"{transcript.id}.jsonl"
 
 
-def test_what_was_said_is_read_again(home: Path):
+def test_a_transcript_is_read_back(home: Path):
     transcript = Transcript.begin(home, "scripted:m")
     picture = ToolReturnPart("a", [BinaryContent(b"\x89PNG", media_type="image/png")], "1")
     said = [HELLO, ModelResponse([ToolCallPart("a", {"x": 1}, "1")]), ModelRequest([picture])]
@@ -43,7 +43,7 @@ def test_what_was_said_is_read_again(home: Path):
     assert stat.S_IMODE(file_of(transcript).stat().st_mode) == 0o600
 
 
-def test_a_file_that_was_cut_off_is_resumed_up_to_there(home: Path):
+def test_a_truncated_file_is_resumed_up_to_its_last_complete_line(home: Path):
     transcript = Transcript.begin(home, "scripted:m")
     transcript.add(HELLO)
     with file_of(transcript).open("ab") as file:
@@ -51,7 +51,7 @@ def test_a_file_that_was_cut_off_is_resumed_up_to_there(home: Path):
     assert len(Transcript.existing(transcript.id).history()) == 1
 
 
-def test_what_follows_a_line_that_was_cut_off_is_not_lost(home: Path):
+def test_lines_after_a_truncated_line_are_not_lost(home: Path):
     transcript = Transcript.begin(home, "scripted:m")
     transcript.add(HELLO)
     with file_of(transcript).open("ab") as file:
@@ -79,7 +79,7 @@ def test_a_file_that_cannot_be_written_for_a_while_is_complete_afterwards(home: 
     assert len(Transcript.existing(transcript.id).history()) == 2
 
 
-def test_the_work_of_agents_is_kept_beside_and_is_no_conversation(home: Path):
+def test_transcripts_of_agents_are_stored_separately_and_not_listed(home: Path):
     transcript = Transcript.begin(home, "scripted:m")
     works = [transcript.begin_subagent("helper", home, "scripted:m") for _ in range(2)]
     assert [work.path.name for work in works] == [

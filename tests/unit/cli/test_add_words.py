@@ -16,7 +16,7 @@ def understood(*words: str) -> dict[str, Any]:
         return {key: value for key, value in context.params.items() if value not in (None, (), False)}
 
 
-def test_the_command_reads_its_words_this_way():
+def test_how_the_words_of_mcp_add_are_read():
     assert isinstance(command, OptionsBeforeCommand)
 
 
@@ -47,7 +47,7 @@ BASE: dict[str, Any] = {"name": "box", "command_or_url": "npx"}
         ("box -", {**BASE, "command_or_url": "-"}),
     ],
 )
-def test_options_stand_before_the_servers_command_and_all_after_it_is_the_servers(
+def test_options_precede_the_servers_command_and_later_words_belong_to_the_server(
     line: str, expected: dict[str, Any]
 ):
     assert understood(*line.split()) == expected
@@ -68,7 +68,7 @@ ADDRESS: dict[str, Any] = {"name": "box", "command_or_url": "https://x.example.c
         (["box", "https://x.example.com/mcp", "--", "--xaa"], {**ADDRESS, "args": ("--xaa",)}),
     ],
 )  # fmt: skip
-def test_after_an_address_options_may_follow(words: list[str], expected: dict[str, Any]):
+def test_options_may_follow_a_url(words: list[str], expected: dict[str, Any]):
     assert understood(*words) == expected
 
 
@@ -76,7 +76,7 @@ def test_after_an_address_options_may_follow(words: list[str], expected: dict[st
     "line",
     ["", "box", "-s user", "-s nowhere box npx", "--nonsense box npx", "box -s"],
 )
-def test_a_line_that_makes_no_sense_is_refused(line: str):
+def test_an_invalid_combination_is_refused(line: str):
     with pytest.raises(click.UsageError):
         understood(*line.split())
 
@@ -85,7 +85,7 @@ WORD = st.text(min_size=1, max_size=8).filter(lambda word: not word.startswith("
 
 
 @given(WORD, WORD, st.lists(st.text(max_size=8), max_size=6).filter(lambda words: words[:1] != ["--"]))
-def test_whatever_follows_the_command_reaches_the_server_unchanged(name: str, program: str, words: list[str]):
+def test_all_words_after_the_command_reach_the_server_unchanged(name: str, program: str, words: list[str]):
     with command.make_context("add", ["-s", "user", name, program, *words]) as context:
         assert context.params["name"] == name
         assert context.params["command_or_url"] == program
@@ -93,7 +93,7 @@ def test_whatever_follows_the_command_reaches_the_server_unchanged(name: str, pr
 
 
 @given(WORD, WORD, st.lists(st.text(max_size=8), max_size=6))
-def test_after_two_dashes_everything_is_the_servers(name: str, program: str, words: list[str]):
+def test_all_words_after_two_dashes_belong_to_the_server(name: str, program: str, words: list[str]):
     with command.make_context("add", [name, "--", program, *words]) as context:
         assert (context.params["command_or_url"], context.params["args"]) == (program, tuple(words))
 
@@ -113,7 +113,7 @@ def test_after_two_dashes_everything_is_the_servers(name: str, program: str, wor
         ("", False),
     ],
 )
-def test_what_is_an_address(word: str, expected: bool):
+def test_which_words_are_urls(word: str, expected: bool):
     assert is_url(word) is expected
 
 
@@ -130,5 +130,5 @@ def test_what_is_an_address(word: str, expected: bool):
         ("https://${HOST}/mcp", "http"),
     ],
 )
-def test_the_transport_an_address_tells(url: str, transport: str):
+def test_the_transport_of_a_url(url: str, transport: str):
     assert transport_of_url(url) == transport

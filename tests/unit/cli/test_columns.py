@@ -63,20 +63,20 @@ def test_a_text_is_cut_between_whole_characters(text: str, room: int | None, exp
 
 
 @given(WORDS, st.integers(1, 40))
-def test_what_is_cut_fits_and_what_fits_is_not_cut(text: str, room: int):
+def test_a_cut_text_fits_and_a_text_that_fits_is_not_cut(text: str, room: int):
     cut = fitted(text, room)
     assert cells(cut) <= room
     assert cut == text or (cells(text) > room and cut.endswith("…"))
 
 
 @given(WORDS, st.integers(1, 40))
-def test_filling_adds_only_blanks(text: str, room: int):
+def test_padding_adds_only_blanks(text: str, room: int):
     assert padded(text, room).removeprefix(text).strip() == ""
     assert cells(padded(text, room)) == max(room, cells(text))
 
 
 @given(WORDS, st.integers(10, 40))
-def test_wrapping_loses_no_word_and_keeps_lines_within_the_room(text: str, room: int):
+def test_wrapping_loses_no_word_and_keeps_lines_within_the_width(text: str, room: int):
     lines = wrapped(text, room)
     assert " ".join(lines).split() == text.split()
     longest = max(map(cells, text.split()), default=0)
@@ -94,7 +94,7 @@ ROWS = [
 ]
 
 
-def test_columns_stand_in_line_also_behind_wide_signs():
+def test_columns_are_aligned_also_after_wide_characters():
     assert shown(ROWS, 80) == [
         "  one    reads   Reads one.",
         "  漢字           Two wide signs.",
@@ -102,7 +102,7 @@ def test_columns_stand_in_line_also_behind_wide_signs():
     ]
 
 
-def test_descriptions_are_cut_on_a_terminal_and_whole_elsewhere():
+def test_descriptions_are_cut_on_a_terminal_and_complete_elsewhere():
     rows = [TableRow("name", about="words " * 30)]
     (line,) = shown(rows, 60)
     assert cells(line) <= 60
@@ -110,14 +110,14 @@ def test_descriptions_are_cut_on_a_terminal_and_whole_elsewhere():
     assert shown(rows, None)[0].count("words") == 30
 
 
-def test_descriptions_that_are_shown_whole_are_wrapped_beside_the_name():
+def test_complete_descriptions_are_wrapped_beside_the_name():
     assert shown([TableRow("name", "int", "one two three four five six")], 35, full=True) == [
         "  name  int  one two three four",
         "             five six",
     ]
 
 
-def test_a_long_name_is_never_cut_and_its_description_stands_below():
+def test_a_long_name_is_never_cut_and_its_description_is_below():
     rows = [
         *(TableRow(f"name{number}", about="short") for number in range(4)),
         TableRow("x" * 70, "fact", "about it"),
@@ -128,12 +128,12 @@ def test_a_long_name_is_never_cut_and_its_description_stands_below():
     assert shown(rows, 60)[0] == "  name0        short"
 
 
-def test_where_many_names_are_long_all_get_two_lines():
+def test_with_many_long_names_each_row_has_two_lines():
     rows = [TableRow("short", about="one"), TableRow("x" * 50, about="two")]
     assert shown(rows, 60) == ["  short", "    one", "  " + "x" * 50, "    two"]
 
 
-def test_a_row_with_nothing_but_a_name_is_a_line_without_blanks_behind():
+def test_a_row_with_only_a_name_has_no_trailing_blanks():
     assert shown([TableRow("name"), TableRow("longer")], 60) == ["  name", "  longer"]
     assert shown([], 60) == []
 
@@ -142,7 +142,7 @@ ANY_ROWS = st.lists(st.tuples(WORDS, WORDS, WORDS, st.sampled_from(["", "●"]))
 
 
 @given(ANY_ROWS, st.integers(40, 120))
-def test_every_name_is_in_the_table_whole(rows: list[tuple[str, str, str, str]], columns: int):
+def test_every_name_is_complete_in_the_table(rows: list[tuple[str, str, str, str]], columns: int):
     text = "\n".join(shown([TableRow(*row) for row in rows], columns))
     assert all(typed.rstrip() in text for typed, *_ in rows)
 
@@ -166,7 +166,7 @@ def test_every_character_is_kept_and_lines_are_broken_after_blanks(text: str, pi
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=200), st.integers(2, 40))
-def test_no_piece_is_wider_than_the_room_and_nothing_is_lost(text: str, room: int):
+def test_no_piece_exceeds_the_width_and_nothing_is_lost(text: str, room: int):
     pieces = broken_lines(text, room)
     assert "".join(pieces) == text
     assert all(cells(piece) <= room for piece in pieces)

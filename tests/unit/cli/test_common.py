@@ -10,7 +10,7 @@ from dragoman.host import Host
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_what_a_host_uses_is_closed_after_the_host(fails: bool):
+def test_resources_of_a_host_are_closed_after_the_host(fails: bool):
     hosts, found = list[Host](), list[Any]()
 
     async def work(host: Host) -> str:

@@ -37,21 +37,21 @@ def of(**properties: Any) -> list[TableRow]:
         ),
     ],
 )
-def test_what_one_parameter_says(schema: Any, kind: str, about: str):
+def test_the_row_of_one_parameter(schema: Any, kind: str, about: str):
     assert of(each=schema) == [TableRow("each", kind, about)]
 
 
-def test_required_ones_have_a_star():
+def test_required_parameters_have_a_star():
     assert [row.typed for row in of(may={}, must={})] == ["may", "must*"]
 
 
-def test_what_is_inside_a_parameter_has_rows_of_its_own():
+def test_nested_parameters_have_their_own_rows():
     point = {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]}
     rows = of(place=point, path={"type": "array", "items": point})
     assert [row.typed for row in rows] == ["place", "place.x*", "path", "path[].x*"]
 
 
-def test_a_reference_inside_the_schema_is_followed_and_one_to_itself_ends():
+def test_a_reference_is_followed_and_a_recursive_one_ends():
     tree = {"type": "object", "properties": {"child": {"$ref": "#/$defs/tree"}}}
     top = {"$ref": "#/$defs/tree", "description": "Root."}
     rows = parameters({"$defs": {"tree": tree}, "properties": {"top": top}})
@@ -60,12 +60,12 @@ def test_a_reference_inside_the_schema_is_followed_and_one_to_itself_ends():
     assert len(rows) < 10
 
 
-def test_a_schema_without_end_is_cut_and_says_so():
+def test_a_very_large_schema_is_cut_and_the_cut_is_shown():
     rows = of(**{f"p{number}": {} for number in range(ROW_LIMIT + 1)})
     assert len(rows) == ROW_LIMIT + 1
     assert "and more" in rows[-1].about
 
 
 @pytest.mark.parametrize("schema", [{}, {"properties": []}, {"properties": {}, "required": 3}])
-def test_no_parameters(schema: dict[str, Any]):
+def test_a_tool_without_parameters(schema: dict[str, Any]):
     assert parameters(schema) == []

@@ -18,7 +18,7 @@ from dragoman.testing import InMemoryServer
         ({"result": "14", "more": 1}, '14\n{\n  "result": "14",\n  "more": 1\n}\n'),
     ],
 )
-async def test_structured_content_that_only_repeats_the_text_is_not_shown_again(
+async def test_structured_content_equal_to_the_text_is_not_shown(
     structured: dict[str, Any], shown: str, capsys: pytest.CaptureFixture[str]
 ):
     server = InMemoryServer("box")

@@ -26,7 +26,7 @@ async def test_resources_are_listed_and_read(host: Host):
         await host.resources.read("demo", "demo://nowhere")
 
 
-async def test_a_template_is_filled_in_and_completed(host: Host):
+async def test_a_template_is_expanded_and_completed(host: Host):
     (template,) = await host.resources.templates()
 
     read = await host.resources.read("demo", template.expand({"service": "web"}))
@@ -35,7 +35,7 @@ async def test_a_template_is_filled_in_and_completed(host: Host):
     assert found.values == ("web", "worker")
 
 
-async def test_a_prompt_is_filled_in_and_completed(host: Host):
+async def test_a_prompt_is_rendered_and_completed(host: Host):
     result = await host.prompts.run("/mcp__demo__release_notes 2.0 service=web")
 
     text = result.messages[0].content.as_text()
@@ -43,7 +43,7 @@ async def test_a_prompt_is_filled_in_and_completed(host: Host):
     assert (await host.prompts.complete("mcp__demo__release_notes", "version", "1")).values == ("1.0", "1.1")
 
 
-async def test_empty_contents_are_not_mentioned():
+async def test_empty_contents_declare_no_capabilities():
     async with Host({"bare": InMemoryServer("bare")}) as host:
         (view,) = (await host.ready()).values()
 

@@ -7,11 +7,11 @@ from dragoman.testing import FakeClock, ScriptedUser
 QUESTION = PermissionQuestion(server="s", tool="t", title="t", arguments={})
 
 
-def test_the_helpers_there_are():
+def test_the_list_of_public_helpers():
     assert testing.__all__ == ["FakeClock", "InMemoryServer", "ScriptedUser", "ToolContext"]
 
 
-def test_a_fake_clock_moves_only_when_told_to():
+def test_a_fake_clock_advances_only_on_request():
     clock = FakeClock(100.0)
     assert (clock.now(), clock.now(), clock.monotonic()) == (100.0, 100.0, 100.0)
 
@@ -19,7 +19,7 @@ def test_a_fake_clock_moves_only_when_told_to():
     assert (clock.now(), clock.monotonic()) == (102.5, 102.5)
 
 
-async def test_a_scripted_user_answers_in_order_and_the_last_answer_holds():
+async def test_a_scripted_user_answers_in_order_and_repeats_the_last_answer():
     user = ScriptedUser(True, PermissionAnswer(False, "no"), True)
 
     answers = [await user.allow(QUESTION) for _ in range(4)]
@@ -32,5 +32,5 @@ async def test_a_scripted_user_answers_in_order_and_the_last_answer_holds():
     assert user.asked == [QUESTION] * 4
 
 
-async def test_a_user_without_a_script_says_no():
+async def test_a_user_without_a_script_refuses():
     assert await ScriptedUser().allow(QUESTION) == PermissionAnswer(False)

@@ -22,13 +22,13 @@ async def test_an_answer_is_shown_as_markdown(desk: Desk):
         assert "Result\n\nIt is four, see x" in seat.text
 
 
-async def test_a_tool_call_is_a_card_with_arguments_and_result(desk: Desk):
+async def test_a_tool_call_is_shown_with_arguments_and_result(desk: Desk):
     async with desk.opened(Calls("mcp__desk__add", {"a": 1, "b": 2}), "3") as seat:
         await seat.say("add")
         assert "✓ add · desk\n  a: 1\n  b: 2\n  └ 3" in seat.text
 
 
-async def test_escape_stops_a_call_and_the_model_is_told_that_it_was_interrupted(desk: Desk):
+async def test_escape_stops_a_call_and_its_result_is_an_interruption(desk: Desk):
     async with desk.opened(Calls("mcp__desk__hang"), "go on", "again") as seat:
         await seat.send("hang")
         await seat.until(desk.entered.is_set)
@@ -60,7 +60,9 @@ async def test_a_message_while_the_model_works_is_queued_shown_and_sent_with_the
         assert "queued" not in seat.shown("#queued")
 
 
-async def test_what_a_message_mentions_is_added_when_it_is_sent_also_after_waiting(desk: Desk, home: Path):
+async def test_mentioned_content_is_added_when_the_message_is_sent_also_from_the_queue(
+    desk: Desk, home: Path
+):
     (home / "work" / "plan.txt").write_text("first the roof")
     async with desk.opened(Calls("mcp__desk__hang"), "done", folder=home / "work") as seat:
         await seat.send("read @plan.txt please")
@@ -91,7 +93,7 @@ async def test_a_queued_message_can_be_withdrawn(desk: Desk):
         await seat.idle()
 
 
-async def test_what_was_queued_for_an_interrupted_turn_is_in_the_prompt_again(desk: Desk):
+async def test_messages_queued_for_an_interrupted_turn_are_returned_to_the_prompt(desk: Desk):
     async with desk.opened(Calls("mcp__desk__hang")) as seat:
         await seat.send("hang")
         await seat.until(desk.entered.is_set)
@@ -116,7 +118,7 @@ async def test_a_permission_question_is_asked_in_the_conversation(desk: Desk):
         assert not seat.app.query("PermissionView")
 
 
-async def test_a_refusal_takes_a_word_to_the_model(desk: Desk):
+async def test_the_reason_of_a_refusal_is_sent_to_the_model(desk: Desk):
     async with desk.opened(Calls("mcp__desk__add", {"a": 1, "b": 2}), "ok", mode="default") as seat:
         await seat.send("add")
         await seat.until(lambda: seat.app.query("PermissionView"))
@@ -204,7 +206,7 @@ async def test_a_failed_server_is_one_line_with_the_next_step(desk: Desk):
         assert "1/2 servers, 1 failed" in seat.shown("#status")
 
 
-async def test_a_transcript_that_cannot_be_written_is_said_once_and_the_conversation_goes_on(
+async def test_a_transcript_that_cannot_be_written_is_reported_once_and_the_conversation_continues(
     desk: Desk, home: Path
 ):
     folder = home / ".dragoman/state/conversations"
@@ -217,7 +219,7 @@ async def test_a_transcript_that_cannot_be_written_is_said_once_and_the_conversa
         assert seat.text.count("cannot be written: Not a directory. The conversation continues.") == 1
 
 
-async def test_a_lasting_yes_that_cannot_be_written_is_said_and_holds_once(desk: Desk, home: Path):
+async def test_a_permanent_grant_that_cannot_be_written_is_reported_and_applies_once(desk: Desk, home: Path):
     locks = home / ".dragoman/state/locks"
     locks.parent.mkdir(parents=True, exist_ok=True)
     locks.touch()
@@ -231,7 +233,7 @@ async def test_a_lasting_yes_that_cannot_be_written_is_said_and_holds_once(desk:
         assert "! the rule could not be saved: " in seat.text
 
 
-async def test_a_failure_of_the_provider_is_shown_and_the_conversation_goes_on(desk: Desk):
+async def test_a_failure_of_the_provider_is_shown_and_the_conversation_continues(desk: Desk):
     async with desk.opened(ValueError("odd"), "fine") as seat:
         await seat.say("one")
         assert "(ValueError)" in seat.text
@@ -268,7 +270,7 @@ async def test_the_person_is_warned_before_the_conversation_is_summarized(desk: 
         assert "nearly full" in seat.shown("#status")
 
 
-async def test_a_server_that_fails_over_and_over_is_named_a_few_times_only(desk: Desk):
+async def test_a_server_that_fails_repeatedly_is_reported_a_few_times_only(desk: Desk):
     async with desk.opened() as seat:
         notes = ServerNotes(seat.app, seat.app.host)
         for number in range(20):

@@ -80,7 +80,7 @@ def test_only_answers_that_have_an_effect_are_offered(fields: dict[str, Any], ke
     assert "".join(sorted(answers_to(structs.replace(QUESTION, **fields)))) == "".join(sorted(keys))
 
 
-async def test_a_whole_server_is_allowed_from_the_question_and_not_asked_about_again(desk: Desk):
+async def test_a_server_is_allowed_from_the_question_and_not_asked_about_again(desk: Desk):
     script = [Calls("mcp__desk__add", {"a": 1, "b": 2}), Calls("mcp__desk__lines", {"n": 1}), "done"]
     home = Path.home() / ".dragoman"
     home.mkdir(exist_ok=True)
@@ -95,7 +95,7 @@ async def test_a_whole_server_is_allowed_from_the_question_and_not_asked_about_a
     assert kept["permissions"] == {"allow": ["mcp__desk"]}
 
 
-async def test_a_question_that_became_moot_disappears(desk: Desk):
+async def test_a_question_that_is_no_longer_needed_disappears(desk: Desk):
     async with desk.opened() as seat:
         task = await asked(seat, "allow", QUESTION)
         task.cancel()
@@ -113,9 +113,7 @@ async def test_escape_at_a_question_interrupts_the_turn_and_refuses_nothing(desk
         assert not seat.app.query(PermissionView)
 
 
-async def test_keys_that_were_meant_for_the_prompt_answer_nothing(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-):
+async def test_keys_typed_for_the_prompt_answer_no_question(desk: Desk, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(question_view, "QUIET_SECONDS", 30.0)
     async with desk.opened() as seat:
         await seat.type("wh")
@@ -151,7 +149,7 @@ async def test_a_question_takes_the_keyboard_when_the_message_is_cleared(desk: D
         assert await task == PermissionAnswer(True)
 
 
-async def test_a_form_is_filled_in_inside_the_application(desk: Desk):
+async def test_a_form_is_completed_in_the_application(desk: Desk):
     schema = {"type": "object", "properties": {"title": {"type": "string"}, "n": {"type": "integer"}}}
     question = FormElicitation(server="box", message="Details?", schema=schema)
     async with desk.opened() as seat:
@@ -164,7 +162,7 @@ async def test_a_form_is_filled_in_inside_the_application(desk: Desk):
         assert "box asked for information: sent" in seat.text
 
 
-async def test_a_form_with_defaults_is_shown_when_a_task_outside_of_the_application_asks(desk: Desk):
+async def test_a_form_with_defaults_is_shown_for_a_task_outside_the_application(desk: Desk):
     """As the tasks do that read from servers: they were started before the application."""
     schema = {"type": "object", "properties": {"name": {"type": "string", "default": "Ada"}}}
     question = FormElicitation(server="box", message="Details?", schema=schema)
@@ -176,7 +174,7 @@ async def test_a_form_with_defaults_is_shown_when_a_task_outside_of_the_applicat
         assert await task == FormAnswer("accept", {"name": "Ada"})
 
 
-async def test_the_keys_below_a_question_are_those_that_count_while_a_message_is_written(desk: Desk):
+async def test_the_shown_keys_of_a_question_are_valid_while_a_message_is_written(desk: Desk):
     async with desk.opened() as seat:
         task = await asked(seat, "allow", QUESTION)
         await seat.pilot.press("t")
@@ -188,7 +186,7 @@ async def test_the_keys_below_a_question_are_those_that_count_while_a_message_is
         assert await task == PermissionAnswer(False)
 
 
-async def test_a_page_is_opened_only_after_a_yes(desk: Desk, monkeypatch: pytest.MonkeyPatch):
+async def test_a_page_is_opened_only_after_the_person_agrees(desk: Desk, monkeypatch: pytest.MonkeyPatch):
     opened: list[str] = []
     monkeypatch.setattr(interaction_module, "open_page", lambda url: opened.append(url) or True)
     question = UrlElicitation(
@@ -206,7 +204,7 @@ async def test_a_page_is_opened_only_after_a_yes(desk: Desk, monkeypatch: pytest
         assert await task is True
 
 
-async def test_a_request_to_the_model_is_reviewed_inside_the_application(desk: Desk):
+async def test_a_sampling_request_is_reviewed_in_the_application(desk: Desk):
     message = SamplingMessage("user", ({"type": "text", "text": "Sum up"},))
     review = SamplingReview(SamplingRequest(server="notes", messages=(message,), max_tokens=10))
     async with desk.opened() as seat:
@@ -270,7 +268,7 @@ async def test_all_changes_in_the_folder_are_allowed_for_the_session_and_none_el
     assert not outside.exists()
 
 
-def test_a_changed_definition_is_said_once():
+def test_a_changed_definition_is_reported_once():
     reason = "its definition has changed since it was allowed"
     changed = structs.replace(QUESTION, has_changed=True, reason=reason)
     text = question_text(changed).plain

@@ -27,7 +27,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.requirement("AGT-4")]
         ("/", None),
     ],
 )
-def test_a_command_is_told_from_a_message_that_begins_with_a_path(text: str, line: CommandLine | None):
+def test_a_command_is_distinguished_from_a_message_that_begins_with_a_path(
+    text: str, line: CommandLine | None
+):
     assert parse(text) == line
 
 
@@ -54,7 +56,7 @@ async def test_servers_are_disabled_enabled_and_reconnected_by_name(desk: Desk):
         assert "nothing" in seat.text
 
 
-async def test_the_server_screen_switches_a_server_off_and_on(desk: Desk):
+async def test_the_server_screen_disables_and_enables_a_server(desk: Desk):
     async with desk.opened() as seat:
         await seat.send("/mcp")
         await seat.until(lambda: len(seat.app.screen_stack) == 2)
@@ -129,7 +131,7 @@ def test_a_rule_is_typed_with_its_kind(text: str, rule: Any):
     assert read_rule(text) == rule
 
 
-async def test_a_command_that_fails_is_a_line_and_the_conversation_goes_on(desk: Desk):
+async def test_a_failed_command_is_one_line_and_the_conversation_continues(desk: Desk):
     async with desk.opened("still here") as seat:
         await seat.send("/model nonsense")
         await seat.until(lambda: "is not a model" in seat.text)
@@ -151,7 +153,7 @@ async def test_the_last_answer_is_copied_as_the_model_wrote_it(desk: Desk):
         await seat.until(lambda: seat.app.clipboard == ANSWER)
 
 
-async def test_what_is_selected_is_copied_without_padding_and_line_ends_of_the_screen(desk: Desk):
+async def test_selected_text_is_copied_without_padding_and_line_ends_of_the_screen(desk: Desk):
     words = "alpha " * 40
     async with desk.opened(Says(words)) as seat:
         await seat.send("hello")

@@ -29,11 +29,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.requirement("AGT-4")]
         ("@a and then", None),
     ],
 )
-def test_what_is_completed_follows_from_the_text(before: str, wanted: CompletionRequest | None):
+def test_the_kind_of_completion_follows_from_the_text(before: str, wanted: CompletionRequest | None):
     assert completion_at(before) == wanted
 
 
-def test_what_begins_with_the_word_comes_first_and_unsafe_names_are_left_out():
+def test_names_that_begin_with_the_word_come_first_and_unsafe_names_are_left_out():
     choices = [
         CompletionItem("recompact"),
         CompletionItem("compact"),
@@ -58,7 +58,7 @@ def test_files_are_completed_folder_by_folder():
     assert files_at(here, "missing/") == []
 
 
-async def test_a_command_is_completed_with_tab_and_taken_with_enter(desk: Desk):
+async def test_a_command_is_completed_with_tab_and_selected_with_enter(desk: Desk):
     async with desk.opened() as seat:
         await seat.type("/hel")
         await seat.until(lambda: seat.app.prompt.is_completing)

@@ -44,7 +44,7 @@ async def key_seconds(seat: Any, keys: str = "abcdefghij") -> float:
 
 
 @pytest.mark.slow
-async def test_a_key_is_as_quick_after_300_turns_as_at_the_start_and_memory_stays_small(
+async def test_a_key_press_is_as_fast_after_300_turns_as_at_the_start_and_memory_stays_small(
     desk: Desk, capsys: pytest.CaptureFixture[str]
 ):
     async with desk.opened(size=(120, 40)) as seat:
@@ -68,7 +68,7 @@ async def test_a_key_is_as_quick_after_300_turns_as_at_the_start_and_memory_stay
         assert grown < 200
 
 
-async def test_earlier_turns_come_back_when_the_person_scrolls_to_the_top(desk: Desk):
+async def test_earlier_turns_are_loaded_when_the_person_scrolls_to_the_top(desk: Desk):
     async with desk.opened(size=(100, 30)) as seat:
         seat.app.conversation.show_all([block for number in range(50) for block in turn(number)])
         await seat.pilot.pause()
@@ -80,7 +80,7 @@ async def test_earlier_turns_come_back_when_the_person_scrolls_to_the_top(desk: 
         assert seat.app.conversation.scroll_y > 0, "what was at the top stays in view"
 
 
-async def test_the_view_stays_where_the_person_reads_while_text_arrives(desk: Desk):
+async def test_the_scroll_position_is_kept_while_text_arrives(desk: Desk):
     async with desk.opened(size=(80, 24)) as seat:
         seat.app.conversation.show_all([block for number in range(5) for block in turn(number)])
         await seat.pilot.pause()

@@ -39,7 +39,7 @@ def test_escape_sequences_are_made_visible():
     assert "\x1b" not in markdown_text("red \x1b[31m text").plain
 
 
-def test_a_long_text_is_cut_into_pieces_and_nothing_is_lost():
+def test_a_long_text_is_split_into_pieces_without_loss():
     text = "".join(f"## Part {number}\n\n{'words ' * 100}\n\n" for number in range(50))
     found = list(pieces(text))
     assert "".join(found) == text
@@ -48,7 +48,7 @@ def test_a_long_text_is_cut_into_pieces_and_nothing_is_lost():
     assert list(pieces("x" * 50_000)) == ["x" * 50_000]
 
 
-def test_a_text_that_is_slow_to_parse_is_shown_as_it_is_written():
+def test_a_text_that_is_slow_to_parse_is_shown_as_plain_text():
     hostile = "![" * 50_000
     start = time.perf_counter()
     assert markdown_text(hostile).plain == hostile
@@ -72,6 +72,6 @@ def test_emphasis_is_a_style_and_not_only_a_colour():
         ("one\n\n  continued", None),
     ],
 )
-def test_a_growing_text_is_cut_only_where_both_parts_mean_the_same(text: str, rest: str | None):
+def test_a_growing_text_is_split_only_where_the_parts_render_the_same(text: str, rest: str | None):
     place = split_point(text)
     assert (text[place:] if place else None) == rest

@@ -8,7 +8,7 @@ from tests.unit.tui.desk import Desk, desk
 __all__ = ["desk"]
 
 
-def test_history_goes_back_and_forth_and_keeps_the_draft():
+def test_the_history_moves_in_both_directions_and_keeps_the_draft():
     history = PromptHistory()
     for text in ("one", "two", "two"):
         history.add(text)
@@ -30,7 +30,7 @@ async def test_enter_sends_and_ctrl_j_begins_a_new_line(desk: Desk):
         assert seat.app.prompt.text == ""
 
 
-async def test_what_is_pasted_keeps_all_its_lines_and_is_not_sent(desk: Desk):
+async def test_pasted_text_keeps_all_lines_and_is_not_sent(desk: Desk):
     async with desk.opened() as seat:
         seat.app.prompt.post_message(Paste("one\r\ntwo\rthree\n"))
         await seat.pilot.pause()
@@ -38,7 +38,7 @@ async def test_what_is_pasted_keeps_all_its_lines_and_is_not_sent(desk: Desk):
         assert seat.model.requests == []
 
 
-async def test_arrows_recall_what_was_sent(desk: Desk):
+async def test_arrow_keys_show_sent_messages(desk: Desk):
     async with desk.opened("a", "b") as seat:
         await seat.say("first")
         await seat.say("second")
@@ -49,7 +49,7 @@ async def test_arrows_recall_what_was_sent(desk: Desk):
         assert seat.app.prompt.text == "draft"
 
 
-async def test_a_message_that_is_written_before_the_model_is_loaded_is_sent_when_it_is(desk: Desk):
+async def test_a_message_written_before_the_model_is_loaded_is_sent_afterwards(desk: Desk):
     async with desk.opened("early answer") as seat:
         session, seat.app.control.session = seat.app.control.session, None
         await seat.send("early")

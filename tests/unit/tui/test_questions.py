@@ -70,7 +70,7 @@ async def shown(question: QuestionView[Any], *keys: str) -> tuple[str, str | Non
         return "\n".join(texts), next(iter(views), None)
 
 
-async def test_what_is_typed_is_sent():
+async def test_typed_values_are_sent():
     answer = await typed(FormView(form("title", "days")), "'Broken", "enter", "'12", "enter")
     assert answer == FormAnswer("accept", {"title": "Broken", "days": 12})
 
@@ -143,7 +143,7 @@ async def test_keys_that_arrive_at_once_are_taken_in_order(
     assert await burst(FormView(form(*names)), *keys) == FormAnswer("accept", content)
 
 
-async def test_what_does_not_fit_is_said_beside_its_field_and_nothing_is_sent():
+async def test_an_invalid_value_is_reported_beside_its_field_and_nothing_is_sent():
     question = form("title", "days", "mail", required=("title", "days"))
     text, _ = await shown(FormView(question), "'ab", "enter", "'31", "enter", "'me", "ctrl+s")
     assert "must have at least 3 characters" in text
@@ -212,7 +212,7 @@ REQUEST = SamplingRequest(
 
 
 @pytest.mark.requirement("ASK-4")
-async def test_a_request_to_the_model_is_sent_changed_or_refused():
+async def test_a_sampling_request_is_sent_changed_or_refused():
     review = SamplingReview(REQUEST)
     assert await typed(SamplingView(review), "ctrl+s") is review
     assert await typed(SamplingView(review), "escape") is None
@@ -224,7 +224,7 @@ async def test_a_request_to_the_model_is_sent_changed_or_refused():
 
 
 @pytest.mark.requirement("ASK-4")
-async def test_what_is_no_text_stays_when_the_text_is_changed():
+async def test_other_content_is_kept_when_the_text_is_changed():
     result = {"type": "tool_result", "toolUseId": "t1", "content": [{"type": "text", "text": "seen"}]}
     blocks = (result, {"type": "text", "text": "Go on"})
     review = SamplingReview(structs.replace(REQUEST, messages=(SamplingMessage("user", blocks),)))

@@ -32,7 +32,7 @@ async def test_the_page_is_shown_until_the_browser_has_returned(desk: Desk, brow
 
 
 @pytest.mark.slow
-async def test_the_address_of_a_browser_elsewhere_can_be_pasted(desk: Desk):
+async def test_the_redirect_url_of_another_browser_can_be_pasted(desk: Desk):
     async with desk.opened() as seat:
         task = asyncio.create_task(
             AppSignIn(seat.app, "drive").show_url(URL, lambda address: address == BACK)
@@ -58,7 +58,7 @@ async def test_the_issuer_of_a_secret_is_confirmed(desk: Desk, key: str, answer:
         assert await task is answer
 
 
-async def test_a_server_that_takes_no_sign_in_says_so(desk: Desk):
+async def test_a_server_without_sign_in_is_reported(desk: Desk):
     async with desk.opened() as seat:
         seat.app.control.sign_in("desk")
         await seat.idle()

@@ -227,7 +227,7 @@ def normalised(svg: str) -> str:
 @pytest.mark.requirement("AGT-4")
 @pytest.mark.parametrize("size", [(80, 24), (140, 40)], ids=["80x24", "140x40"])
 @pytest.mark.parametrize("scene", SCENES)
-async def test_the_screen_is_as_it_was_judged(
+async def test_the_screen_equals_the_reviewed_snapshot(
     desk: Desk, scene: str, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     monkeypatch.setattr(SessionControl, "elapsed_seconds", 0)

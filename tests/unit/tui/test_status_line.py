@@ -48,11 +48,11 @@ def test_at_80_columns_model_context_tokens_cost_mode_and_servers_are_there():
         assert part in text
 
 
-def test_a_full_context_is_named_in_words():
+def test_a_full_context_is_shown_as_text():
     assert "context 75% nearly full" in status_text(Status(**{**FULL, "context_tokens": 150_000}), 140).plain
 
 
-def test_before_the_model_is_loaded_that_is_said():
+def test_loading_the_model_is_shown():
     assert (
         status_text(Status(model="m:n"), 80).plain == "m:n (loading) │ 0 in 0 out │ mode default │ no servers"
     )
@@ -61,5 +61,5 @@ def test_before_the_model_is_loaded_that_is_said():
 @pytest.mark.parametrize(
     ("count", "text"), [(0, "0"), (999, "999"), (1000, "1.0k"), (99_949, "99.9k"), (200_000, "200k")]
 )
-def test_numbers_are_short(count: int, text: str):
+def test_numbers_are_abbreviated(count: int, text: str):
     assert short_count(count) == text

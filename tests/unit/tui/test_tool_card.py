@@ -28,7 +28,7 @@ def shown(tool: str = "mcp__box__get", arguments: dict[str, Any] | None = None, 
         ("mcp__odd", ("", "mcp__odd")),
     ],
 )
-def test_server_and_tool_are_told_apart(name: str, parts: tuple[str, str]):
+def test_server_and_tool_are_shown_separately(name: str, parts: tuple[str, str]):
     assert split_name(name) == parts
 
 
@@ -76,7 +76,7 @@ def test_control_characters_are_visible_and_markup_is_text():
 @pytest.mark.parametrize(
     ("count", "text"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (2_500_000, "2.5 MB")]
 )
-def test_sizes_are_short(count: int, text: str):
+def test_sizes_are_abbreviated(count: int, text: str):
     assert short_size(count) == text
 
 
