@@ -249,8 +249,10 @@ class _PartReader:
                 rules[name] = self._salvaged(place, item, None)
             elif name in ("allow", "ask", "deny"):
                 self._add_problem(place, f"permissions: {name} must be a list; it is left out")
-            elif name == "defaultMode" and self._fits(place, item, str | None):
-                rules["default_mode"] = item
+            elif name == "defaultMode":
+                # A value that is no text is kept as text: it must not give way to a mode of a weaker file.
+                fits = self._fits(place, item, str | None)
+                rules["default_mode"] = item if fits else str(item)
             elif name == "disableBypassPermissionsMode":
                 # Whatever the value is, the intention was to disable the mode.
                 rules["disable_bypass_permissions_mode"] = item if isinstance(item, str | bool) else True
