@@ -12,7 +12,10 @@ from tests.torture import projects
 
 pytestmark = pytest.mark.requirement("PRM-2")
 ENTRY = {"command": sys.executable, "args": ["-m", "dragoman.demo"]}
-PERSONS: dict[str, Any] = {**projects.servers(demo=ENTRY), "permissions": {"defaultMode": "bypassPermissions"}}
+PERSONS: dict[str, Any] = {
+    **projects.servers(demo=ENTRY),
+    "permissions": {"defaultMode": "bypassPermissions"},
+}
 
 
 async def mode_of(host: Host) -> str:
