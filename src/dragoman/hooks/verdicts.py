@@ -261,7 +261,7 @@ def _misspelt(place: Mapping[str, Any]) -> list[str]:
     return [key for key in place if key not in _CHANGING_KEYS and _plain(key) in _PLAIN_CHANGING_KEYS]
 
 
-def _plain(key: str) -> str:
+def _plain(key: object) -> str:
     return _folded(key).replace("_", "").replace("-", "")
 
 
@@ -280,11 +280,12 @@ def _decisions(answer: object, depth: int = 4) -> Iterator[str]:
     if not isinstance(answer, Mapping):
         return
     for key, value in cast("Mapping[object, object]", answer).items():
-        if isinstance(value, str) and _folded(key) in _DECIDING_KEYS:
+        name = _plain(key)
+        if isinstance(value, str) and name in _DECIDING_KEYS:
             yield _folded(value)
-        if _folded(key) == "continue" and _folded(value) in _NO:
+        if name == "continue" and _folded(value) in _NO:
             yield "end"
-        if _folded(key) not in _PASSED_ON:
+        if name not in _PASSED_ON:
             yield from _decisions(value, depth - 1)
 
 
