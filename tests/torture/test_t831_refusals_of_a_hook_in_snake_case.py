@@ -1,5 +1,5 @@
-"""T831: a refusal or a question in the answer of a hook counts also with `_` or `-` in its key, as programs in
-Python write it. It was passed over without a report, an administrator's too."""
+"""T831: a refusal or a question in the answer of a hook counts also with `_` or `-` in its key, as programs
+in Python write it. It was passed over without a report, an administrator's too."""
 
 from typing import Any
 

@@ -205,6 +205,12 @@ class _Reader:
             found["action"] = action
         if (content := self._object(self._specific, "content")) is not None:
             found["content"] = content
+        for key, value in _with_specific(self._document):
+            name = _plain(key)
+            if name in ("action", "content") and name != key:
+                self.problems.append(f'"{one_line(key, 60)}" has to be spelled as in the documentation')
+            if name == "action" and _folded(value) in ("decline", "cancel"):
+                found["action"] = _folded(value)
 
     def context(self, found: dict[str, Any]) -> None:
         if text := self._text(self._specific, "additionalContext"):
@@ -254,6 +260,14 @@ def cleaned_context(text: str) -> str:
 
 def _folded(value: object) -> str:
     return str(value).strip().casefold()
+
+
+def _with_specific(document: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The fields of an answer, and those in `hookSpecificOutput` in any spelling of it."""
+    for key, value in document.items():
+        yield key, value
+        if _plain(key) == "hookspecificoutput" and _is_object(value):
+            yield from value.items()
 
 
 def _misspelt(place: Mapping[str, Any]) -> list[str]:
