@@ -349,7 +349,8 @@ _FORBIDDING_HERE: Final[Mapping[Scope, tuple[str, ...]]] = {
 def _miswritten(scope: Scope, path: Path, text: str, document: dict[str, Any]) -> str | None:
     """The error of a misspelled key that restricts something: it has the letters and digits of a known
     key."""
-    rules = ("ask", "deny", "disableBypassPermissionsMode") if scope == "enterprise" else ("ask", "deny")
+    only_here = ("disableBypassPermissionsMode",) if scope == "enterprise" else ()
+    rules = ("ask", "deny", "defaultMode", *only_here)
     owners: list[tuple[list[str | int], Mapping[str, Any], Iterable[str]]] = [
         ([], document, _FORBIDDING_HERE[scope]),
         (["permissions"], document.get("permissions", {}), rules),
