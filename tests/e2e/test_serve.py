@@ -278,17 +278,20 @@ def test_without_servers_the_hint_names_only_what_the_command_takes(home: Path):
     )
 
 
-async def test_servers_of_callers_and_views_that_are_not_configured_are_reported_at_the_start(home: Path):
+async def test_servers_and_tools_of_callers_and_views_that_do_not_exist_are_reported_at_the_start(home: Path):
     file = home / "gateway.json"
     callers = {"ci": {"token": "t" * 20, "servers": ["demo", "dmo"]}}
-    file.write_text(json.dumps({"callers": callers, "views": {"v": {"servers": ["files"]}}}))
+    view = {"servers": ["files"], "arguments": {"demo__add": {"a": 1}, "demo__ad": {"a": 1}}}
+    file.write_text(json.dumps({"callers": callers, "views": {"v": view}}))
     file.chmod(0o600)
     async with Serving("--mcp-config", "demo", "--config", str(file)) as served:
         pass
     rest = "which is not configured; until it is, it has no effect"
-    assert served.lines[:2] == [
+    no_tool = "but no server has this tool; they have no effect"
+    assert served.lines[:3] == [
         f"! caller 'ci' names the server 'dmo', {rest}",
         f"! view 'v' names the server 'files', {rest}",
+        f"! view 'v' fixes arguments of 'demo__ad', {no_tool}",
     ]
 
 

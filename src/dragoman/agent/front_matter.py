@@ -27,7 +27,8 @@ _ALIASES: Final[Mapping[str, str]] = {
 
 _RESTRICTING: Final[Mapping[str, str]] = {
     **{
-        letters_of(key): key for key in ("tools", "disallowedTools", "servers", "requiredServers", "maxTurns")
+        letters_of(key): key
+        for key in ("tools", "disallowedTools", "servers", "requiredServers", "maxTurns", "permissionMode")
     },
     "allowedtools": "tools",
     "mcpservers": "servers",
@@ -105,7 +106,10 @@ class FrontMatter:
         """Descriptions of fields without effect. To be called after all fields were read. Raises
         `InvalidAgent` for a field that was meant to restrict the agent."""
         for key in self._left:
-            if (wanted := _RESTRICTING.get(letters_of(key))) is not None:
+            wanted = _RESTRICTING.get(letters_of(key))
+            if wanted == "permissionMode" and self._scope != "user":
+                continue  # it has no effect, however it is written
+            if wanted is not None:
                 raise InvalidAgent(f'"{one_line(key, 60)}" must be written "{wanted}"')
         unused = [f"{one_line(key, 60)} has no effect" for key in self._left]
         return [*self._problems, *unused]

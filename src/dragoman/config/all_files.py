@@ -28,7 +28,7 @@ from dragoman.config.files import (
     read_file,
     within,
 )
-from dragoman.config.schema import PermissionRules
+from dragoman.config.schema import PermissionRules, restricting_mode
 from dragoman.config.scopes import IN_PROJECT, Scope, Sources
 
 _POLICY: Final = frozenset({"allowedMcpServers", "deniedMcpServers"})
@@ -181,7 +181,9 @@ def _forbidding(values: Mapping[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in values.items() if key in _POLICY}
     rules = values.get("permissions")
     if isinstance(rules, PermissionRules):
-        mode = rules.default_mode if rules.default_mode in ("plan", "dontAsk") else None
+        mode = restricting_mode(rules.default_mode or "")
+        if mode == "default":
+            mode = None
         if rules.ask or rules.deny or mode:
             kept["permissions"] = PermissionRules(ask=rules.ask, deny=rules.deny, default_mode=mode)
     return kept

@@ -249,8 +249,10 @@ class _PartReader:
                 rules[name] = self._salvaged(place, item, None)
             elif name in ("allow", "ask", "deny"):
                 self._add_problem(place, f"permissions: {name} must be a list; it is left out")
-            elif name == "defaultMode" and self._fits(place, item, str | None):
-                rules["default_mode"] = item
+            elif name == "defaultMode":
+                # A value that is no text is kept as text: it must not give way to a mode of a weaker file.
+                fits = self._fits(place, item, str | None)
+                rules["default_mode"] = item if fits else str(item)
             elif name == "disableBypassPermissionsMode":
                 # Whatever the value is, the intention was to disable the mode.
                 rules["disable_bypass_permissions_mode"] = item if isinstance(item, str | bool) else True
@@ -347,7 +349,8 @@ _FORBIDDING_HERE: Final[Mapping[Scope, tuple[str, ...]]] = {
 def _miswritten(scope: Scope, path: Path, text: str, document: dict[str, Any]) -> str | None:
     """The error of a misspelled key that restricts something: it has the letters and digits of a known
     key."""
-    rules = ("ask", "deny", "disableBypassPermissionsMode") if scope == "enterprise" else ("ask", "deny")
+    only_here = ("disableBypassPermissionsMode",) if scope == "enterprise" else ()
+    rules = ("ask", "deny", "defaultMode", *only_here)
     owners: list[tuple[list[str | int], Mapping[str, Any], Iterable[str]]] = [
         ([], document, _FORBIDDING_HERE[scope]),
         (["permissions"], document.get("permissions", {}), rules),

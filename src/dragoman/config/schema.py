@@ -6,6 +6,7 @@ The published JSON Schemas are generated from these types. Reading is tolerant a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Final, Literal
 
@@ -43,6 +44,13 @@ class PermissionRules(Struct, frozen=True, rename="camel", omit_defaults=True):
     disable_bypass_permissions_mode: Annotated[
         str | bool | None, Meta(description="Managed settings only: forbids bypassPermissions.")
     ] = None
+
+
+def restricting_mode(text: str) -> str | None:
+    """The permission mode that restricts calls and is meant by a text, also in other letter case or with
+    blanks or separators: "Plan", "dont-ask". None for other texts: modes that permit are compared exactly."""
+    meant = re.sub(r"[\s_-]", "", text).casefold()
+    return {"default": "default", "plan": "plan", "dontask": "dontAsk"}.get(meant)
 
 
 class HookEntry(Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -10,7 +10,7 @@ from functools import partial
 from time import monotonic
 from typing import Any, Final, get_args
 
-from dragoman.catalog.naming import qualify
+from dragoman.catalog.naming import prefix, qualify
 from dragoman.catalog.tools import ServerTool
 from dragoman.cleaning import one_line
 from dragoman.events import (
@@ -233,15 +233,31 @@ class Gateway:
         chosen = self.views[view]
         if not chosen.arguments:
             return {}
-        names = {self.name_of(tool), qualify(tool.server, tool.wire_name).removeprefix(PREFIX)}
-        names |= {tool.wire_name} if self.plain_names else set()
-        names |= {chosen.rename[name] for name in names & chosen.rename.keys()}
+        names = self._every_name_of(tool, chosen)
         return {
             key: value
             for name, fixed in chosen.arguments.items()
             if name in names
             for key, value in fixed.items()
         }
+
+    def _every_name_of(self, tool: ServerTool, view: View) -> set[str]:
+        names = {self.name_of(tool), qualify(tool.server, tool.wire_name).removeprefix(PREFIX)}
+        names |= {tool.wire_name} if self.plain_names else set()
+        names |= {view.rename[name] for name in names & view.rename.keys()}
+        return {*names, tool.name}  # with the prefix it is a tool's name in rules
+
+    def unused_arguments(self) -> list[str]:
+        """Which views fix arguments of a tool that no server has. Tools of servers to which callers sign in
+        are not known."""
+        unknown = tuple(prefix(name).removeprefix(PREFIX) for name in self.host.configuration.set_aside)
+        return [
+            f"view {view!r} fixes arguments of {name!r}, but no server has this tool; they have no effect"
+            for view, chosen in self.views.items()
+            for name in chosen.arguments
+            if not name.removeprefix(PREFIX).startswith(unknown)
+            and not any(name in self._every_name_of(tool, chosen) for tool in self.host.tools())
+        ]
 
     @contextlib.asynccontextmanager
     async def client(

@@ -205,6 +205,12 @@ class _Reader:
             found["action"] = action
         if (content := self._object(self._specific, "content")) is not None:
             found["content"] = content
+        for key, value in _with_specific(self._document):
+            name = _plain(key)
+            if name in ("action", "content") and name != key:
+                self.problems.append(f'"{one_line(key, 60)}" has to be spelled as in the documentation')
+            if name == "action" and _folded(value) in ("decline", "cancel"):
+                found["action"] = _folded(value)
 
     def context(self, found: dict[str, Any]) -> None:
         if text := self._text(self._specific, "additionalContext"):
@@ -256,12 +262,20 @@ def _folded(value: object) -> str:
     return str(value).strip().casefold()
 
 
+def _with_specific(document: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The fields of an answer, and those in `hookSpecificOutput` in any spelling of it."""
+    for key, value in document.items():
+        yield key, value
+        if _plain(key) == "hookspecificoutput" and _is_object(value):
+            yield from value.items()
+
+
 def _misspelt(place: Mapping[str, Any]) -> list[str]:
     """The keys that are a field with changes in another spelling."""
     return [key for key in place if key not in _CHANGING_KEYS and _plain(key) in _PLAIN_CHANGING_KEYS]
 
 
-def _plain(key: str) -> str:
+def _plain(key: object) -> str:
     return _folded(key).replace("_", "").replace("-", "")
 
 
@@ -280,11 +294,12 @@ def _decisions(answer: object, depth: int = 4) -> Iterator[str]:
     if not isinstance(answer, Mapping):
         return
     for key, value in cast("Mapping[object, object]", answer).items():
-        if isinstance(value, str) and _folded(key) in _DECIDING_KEYS:
+        name = _plain(key)
+        if isinstance(value, str) and name in _DECIDING_KEYS:
             yield _folded(value)
-        if _folded(key) == "continue" and _folded(value) in _NO:
+        if name == "continue" and _folded(value) in _NO:
             yield "end"
-        if _folded(key) not in _PASSED_ON:
+        if name not in _PASSED_ON:
             yield from _decisions(value, depth - 1)
 
 

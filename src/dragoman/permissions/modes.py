@@ -7,10 +7,10 @@ denies and an ask rule asks.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Literal, get_args
+from typing import Final, Literal, cast, get_args
 
 from dragoman.cleaning import one_line
-from dragoman.config.schema import PermissionRules
+from dragoman.config.schema import PermissionRules, restricting_mode
 
 PermissionMode = Literal["default", "bypassPermissions", "auto", "dontAsk", "plan"]
 MODES: Final[tuple[PermissionMode, ...]] = get_args(PermissionMode)
@@ -100,12 +100,27 @@ def _persons(
     """The settings that override the person's mode, the strongest first, then the person's mode."""
     above: list[tuple[str, str, PermissionMode]] = []
     for scope, source, rules in ranked:
-        mode = _known(rules.default_mode, f"{one_line(source)}: defaultMode", problems)
+        mode = _of_file(scope, f"{one_line(source)}: defaultMode", rules.default_mode, problems)
         if mode is not None and scope in _OWN_SCOPES:
             return above, mode
         if mode is not None:
             above.append((scope, source, mode))
     return above, None
+
+
+def _of_file(scope: str, where: str, text: str | None, problems: list[str]) -> PermissionMode | None:
+    """The mode that a file sets. What cannot be read in the person's or the administrator's file means
+    "default": otherwise a weaker file's mode, which may permit everything, would be used."""
+    mode = _known(text, where, problems)
+    if text is None or mode is not None:
+        return mode
+    meant = restricting_mode(text)
+    if meant is None and scope in _OWN_SCOPES:
+        meant = "default"
+    if meant is None:
+        return None
+    problems[-1] += f"; {meant} is used"
+    return cast("PermissionMode", meant)
 
 
 def _is_used(scope: str, mode: PermissionMode, current: PermissionMode, is_persons: bool) -> bool:

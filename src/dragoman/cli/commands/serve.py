@@ -446,17 +446,18 @@ async def _serve_http(gateway: Gateway, wanted: ServeOptions, log: GatewayLog) -
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         _log_ready(gateway, log)
-        _report_unknown_servers(gateway, settings)
+        _report_unknown_names(gateway, settings)
         _show_served(gateway, where, settings, options_to_repeat(where, wanted.settings_file))
         await _check_store(gateway)
         await asyncio.Event().wait()
 
 
-def _report_unknown_servers(gateway: Gateway, settings: GatewaySettings) -> None:
+def _report_unknown_names(gateway: Gateway, settings: GatewaySettings) -> None:
     from dragoman.gateway.settings_file import unknown_servers
 
     configuration = gateway.host.configuration
-    for problem in unknown_servers(settings, {*configuration.servers, *configuration.set_aside}):
+    unknown = unknown_servers(settings, {*configuration.servers, *configuration.set_aside})
+    for problem in (*unknown, *gateway.unused_arguments()):
         gateway.report(one_line(problem, 300))
 
 
