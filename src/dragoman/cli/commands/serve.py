@@ -226,6 +226,7 @@ def _serve(
         interaction=questions,
         sampler=questions,
         permission_mode=mode,
+        audit=True,
         set_aside=caller_sign_in,
         accounts=accounts_in(store),
     )
