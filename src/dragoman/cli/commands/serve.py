@@ -404,7 +404,7 @@ def _serve_local(idle_seconds: float) -> None:
         async with listening(gateway, sources.cwd):
             await host.ready()
             connected = sum(view.status == "connected" for view in host.servers.values())
-            minutes = f"{idle_seconds / 60:g} minutes"
+            minutes = "1 minute" if idle_seconds == 60 else f"{idle_seconds / 60:g} minutes"
             click.echo(
                 f"{counted(connected, 'server')} connected for `dragoman call` in {sources.cwd}.", err=True
             )
