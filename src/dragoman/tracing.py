@@ -51,7 +51,7 @@ def configure(environ: Mapping[str, str] = os.environ) -> None:
     except ImportError:
         raise ConfigError(
             f"{variable} is set, but OpenTelemetry is not installed",
-            hint="Install dragoman[otel], or unset the variable.",
+            hint="In a clone: pip install '.[otel]'. Or unset the variable.",
         ) from None
     provider = sdk.TracerProvider()
     provider.add_span_processor(exporting.BatchSpanProcessor(otlp.OTLPSpanExporter()))

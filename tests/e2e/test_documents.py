@@ -42,6 +42,12 @@ def test_the_readme_shows_the_quickstart_word_for_word() -> None:
     assert shown == program
 
 
+def test_nothing_advises_to_install_a_package_of_this_name_from_an_index() -> None:
+    """Nothing is published: there the name may belong to others."""
+    texts = [*DOCUMENTS, *sorted((ROOT / "src").glob("**/*.py"))]
+    assert [str(path) for path in texts if "dragoman[" in path.read_text(encoding="utf-8")] == []
+
+
 def test_the_readme_is_short() -> None:
     assert len(README.splitlines()) < 150
 

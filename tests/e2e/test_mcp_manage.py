@@ -1,6 +1,7 @@
 """`dragoman mcp`: list, get, enable, disable, approve, reset-project-choices and remove."""
 
 import json
+import re
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -361,6 +362,12 @@ def test_an_unknown_name_is_answered_with_one_that_may_be_meant(desk: Desk) -> N
     assert json.loads(run("mcp", "get", "nothing", "--json").stdout)["error"]["code"] == "not-found"
 
 
+def test_of_many_servers_those_that_are_not_named_are_counted(desk: Desk) -> None:
+    desk.user({f"{letter}-server": CALM for letter in "abcdefghijklmnopqrstuvwx"})
+    hint = json.loads(run("mcp", "get", "nothing", "--json").stdout)["error"]["hint"]
+    assert re.fullmatch(r"There are: a-server, b-server, .* and \d+ more\.", hint)
+
+
 def test_the_reason_of_a_failure_is_shown_with_the_last_words(desk: Desk) -> None:
     desk.user({"it": entry("dies")})
     done = run("mcp", "get", "it")
@@ -386,6 +393,7 @@ def test_switching_off_is_remembered(desk: Desk) -> None:
     called = run("call", "mcp__it__echo")
     assert called.returncode == 4
     assert "disabled in" in called.stderr
+    assert "hint: `dragoman mcp enable it` enables it." in called.stderr
     assert documents("enable", "it") == {"servers": [{"name": "it", "eligibility": "ready"}]}
     assert eligibilities() == {"it": "ready", "stays": "ready"}
 

@@ -171,6 +171,15 @@ def test_without_a_key_it_says_what_to_set_and_what_works_all_the_same(
             ("--model", "anthropic:m", "tools"),
             "--model is for `dragoman` without a command",
         ),
+        (
+            ("--mcp-config", "demo", "tools"),
+            "--mcp-config is for `dragoman` without a command; write the options of 'tools' after it",
+        ),
+        (
+            ("--strict-mcp-config", "mcp", "list"),
+            "--strict-mcp-config is for `dragoman` without a command; write the options of 'mcp' after it",
+        ),
+        (("-c", "tools"), "--continue is for `dragoman` without a command"),
     ],
 )
 def test_wrong_options_are_named(words: tuple[str, ...], problem: str) -> None:

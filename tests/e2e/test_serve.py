@@ -114,11 +114,12 @@ async def test_a_refusal_suggests_no_empty_rule(home: Path):
     assert called.last["result"]["content"] == [{"type": "text", "text": text}]
 
 
-async def test_calls_are_in_the_audit_log_with_their_caller(home: Path):
+@pytest.mark.parametrize("only_given", [[], ["--strict-mcp-config"]])
+async def test_calls_are_in_the_audit_log_with_their_caller(home: Path, only_given: list[str]):
     settings = home / "gateway.json"
     settings.write_text(json.dumps({"callers": {"ada": {"token": "0123456789abcdefghij"}}}))
     settings.chmod(0o600)
-    serving = Serving("--mcp-config", "demo", "--config", str(settings), *OPEN)
+    serving = Serving("--mcp-config", "demo", "--config", str(settings), *only_given, *OPEN)
     async with serving as served, Client(served.url, "0123456789abcdefghij") as client:
         called = await client.modern("tools/call", {"name": "demo__add", "arguments": {"a": 2, "b": 3}})
         assert called.last["result"]["structuredContent"] == {"sum": 5}

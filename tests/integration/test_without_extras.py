@@ -70,8 +70,8 @@ def test_the_problem_says_what_to_install(home: Path) -> None:
     (problem,) = json.loads(run("permissions", "list", "--json").stdout)["problems"]
 
     assert problem == (
-        f"deny rule Bash(rm *) of user ({file}): shell commands cannot be read without the extra `agent`: "
-        "pip install 'dragoman[agent]'; until then deny and ask rules for Bash apply to every command"
+        f"deny rule Bash(rm *) of user ({file}): shell commands cannot be read without the extra `agent` "
+        "(in a clone: pip install '.[agent]'); until then deny and ask rules for Bash apply to every command"
     )
     assert EffectiveRules.of(load(Sources.here())).problems == ()
 

@@ -24,12 +24,12 @@ NOT_STARTING = {
     "no such program": (lambda _: {"command": "no-such-program-anywhere"}, CommandNotFound, "on PATH"),
     "no such path": (lambda _: {"command": "/no/such/path"}, CommandNotFound, "/no/such/path"),
     "not executable": (lambda f: script(f, b"#!/bin/sh\n", 0o644), StartFailed, "is not executable"),
-    "a folder": (lambda f: {"command": str(f)}, StartFailed, "is not executable"),
+    "a folder": (lambda f: {"command": str(f)}, StartFailed, "is a folder, not a program"),
     "no program format": (lambda f: script(f, b"\x00\x01\x02", 0o755), StartFailed, "cannot be run"),
     "an interpreter that is not there": (
         lambda f: script(f, b"#!/no/sh\n", 0o755),
         CommandNotFound,
-        "program",
+        "the interpreter in the #! line of",
     ),
     "no such working directory": (lambda _: {"command": "true", "cwd": "/no/dir"}, StartFailed, "/no/dir"),
 }

@@ -22,7 +22,8 @@ ODD: list[tuple[str, Any, str]] = [
     ("roots", "no", "Expected `bool | null`, got `str` - at `$.roots`"),
     ("sampling", "Off", "Invalid enum value 'Off' - at `$.sampling`"),
     ("args", "-m server", f"{LIST} - at `$.args`"),
-    ("env", {"A": 1}, "Expected `str`, got `int` - at `$.env[...]`"),
+    ("env", {"A": "a", "PORT": 1}, "Expected `str`, got `int` - at `$.env.PORT`"),
+    ("headers", {"A": "a", "X-B": None}, "Expected `str`, got `null` - at `$.headers.X-B`"),
 ]
 
 

@@ -45,4 +45,4 @@ def test_a_collector_without_the_extra_is_an_error_that_states_what_to_install(
     with pytest.raises(ConfigError) as caught:
         tracing.configure({variable: "http://127.0.0.1:4318"})
     assert str(caught.value) == f"{variable} is set, but OpenTelemetry is not installed"
-    assert caught.value.hint == "Install dragoman[otel], or unset the variable."
+    assert caught.value.hint == "In a clone: pip install '.[otel]'. Or unset the variable."

@@ -8,7 +8,7 @@ raised. Texts are cleaned and never empty, and images have a format that model A
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Final, Protocol, cast
 
 import msgspec
@@ -28,9 +28,9 @@ class ToolCaller(Protocol):
 
     def tools(self) -> Sequence[Tool]: ...
     def is_app_tool(self, name: str) -> bool: ...
-    async def call(
+    def call(
         self, name: str, arguments: Mapping[str, Any], *, call_id: str | None = None
-    ) -> CallOutcome: ...
+    ) -> Coroutine[Any, Any, CallOutcome]: ...
 
 
 async def make_call(

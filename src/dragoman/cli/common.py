@@ -24,7 +24,7 @@ from dragoman.config.load import Configuration, load
 from dragoman.config.merge import EXCLUSIVE, ConfiguredServer
 from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError, DragomanError, NotConnected, NotFound, UnknownTool
-from dragoman.names import RESERVED
+from dragoman.names import RESERVED, shell_quoted
 
 if TYPE_CHECKING:
     import asyncio
@@ -115,8 +115,10 @@ def find_server(configuration: Configuration, name: str) -> ConfiguredServer:
                 f"server {name!r} of {dropped.candidate.origin} is not in effect: {dropped.text}",
                 hint="`dragoman config explain` shows everything that was dropped.",
             )
+    from dragoman.catalog.overview import enumerated
+
     near = difflib.get_close_matches(name, configuration.servers, 3)
-    known = one_line(", ".join(near or list(configuration.servers)[:10]))
+    known = enumerated(near or list(configuration.servers))
     hint = "`dragoman mcp list` shows the configured servers."
     if known:
         hint = f"Did you mean {known}?" if near else f"There are: {known}."
@@ -369,5 +371,6 @@ def raise_if_not_connected(host: Host) -> None:
         if view.error is not None:
             raise view.error
         if view.status in ("pending", "disabled"):
-            hint = "`dragoman mcp approve` shows it and asks." if view.status == "pending" else None
+            enable = f"`dragoman mcp enable {one_line(shell_quoted(view.name))}` enables it."
+            hint = "`dragoman mcp approve` shows it and asks." if view.status == "pending" else enable
             raise NotConnected(view.name, view.status, view.reason, hint=hint)

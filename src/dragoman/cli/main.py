@@ -130,11 +130,11 @@ def cli(context: click.Context, **options: Any) -> None:
         from dragoman.cli.agent.start import StartOptions, start
 
         sys.exit(start(StartOptions(**options)))
-    for name in context.params:
-        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            option = name.replace("_", "-")
+    for option in context.command.params:  # context.params lacks those that are stored in `meta` only
+        source = context.get_parameter_source(option.name) if option.name else None
+        if source is click.core.ParameterSource.COMMANDLINE:
             raise click.UsageError(
-                f"--{option} is for `dragoman` without a command; "
+                f"{option.opts[-1]} is for `dragoman` without a command; "
                 f"write the options of {context.invoked_subcommand!r} after it"
             )
 

@@ -282,7 +282,8 @@ def parse_entry(name: str, entry: Mapping[str, Any]) -> ServerConfig:
         config = msgspec.convert(known, ServerConfig)
     except msgspec.ValidationError as error:
         raise ConfigError(
-            f"server {name!r}: {error}", hint="Correct the entry; the others are not affected."
+            f"server {name!r}: {_with_key(str(error), known)}",
+            hint="Correct the entry; the others are not affected.",
         ) from None
     _check(name, config)
     return config
@@ -313,8 +314,22 @@ def checked_config(name: str, config: ServerConfig) -> ServerConfig:
     try:
         checked = msgspec.convert(_fields_of(config), ServerConfig)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"server {name!r}: {error}", hint="Correct the ServerConfig.") from None
+        where = _with_key(str(error), _fields_of(config))
+        raise ConfigError(f"server {name!r}: {where}", hint="Correct the ServerConfig.") from None
     return config if checked == config else checked
+
+
+def _with_key(message: str, fields: Mapping[str, Any]) -> str:
+    """The message of msgspec, with the key that it writes as `[...]`: the first value of `env` or `headers`
+    that is not a text."""
+    for field in ("env", "headers"):
+        place = f"`$.{field}[...]`"
+        if message.endswith(place) and isinstance(values := fields.get(field), Mapping):
+            pairs = cast("Mapping[object, object]", values).items()
+            key = next((key for key, value in pairs if not isinstance(value, str)), None)
+            if isinstance(key, str):
+                return f"{message.removesuffix(place)}`$.{field}.{one_line(masked_name(key), 80)}`"
+    return message
 
 
 def _fields_of(part: Struct) -> dict[str, Any]:
@@ -423,8 +438,19 @@ def _implied_type(name: str, entry: Mapping[str, Any]) -> str:
         return "http"
     raise ConfigError(
         f"server {name!r} has neither a command nor a url",
-        hint=_misspelled_identity(entry) or "Give one of them.",
+        hint=_advice_on_block(entry) or _misspelled_identity(entry) or "Give one of them.",
     )
+
+
+def _advice_on_block(entry: Mapping[str, Any]) -> str | None:
+    """The advice about a whole block of servers that was given as the entry of one."""
+    if len(entry) == 1 and isinstance(inner := next(iter(entry.values())), Mapping):
+        key = next(iter(entry))
+        if key in ("mcpServers", "servers", "mcp_servers"):
+            return f"It is a block of servers: give only the object of one server inside {key}."
+        if "command" in inner or "url" in inner:
+            return f"The entry is inside {one_line(masked_name(str(key)), 80)!r}: give only the inner object."
+    return None
 
 
 def _misspelled_identity(entry: Mapping[str, Any]) -> str | None:

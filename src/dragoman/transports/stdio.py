@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import errno
 import os
+import shutil
 import signal
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -294,11 +295,26 @@ class StdioTransport(OneLink):
                     f"there is no program {command!r}{where}",
                     hint="Write only the program as `command`, and the other words as `args`.",
                 )
+            path = minimal_environment(os.environ, self._program.env).get("PATH")
+            if shutil.which(os.path.join(cwd or "", written) if not where else written, path=path):
+                return CommandNotFound(
+                    self._server,
+                    "start",
+                    f"the interpreter in the #! line of {command!r} does not exist",
+                    hint="Correct it, or install the program again: virtual environments cannot be moved.",
+                )
             return CommandNotFound(
                 self._server,
                 "start",
                 f"there is no program {command!r}{where}",
                 hint="Install it, or give its full path as `command`.",
+            )
+        if isinstance(error, PermissionError) and os.path.isdir(os.path.join(cwd or "", written)):
+            return StartFailed(
+                self._server,
+                "start",
+                f"{command!r} is a folder, not a program",
+                hint="Give the path of a program as `command`.",
             )
         if isinstance(error, PermissionError):
             return StartFailed(

@@ -99,6 +99,12 @@ def test_an_entry_that_cannot_be_used_names_server_and_field(entry: dict[str, ob
         ({"argz": ["x"]}, "Give one of them."),
         ({"oauth": {"comand": "x"}}, "Give one of them."),
         ({"comand\x1b": "x"}, "It has a field 'comand\\\\x1b': did you mean command?"),
+        (
+            {"mcpServers": {"box": {"command": "x"}}},
+            "It is a block of servers: give only the object of one server inside mcpServers.",
+        ),
+        ({"box": {"command": "x"}}, "The entry is inside 'box': give only the inner object."),
+        ({"oauth": {"scopes": "x"}}, "Give one of them."),
     ],
     ids=str,
 )

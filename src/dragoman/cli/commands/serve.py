@@ -226,6 +226,7 @@ def _serve(
         interaction=questions,
         sampler=questions,
         permission_mode=mode,
+        audit=True,
         set_aside=caller_sign_in,
         accounts=accounts_in(store),
     )
@@ -403,7 +404,7 @@ def _serve_local(idle_seconds: float) -> None:
         async with listening(gateway, sources.cwd):
             await host.ready()
             connected = sum(view.status == "connected" for view in host.servers.values())
-            minutes = f"{idle_seconds / 60:g} minutes"
+            minutes = "1 minute" if idle_seconds == 60 else f"{idle_seconds / 60:g} minutes"
             click.echo(
                 f"{counted(connected, 'server')} connected for `dragoman call` in {sources.cwd}.", err=True
             )

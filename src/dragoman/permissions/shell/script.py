@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 LENGTH_LIMIT: Final = 20_000
 DEPTH_LIMIT: Final = 40
-NO_PARSER: Final = "shell commands cannot be read without the extra `agent`: pip install 'dragoman[agent]'"
+NO_PARSER: Final = (
+    "shell commands cannot be read without the extra `agent` (in a clone: pip install '.[agent]')"
+)
 
 
 class SimpleCommand(Struct, frozen=True):
