@@ -58,7 +58,7 @@ PASSING: list[tuple[str, Step, str]] = [
 
 
 @pytest.mark.slow
-def test_a_passing_failure_is_shown_and_tried_again() -> None:
+def test_a_temporary_failure_is_shown_and_retried() -> None:
     def told(case: tuple[str, Step, str]) -> tuple[Any, ...]:
         model, failure, _ = case
         with FakeProvider(failure, ["The whole answer."]) as provider:
@@ -82,7 +82,7 @@ def test_a_passing_failure_is_shown_and_tried_again() -> None:
         (ANTHROPIC, Status(429, "120"), "too many requests; it asks to wait 120 s"),
     ],
 )
-def test_a_lasting_failure_is_not_tried_again(model: str, status: Status, reason: str) -> None:
+def test_a_permanent_failure_is_not_retried(model: str, status: Status, reason: str) -> None:
     with FakeProvider(status, ["Too late."]) as provider:
         done = run(*words(provider, model, "-p", "go"))
     assert (done.returncode, done.stdout, len(provider.requests)) == (1, "", 1)
@@ -98,7 +98,7 @@ OTHER = {
 
 @pytest.mark.parametrize("model", [ANTHROPIC, CHAT, RESPONSES])
 @pytest.mark.parametrize("other", OTHER.values(), ids=OTHER)
-def test_what_is_no_answer_of_a_model_is_said_in_a_sentence(model: str, other: Other) -> None:
+def test_an_invalid_model_response_is_reported_in_a_sentence(model: str, other: Other) -> None:
     with FakeProvider(other) as provider:
         done = run(*words(provider, model, "-p", "go"))
     assert (done.returncode, done.stdout, len(provider.requests)) == (1, "", 1)
@@ -110,7 +110,7 @@ def test_what_is_no_answer_of_a_model_is_said_in_a_sentence(model: str, other: O
 
 
 @pytest.mark.parametrize("model", [ANTHROPIC, CHAT, RESPONSES])
-def test_what_the_model_does_wrong_is_a_result_for_it(model: str) -> None:
+def test_a_mistake_of_the_model_is_a_result_for_the_model(model: str) -> None:
     wrong: list[Any] = [
         ("NoSuchTool", {}),
         ("Read", '{"file_path": "x'),
@@ -145,7 +145,7 @@ def test_instructions_in_a_result_stay_inside_the_result(model: str, home: Path)
 
 
 @pytest.mark.slow
-def test_a_server_that_dies_in_the_middle_of_a_turn_is_a_result_and_comes_back() -> None:
+def test_a_server_that_exits_during_a_turn_is_a_result_and_is_restarted() -> None:
     crash: Step = [("mcp__shop__crash", {})]
     with FakeProvider(crash, [("mcp__shop__add", {"a": 40, "b": 2})], ["42."]) as provider:
         done = run(
@@ -159,7 +159,7 @@ def test_a_server_that_dies_in_the_middle_of_a_turn_is_a_result_and_comes_back()
 
 
 @pytest.mark.requirement("AGT-5")
-def test_a_full_disk_is_said_once_and_the_conversation_goes_on(home: Path) -> None:
+def test_a_full_disk_is_reported_once_and_the_conversation_continues(home: Path) -> None:
     """No file may grow beyond 3000 bytes, which fails in the same place as a full disk."""
     (home / "work" / "old.txt").write_text("old\n")
     large = "x" * 5000
@@ -233,7 +233,7 @@ POINTS = {
     "number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda each: each.name
 )
 @pytest.mark.parametrize("point", POINTS)
-def test_ended_at_any_point_nothing_runs_on_and_the_conversation_can_be_continued(
+def test_after_an_end_at_any_point_no_process_remains_and_the_conversation_can_be_resumed(
     point: str, number: signal.Signals, home: Path
 ) -> None:
     case = POINTS[point]

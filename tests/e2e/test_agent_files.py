@@ -56,7 +56,7 @@ def test_an_agent_of_a_project_is_used_once_it_is_approved(home: Path) -> None:
     assert (agent["name"], agent["state"], agent["scope"]) == ("counter", "ready", "project")
 
 
-def test_a_conversation_with_an_agent_that_has_a_server_of_its_own(home: Path) -> None:
+def test_a_conversation_with_an_agent_that_has_its_own_server(home: Path) -> None:
     project_agent(home)
     run("agents", "approve", "counter", "--yes")
     with FakeProvider([("mcp__own__add", {"a": 40, "b": 2})], ["It is 42."]) as provider:
@@ -69,7 +69,7 @@ def test_a_conversation_with_an_agent_that_has_a_server_of_its_own(home: Path) -
     assert "You count." in json.dumps(provider.requests[0]["messages"][0])
 
 
-def test_the_model_gives_work_to_an_agent(home: Path) -> None:
+def test_the_model_starts_a_subagent(home: Path) -> None:
     path = home / ".dragoman/agents/counter.md"
     path.parent.mkdir(parents=True)
     path.write_text(COUNTER)
@@ -91,7 +91,7 @@ def test_the_model_gives_work_to_an_agent(home: Path) -> None:
     assert provider.tool_results(3) == ["42, says the server."]
 
 
-def test_an_agent_that_is_not_there_is_named(home: Path) -> None:
+def test_an_unknown_agent_is_named(home: Path) -> None:
     done = run("--model", MODEL, "-p", "go", "--agent", "nobody")
     assert done.returncode == 5
     assert "there is no agent 'nobody'" in done.stderr

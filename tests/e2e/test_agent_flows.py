@@ -37,7 +37,7 @@ def _said(provider: FakeProvider, model: str) -> tuple[str, ...]:
 
 @MODELS
 @pytest.mark.requirement("CAL-4")
-def test_calls_that_only_read_run_side_by_side(model: str) -> None:
+def test_read_only_calls_run_concurrently(model: str) -> None:
     entry = {"command": sys.executable, "args": [str(Path(__file__).parent / "meeting_server.py")]}
     config = json.dumps({"mcpServers": {"m": entry}})
     both: list[Part] = [("mcp__m__meet", {"name": "one"}), ("mcp__m__meet", {"name": "two"})]
@@ -49,9 +49,7 @@ def test_calls_that_only_read_run_side_by_side(model: str) -> None:
 
 @MODELS
 @pytest.mark.requirement("CAT-7")
-def test_a_deferred_tool_is_found_by_searching_then_called(
-    model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_deferred_tool_is_found_by_search_and_called(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAGOMAN_TOOL_SHARE_PERCENT", "0")
     script: tuple[list[Part], ...] = (
         [("tool_search", {"query": "add two numbers", "max_results": 1})],

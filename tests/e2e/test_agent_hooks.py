@@ -71,7 +71,7 @@ def test_exit_code_2_refuses_the_prompt_before_it_leaves(home: Path) -> None:
         assert ask(provider, "hi").stdout == "Hello.\n"
 
 
-def test_exit_code_2_makes_the_model_go_on(home: Path) -> None:
+def test_exit_code_2_makes_the_model_continue(home: Path) -> None:
     script = f"test -e {home}/done && exit 0; touch {home}/done; echo 'run the tests' >&2; exit 2"
     hooks(home, Stop=script)
     with FakeProvider(["Done."], ["The tests pass."]) as provider:

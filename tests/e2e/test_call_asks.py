@@ -35,7 +35,7 @@ def audited(home: Path) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", ["plain", "reads"])
-def test_typing_it_is_a_yes_in_a_script_and_on_a_terminal(home: Path, name: str):
+def test_typing_the_call_is_the_permission_in_a_script_and_on_a_terminal(home: Path, name: str):
     done = run("call", f"mcp__s__{name}", *SERVER)
     with Terminal("call", f"mcp__s__{name}", *SERVER) as terminal:
         shown = terminal.finish()
@@ -48,7 +48,7 @@ def test_typing_it_is_a_yes_in_a_script_and_on_a_terminal(home: Path, name: str)
 @pytest.mark.requirement("PRM-1")
 @pytest.mark.parametrize("yes", [(), ("--yes",)], ids=["", "--yes"])
 @pytest.mark.parametrize("scope", ["user", "local", "enterprise"])
-def test_a_denied_call_is_refused_whoever_says_yes(home: Path, scope: str, yes: tuple[str, ...]):
+def test_a_denied_call_is_refused_even_with_yes(home: Path, scope: str, yes: tuple[str, ...]):
     file = settings(home, scope=scope, deny=["mcp__s__plain"])
     done = run("call", "mcp__s__plain", *yes, *SERVER)
     with Terminal("call", "mcp__s__plain", *yes, *SERVER) as terminal:
@@ -62,7 +62,7 @@ def test_a_denied_call_is_refused_whoever_says_yes(home: Path, scope: str, yes: 
     assert audited(home) == [("deny", "rule")] * 2
 
 
-def test_a_refusal_is_a_document_where_one_is_wanted(home: Path):
+def test_with_json_a_refusal_is_a_document(home: Path):
     settings(home, deny=["mcp__s"])
     done = run("call", "mcp__s__plain", "--json", *SERVER)
 
@@ -72,7 +72,7 @@ def test_a_refusal_is_a_document_where_one_is_wanted(home: Path):
 
 
 @pytest.mark.requirement("CFG-8")
-def test_a_call_asks_about_no_server_that_it_does_not_start(home: Path):
+def test_a_call_asks_only_about_servers_that_it_starts(home: Path):
     (home / "work" / ".mcp.json").write_text(json.dumps({"mcpServers": {"other": {"command": "/bin/true"}}}))
     with Person("call", "mcp__s__plain", *SERVER) as person:
         assert person.ends() == (exit_codes.OK, "plain\n")
@@ -82,7 +82,7 @@ def test_a_call_asks_about_no_server_that_it_does_not_start(home: Path):
 
 
 @pytest.mark.parametrize("by", ["its own word", "an ask rule", "an administrator's ask rule"])
-def test_in_a_script_a_second_yes_is_dash_dash_yes(home: Path, by: str):
+def test_in_a_script_the_yes_option_answers_the_question(home: Path, by: str):
     name = "burn" if by == "its own word" else "plain"
     if "rule" in by:
         settings(home, scope="enterprise" if "admin" in by else "user", ask=["mcp__s__plain"])
@@ -96,7 +96,7 @@ def test_in_a_script_a_second_yes_is_dash_dash_yes(home: Path, by: str):
     assert (made.returncode, made.stdout) == (exit_codes.OK, f"{name}\n"), made.stderr
 
 
-def test_where_only_the_output_goes_to_a_file_a_person_is_asked_all_the_same(home: Path, tmp_path: Path):
+def test_with_redirected_output_a_person_is_still_asked(home: Path, tmp_path: Path):
     words = " ".join([str(DRAGOMAN), "call", "mcp__s__burn", SERVER[0], f"'{SERVER[1]}'"])
     shell = Person()
     shell._words = ["/bin/sh", "-c", f"{words} > {tmp_path}/out"]
@@ -111,7 +111,7 @@ def test_where_only_the_output_goes_to_a_file_a_person_is_asked_all_the_same(hom
 # --- on a terminal ---
 
 
-def test_the_question_says_who_wants_what_with_which_arguments_and_why(home: Path):
+def test_the_question_shows_server_tool_arguments_and_reason(home: Path):
     with Person(*CALL_BURN) as person:
         shown = person.answers(WITH_RULE, "n")
         code, rest = person.ends()
@@ -154,7 +154,7 @@ def test_each_key_has_its_meaning_and_the_terminal_is_left_as_it_was(typed: str,
     assert "Traceback" not in shown + rest
 
 
-def test_what_was_typed_before_the_question_was_there_is_no_answer():
+def test_keys_typed_before_the_question_are_not_an_answer():
     with Person(*CALL_BURN) as person:
         person.type(b"yyyyyyyy\ry")
         person.answers(WITH_RULE, "n")
@@ -163,7 +163,7 @@ def test_what_was_typed_before_the_question_was_there_is_no_answer():
     assert code == exit_codes.REFUSED
 
 
-def test_a_terminal_that_goes_away_is_a_no_and_the_end(home: Path):
+def test_a_closed_terminal_refuses_and_ends_the_command(home: Path):
     with Person(*CALL_BURN) as person:
         person.sees(f"  {WITH_RULE}: ")
         os.close(person._master)
@@ -195,9 +195,7 @@ def test_a_signal_ends_the_command_while_its_question_waits_and_restores_the_ter
 
 
 @pytest.mark.parametrize(("key", "scope"), [("a", "user"), ("p", "local")])
-def test_a_lasting_yes_is_written_with_a_digest_for_its_owner_alone_and_holds(
-    home: Path, key: str, scope: str
-):
+def test_a_permanent_grant_is_written_privately_with_a_digest_and_applies(home: Path, key: str, scope: str):
     file = {
         "user": home / ".dragoman" / "settings.json",
         "local": home / "work" / ".dragoman" / "settings.local.json",
@@ -217,7 +215,7 @@ def test_a_lasting_yes_is_written_with_a_digest_for_its_owner_alone_and_holds(
     assert audited(home) == [("allow", "person"), ("allow", "rule")]
 
 
-def test_a_yes_for_a_project_is_one_for_that_project_only(home: Path):
+def test_a_grant_for_a_project_applies_to_that_project_only(home: Path):
     with Person(*CALL_BURN) as person:
         person.answers(WITH_RULE, "p")
         person.ends()
@@ -228,7 +226,7 @@ def test_a_yes_for_a_project_is_one_for_that_project_only(home: Path):
     assert run(*CALL_BURN, cwd=elsewhere).returncode == exit_codes.REFUSED
 
 
-def test_a_lasting_yes_to_a_tool_that_became_another_holds_no_more_and_says_so(home: Path):
+def test_a_permanent_grant_of_a_changed_tool_no_longer_applies_and_that_is_reported(home: Path):
     with Person(*CALL_BURN) as person:
         person.answers(WITH_RULE, "a")
         person.ends()
@@ -246,7 +244,7 @@ def test_a_lasting_yes_to_a_tool_that_became_another_holds_no_more_and_says_so(h
 
 @pytest.mark.requirement("PRM-1")
 @pytest.mark.parametrize("name", ["plain", "burn"])
-def test_an_ask_rule_asks_each_time_and_offers_no_lasting_yes(home: Path, name: str):
+def test_an_ask_rule_asks_each_time_and_offers_no_permanent_grant(home: Path, name: str):
     settings(home, ask=["mcp__s"], allow=[f"mcp__s__{name}"])
     for _ in range(2):
         with Person("call", f"mcp__s__{name}", *SERVER) as person:
@@ -255,13 +253,13 @@ def test_an_ask_rule_asks_each_time_and_offers_no_lasting_yes(home: Path, name: 
         assert "ask rule mcp__s" in shown.replace("\n  ", "")
 
 
-def test_an_allow_rule_of_the_persons_own_needs_no_second_yes(home: Path):
+def test_a_call_allowed_by_the_persons_rule_is_not_asked_about(home: Path):
     settings(home, allow=["mcp__s__burn"])
 
     assert run(*CALL_BURN).returncode == exit_codes.OK
 
 
-def test_a_settings_file_that_cannot_be_written_costs_only_the_rule(home: Path):
+def test_with_a_settings_file_that_cannot_be_written_only_the_rule_is_lost(home: Path):
     # The lock that every change of a file takes cannot be had: its folder is a file.
     (home / ".dragoman" / "state").mkdir(parents=True)
     (home / ".dragoman" / "state" / "locks").touch()
@@ -290,7 +288,7 @@ def test_an_audit_log_that_cannot_be_written_is_reported_beside_the_result(home:
 # --- what is shown is what runs ---
 
 
-def test_long_arguments_are_cut_with_a_word_and_v_shows_all(home: Path):
+def test_long_arguments_are_cut_with_a_note_and_v_shows_all(home: Path):
     long = "".join(chr(ord("a") + number % 26) for number in range(3000)) + "THE-END"
     many = {f"n{number:02d}": number for number in range(30)}
     with Person("call", "mcp__s__burn", json.dumps({"long": long, **many}), *SERVER) as person:
@@ -308,7 +306,7 @@ def test_long_arguments_are_cut_with_a_word_and_v_shows_all(home: Path):
 
 
 @pytest.mark.parametrize("name", ["plain", "burn"])
-def test_an_argument_of_a_hundred_kilobytes_is_asked_about_at_once(name: str, home: Path):
+def test_a_call_with_an_argument_of_a_hundred_kilobytes_is_asked_about_quickly(name: str, home: Path):
     settings(home, ask=["mcp__s__plain"])
     word = "a" * 120_000 + "é"
     started = time.monotonic()

@@ -30,7 +30,7 @@ def test_version_and_help() -> None:
         assert helped.stdout == run(command, "-h").stdout
 
 
-def test_the_version_is_told_without_loading_the_machinery() -> None:
+def test_the_version_is_printed_without_loading_other_modules() -> None:
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "dragoman", "--version"],
         capture_output=True,
@@ -42,7 +42,7 @@ def test_the_version_is_told_without_loading_the_machinery() -> None:
     assert not loaded & {"asyncio", "jsonschema_rs", "msgspec", "dragoman.host", "pydantic", "aiohttp"}
 
 
-def test_servers_come_from_a_file_from_text_or_from_the_word_demo(tmp_path: Path) -> None:
+def test_servers_are_read_from_a_file_a_text_or_the_word_demo(tmp_path: Path) -> None:
     text = config(files=entry("serves"))
     file = tmp_path / "servers.json"
     file.write_text(text)
@@ -159,7 +159,7 @@ def test_progress_is_shown_to_people_only() -> None:
     assert "3 of 3" in output
 
 
-def test_a_failed_server_says_why_what_it_said_last_and_what_to_do() -> None:
+def test_a_failed_server_is_shown_with_reason_last_output_and_next_step() -> None:
     done = run("tools", "--mcp-config", config(doomed=entry("dies")))
     assert done.returncode == 4
     assert "code 3" in done.stderr
@@ -167,7 +167,7 @@ def test_a_failed_server_says_why_what_it_said_last_and_what_to_do() -> None:
     assert "hint:" in done.stderr
 
 
-def test_a_reader_that_leaves_early_causes_no_noise(tmp_path: Path) -> None:
+def test_a_pipe_closed_early_causes_no_error_output(tmp_path: Path) -> None:
     command = [DRAGOMAN, "call", "mcp__demo__table", "rows=100000", *DEMO]
     with (
         (tmp_path / "stderr").open("wb") as stderr,
@@ -181,13 +181,13 @@ def test_a_reader_that_leaves_early_causes_no_noise(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("reader", ["true", "head -c 1"])
-def test_a_reader_that_goes_away_is_no_reason_for_a_traceback(reader: str) -> None:
+def test_a_closed_pipe_causes_no_traceback(reader: str) -> None:
     line = f"{shlex.quote(str(DRAGOMAN))} tools --json --mcp-config demo | {reader}"
     done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=30, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_full_disk_is_told_in_one_sentence() -> None:
+def test_a_full_disk_is_reported_in_one_sentence() -> None:
     line = f"{shlex.quote(str(DRAGOMAN))} tools --json --mcp-config demo > /dev/full"
     done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 1
@@ -195,7 +195,7 @@ def test_a_full_disk_is_told_in_one_sentence() -> None:
     assert "could not be written" in done.stderr
 
 
-def test_a_server_that_dies_in_a_call_is_told_with_its_last_output_on_stderr():
+def test_a_server_that_exits_during_a_call_is_reported_with_its_last_stderr_output():
     done = run("call", "mcp__s__act", "--mcp-config", config(s=zoo("dies.py", "call", "7")))
 
     assert (done.returncode, done.stdout) == (exit_codes.NOT_CONNECTED, "")
@@ -238,6 +238,6 @@ def test_one_server_that_needs_approval_cannot_be_listed_and_the_next_step_is_na
     assert run("tools").returncode == exit_codes.OK
 
 
-def test_a_program_that_is_not_on_the_path_is_told_when_it_is_added():
+def test_a_program_missing_from_the_path_is_reported_when_it_is_added():
     assert "! there is no program 'npxx' on PATH\n" in run("mcp", "add", "box", "npxx", "-y", "x").stderr
     assert run("mcp", "add", "sound", "sh").stderr == ""

@@ -37,7 +37,7 @@ def line_in(path: Path, text: str) -> int:
 
 
 @pytest.mark.requirement("CFG-1", "CLI-2")
-def test_a_server_is_explained_with_file_line_scope_and_what_it_beat(desk: Desk) -> None:
+def test_a_server_is_explained_with_file_line_scope_and_displaced_entries(desk: Desk) -> None:
     desk.write(desk.plugin_file("p"), {"it": {"command": "lowest"}})
     desk.user({"first": {"command": "x"}, "it": {"command": "beaten", "env": {"A": SECRET}}})
     assert run("mcp", "add", "it", "winner", "--token", SECRET).returncode == 0
@@ -61,7 +61,7 @@ def test_a_server_is_explained_with_file_line_scope_and_what_it_beat(desk: Desk)
 
 
 @pytest.mark.requirement("CLI-2")
-def test_the_line_is_that_of_the_entry_that_counts(desk: Desk) -> None:
+def test_the_line_is_that_of_the_effective_entry(desk: Desk) -> None:
     desk.project_file.write_text(
         '{"other": {"it": 1},\n\n"mcpServers":\n{\n"a": {"command": "it"},\n"it":\n{"command":"p"}}}'
     )
@@ -100,7 +100,7 @@ def test_policy_is_explained_by_the_rule_and_its_file(desk: Desk) -> None:
 
 
 @pytest.mark.requirement("CFG-9", "CLI-2")
-def test_settings_are_explained_with_the_values_they_beat(
+def test_settings_are_explained_with_the_values_they_override(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MCP_TIMEOUT", "3")
@@ -128,7 +128,7 @@ def test_settings_are_explained_with_the_values_they_beat(
 
 
 @pytest.mark.requirement("CFG-9")
-def test_a_setting_that_cannot_be_used_is_told_and_passed_over(desk: Desk) -> None:
+def test_an_invalid_setting_is_reported_and_ignored(desk: Desk) -> None:
     desk.user(env={"MCP_TIMEOUT": "soon"})
     explained = document("explain")
     assert explained["settings"]["MCP_TIMEOUT"]["value"] == 30_000
@@ -138,7 +138,7 @@ def test_a_setting_that_cannot_be_used_is_told_and_passed_over(desk: Desk) -> No
 
 
 @pytest.mark.requirement("CLI-2")
-def test_the_whole_explanation_has_stable_keys(desk: Desk) -> None:
+def test_the_json_of_the_explanation_has_stable_keys(desk: Desk) -> None:
     desk.user({"it": CALM}, permissions={"allow": ["mcp__it"]}, frob=1)
     desk.in_project({"it": {"command": "x"}})
     explained = document("explain", "--mcp-config", config(given=other_calm()))
@@ -164,7 +164,7 @@ def test_the_whole_explanation_has_stable_keys(desk: Desk) -> None:
 
 
 @pytest.mark.requirement("CLI-2")
-def test_a_server_that_is_not_in_effect_is_explained_by_what_took_its_place(desk: Desk) -> None:
+def test_a_displaced_server_is_explained_by_the_effective_one(desk: Desk) -> None:
     desk.user({"mine": CALM})
     desk.managed({"company": other_calm()})
     done = run("config", "explain", "mine")
@@ -182,7 +182,7 @@ def changes() -> dict[str, list[str]]:
     return {kind: plan[kind] for kind in ("added", "changed", "removed", "unchanged") if plan[kind]}
 
 
-def test_a_plan_tells_what_has_changed_since_a_host_ran_here(desk: Desk) -> None:
+def test_a_plan_lists_changes_since_the_last_host_in_this_folder(desk: Desk) -> None:
     desk.user({"stays": CALM, "changes": other_calm(), "goes": {"command": "no-such-program"}})
     assert changes() == {"added": ["stays", "changes", "goes"]}
     run("tools")
@@ -209,7 +209,7 @@ def test_a_plan_tells_what_has_changed_since_a_host_ran_here(desk: Desk) -> None
     assert not trace.exists()
 
 
-def test_a_plan_tells_what_keeps_a_server_from_being_started(desk: Desk) -> None:
+def test_a_plan_states_why_a_server_cannot_start(desk: Desk) -> None:
     desk.user({"off": CALM, "unset": {"command": "${NOT_SET}"}}, disabledMcpServers=["off"])
     desk.in_project({"waits": {"command": "x"}})
     shown = {line.split()[1]: line for line in run("config", "plan").stdout.splitlines()}
@@ -294,7 +294,7 @@ BAD_ENTRIES: dict[str, Any] = {
 }
 
 
-def test_entries_that_work_fit_the_schema(desk: Desk, schemas: dict[str, Any]) -> None:
+def test_valid_entries_match_the_schema(desk: Desk, schemas: dict[str, Any]) -> None:
     desk.user(GOOD_ENTRIES)
     problems, eligibilities = problems_and_eligibilities()
     assert problems == []
@@ -305,7 +305,7 @@ def test_entries_that_work_fit_the_schema(desk: Desk, schemas: dict[str, Any]) -
     assert unfit == []
 
 
-def test_entries_that_do_not_work_do_not_fit_the_schema(desk: Desk, schemas: dict[str, Any]) -> None:
+def test_invalid_entries_do_not_match_the_schema(desk: Desk, schemas: dict[str, Any]) -> None:
     desk.user(BAD_ENTRIES)
     _, eligibilities = problems_and_eligibilities()
     assert eligibilities == dict.fromkeys(BAD_ENTRIES, "broken")
@@ -344,7 +344,7 @@ BAD_KEYS: tuple[dict[str, Any], ...] = (
 )
 
 
-def test_a_good_file_fits_its_schema_and_loads_without_a_word(desk: Desk, schemas: dict[str, Any]) -> None:
+def test_a_valid_file_matches_its_schema_and_has_no_problems(desk: Desk, schemas: dict[str, Any]) -> None:
     desk.user(**GOOD_USER_FILE)
     assert problems_and_eligibilities()[0] == []
     assert is_valid(schemas, "user", GOOD_USER_FILE)
@@ -355,7 +355,7 @@ def test_a_good_file_fits_its_schema_and_loads_without_a_word(desk: Desk, schema
 
 @pytest.mark.slow
 @pytest.mark.parametrize("content", BAD_KEYS, ids=json.dumps)
-def test_a_bad_key_fits_no_schema_and_is_told_with_its_file(
+def test_an_invalid_key_matches_no_schema_and_is_reported_with_its_file(
     desk: Desk, schemas: dict[str, Any], content: dict[str, Any]
 ) -> None:
     desk.user(**content)

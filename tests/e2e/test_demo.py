@@ -21,7 +21,7 @@ sys.addaudithook(refuse)
 
 
 @pytest.mark.requirement("CLI-3")
-def test_the_tour_needs_no_configuration_no_key_and_no_network(home: Path, tmp_path: Path) -> None:
+def test_the_demo_needs_no_configuration_no_key_and_no_network(home: Path, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(NO_NETWORK)
     bare = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(tmp_path)}
     done = subprocess.run([DRAGOMAN, "demo"], env=bare, capture_output=True, text=True, timeout=40)
@@ -35,7 +35,7 @@ def test_the_tour_needs_no_configuration_no_key_and_no_network(home: Path, tmp_p
 
 @pytest.mark.slow
 @pytest.mark.requirement("CAL-3")
-def test_in_a_terminal_there_is_colour_a_progress_bar_and_a_picture() -> None:
+def test_in_a_terminal_the_demo_has_colour_a_progress_bar_and_an_image() -> None:
     code, output = in_terminal("demo")
     assert code == 0
     assert "\x1b[1m" in output
@@ -50,7 +50,7 @@ def test_in_a_terminal_there_is_colour_a_progress_bar_and_a_picture() -> None:
 
 
 @pytest.mark.slow
-def test_as_json_it_is_one_document_of_outcomes() -> None:
+def test_with_json_the_demo_is_one_document_of_outcomes() -> None:
     done = run("demo", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     outcomes = json.loads(done.stdout)

@@ -36,7 +36,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 
 @pytest.mark.requirement("CFG-5")
 @pytest.mark.parametrize("what", COMMANDS)
-def test_unknown_fields_are_told_once_by_every_command(desk: Desk, what: str):
+def test_unknown_fields_are_reported_once_by_every_command(desk: Desk, what: str):
     if what != "add-json":
         desk.user({"it": TYPO})
     done = run(*COMMANDS[what])
@@ -47,7 +47,7 @@ def test_unknown_fields_are_told_once_by_every_command(desk: Desk, what: str):
 
 @pytest.mark.requirement("CFG-5")
 @pytest.mark.parametrize("what", ["list", "get", "explain"])
-def test_programs_read_the_warnings_too(desk: Desk, what: str):
+def test_warnings_are_part_of_the_json_output(desk: Desk, what: str):
     desk.user({"it": TYPO})
     done = run(*COMMANDS[what], "--json")
     document = json.loads(done.stdout)
@@ -63,7 +63,7 @@ def test_the_json_of_add_has_the_warnings(desk: Desk):
 
 
 @pytest.mark.requirement("CFG-5")
-def test_a_wrong_address_of_oauth_metadata_is_not_added(desk: Desk):
+def test_an_entry_with_an_invalid_oauth_metadata_url_is_not_added(desk: Desk):
     entry = {"url": "https://x.example/mcp", "oauth": {"authServerMetadataUrl": "nowhere"}}
     done = run("mcp", "add-json", "it", json.dumps(entry))
     assert done.returncode == 3
@@ -90,7 +90,7 @@ BOTH = {"type": "stdio", "command": "run-this", "args": ["a"], "url": "https://h
     ],
     ids=["list, stdio", "list, http", "plan"],
 )
-def test_what_is_shown_is_what_would_be_run(
+def test_the_shown_command_is_the_one_that_would_run(
     desk: Desk, command: tuple[str, ...], entry: dict[str, Any], shown: str, hidden: str
 ):
     desk.user({"it": entry})
@@ -102,7 +102,7 @@ def test_what_is_shown_is_what_would_be_run(
 UNUSED = "url has no effect: the server's type is stdio"
 
 
-def test_get_and_explain_say_what_would_be_run_and_what_not(desk: Desk):
+def test_get_and_explain_show_used_and_unused_fields(desk: Desk):
     desk.user({"it": BOTH})
     got = run("mcp", "get", "--no-health", "it")
     assert "run-this a" in got.stdout.splitlines()[0]
@@ -114,7 +114,7 @@ def test_get_and_explain_say_what_would_be_run_and_what_not(desk: Desk):
     assert (document["transport"], document["target"]) == ("stdio", "run-this a")
 
 
-def test_the_question_for_approval_says_what_would_not_be_used(desk: Desk):
+def test_the_approval_question_shows_unused_fields(desk: Desk):
     desk.in_project({"it": BOTH})
     done = run("mcp", "approve", "it", "--yes")
     assert UNUSED in done.stderr
@@ -155,7 +155,7 @@ def test_an_entry_that_cannot_work_is_reported_before_its_approval(desk: Desk, w
 
 
 @pytest.mark.requirement("CFG-5")
-def test_after_the_answer_the_fault_is_the_reason_alone(desk: Desk):
+def test_after_the_approval_the_reason_is_only_the_error(desk: Desk):
     desk.in_project({"num": {"command": 3}})
     for answer, eligibility in (("--yes", "broken"), ("--no", "rejected")):
         run("mcp", "approve", "num", answer)
@@ -165,7 +165,7 @@ def test_after_the_answer_the_fault_is_the_reason_alone(desk: Desk):
 
 
 @pytest.mark.requirement("CFG-5")
-def test_the_reason_of_an_entry_that_can_work_names_no_fault(desk: Desk):
+def test_the_reason_of_a_valid_entry_names_no_error(desk: Desk):
     desk.in_project({"it": CALM})
     reason = json.loads(run("mcp", "get", "it", "--json").stdout)["reason"]
     assert reason == "the project defines it, and it is not approved yet"
@@ -175,7 +175,7 @@ def test_the_reason_of_an_entry_that_can_work_names_no_fault(desk: Desk):
 
 
 @pytest.mark.requirement("CFG-6")
-def test_add_says_that_the_new_server_is_a_duplicate(desk: Desk):
+def test_add_reports_that_the_new_server_is_a_duplicate(desk: Desk):
     desk.user({"mine": {"command": "p", "args": ["a"], "env": {"T": "1"}}})
     done = run("mcp", "add", "-s", "local", "-e", "T=1", "it", "p", "a")
     assert f"it is left out: the same server as 'mine' of user ({desk.user_file})" in done.stderr
@@ -187,7 +187,7 @@ def test_add_says_that_the_new_server_is_a_duplicate(desk: Desk):
 
 
 @pytest.mark.requirement("CFG-6")
-def test_add_says_which_server_the_new_one_displaces(desk: Desk):
+def test_add_reports_which_server_the_new_one_displaces(desk: Desk):
     plugin = desk.home / ".dragoman" / "plugins" / "p" / ".mcp.json"
     plugin.parent.mkdir(parents=True)
     plugin.write_text(json.dumps({"mcpServers": {"theirs": {"command": "p", "args": []}}}))

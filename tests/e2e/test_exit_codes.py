@@ -21,7 +21,7 @@ GONE = ("--mcp-config", config(gone={"command": "no-such-program"}))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"demo"}))
-def test_a_command_as_it_is_installed_imports_what_it_needs(command: str, home: Path) -> None:
+def test_the_installed_command_imports_its_modules(command: str, home: Path) -> None:
     """Most tests run commands in a process that has imported everything already."""
     Desk(home).user({"files": entry("serves")})
     _, words, *_ = invocations(command, ["files"])
@@ -87,7 +87,7 @@ def test_a_command_as_it_is_installed_imports_what_it_needs(command: str, home: 
         (exit_codes.TIMEOUT, ("call", "mcp__demo__count", "to=9", "seconds=60", "--timeout", "0.1", *DEMO)),
     ],
 )
-def test_an_ending_has_its_code(expected: int, words: tuple[str, ...]) -> None:
+def test_every_result_has_its_exit_code(expected: int, words: tuple[str, ...]) -> None:
     done = run(*words)
     assert done.returncode == expected, done.stderr
     assert "Traceback" not in done.stderr
@@ -110,7 +110,7 @@ def test_a_server_that_does_not_answer_the_handshake_is_not_connected(
 @pytest.mark.parametrize(
     "words", [("tools", "add"), ("tools", "search", "adds numbers"), ("tools", "show", "add")]
 )
-def test_a_server_that_failed_does_not_hide_what_another_has(words: tuple[str, ...]) -> None:
+def test_a_failed_server_does_not_hide_the_tools_of_another(words: tuple[str, ...]) -> None:
     done = run(*words, *DEMO, *GONE)
     assert done.returncode == exit_codes.OK
     assert "mcp__demo__add" in done.stdout
@@ -120,7 +120,7 @@ LISTS = [("tools",), ("resources",), ("prompts",), ("mcp", "list")]
 
 
 @pytest.mark.parametrize("words", LISTS, ids=[" ".join(words) for words in LISTS])
-def test_a_list_with_a_project_file_that_cannot_be_read_is_a_matter_of_configuration(
+def test_a_list_with_an_unreadable_project_file_has_the_exit_code_of_configuration(
     home: Path, words: tuple[str, ...]
 ) -> None:
     (home / "work" / ".mcp.json").write_text("{broken")
@@ -130,7 +130,7 @@ def test_a_list_with_a_project_file_that_cannot_be_read_is_a_matter_of_configura
     assert "demo" in done.stdout, "the rest is listed"
 
 
-def test_a_call_and_a_list_of_one_server_do_not_mind_another_file_that_cannot_be_read(home: Path) -> None:
+def test_a_call_and_a_list_of_one_server_ignore_an_unreadable_file_of_others(home: Path) -> None:
     (home / "work" / ".mcp.json").write_text("{broken")
     for words in (("call", "mcp__demo__add", "a=1", "b=2"), ("tools", "demo"), ("prompts", "demo")):
         done = run(*words, *DEMO)
@@ -138,14 +138,14 @@ def test_a_call_and_a_list_of_one_server_do_not_mind_another_file_that_cannot_be
         assert ".mcp.json, line 1" in done.stderr
 
 
-def test_a_bad_setting_is_a_matter_of_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_setting_has_the_exit_code_of_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MCP_TIMEOUT", "soon")
     done = run("tools", "--mcp-config", "demo")
     assert done.returncode == exit_codes.CONFIG
     assert "MCP_TIMEOUT" in done.stderr
 
 
-def test_a_refusal_has_its_code_although_this_version_of_the_command_never_refuses() -> None:
+def test_a_refusal_has_its_own_exit_code() -> None:
     assert exit_codes.for_error(PermissionRefused("shop", "mcp__shop__add", "no")) == exit_codes.REFUSED
 
 
@@ -171,7 +171,7 @@ def test_the_table_names_every_code_and_the_reference_and_the_readme_have_it() -
     ],
     ids=["a-bare-word", "one-comma-too-many", "after-wide-characters", "an-end-too-soon", "an-empty-file"],
 )
-def test_broken_json_is_told_with_file_line_and_column(tmp_path: Path, text: str, place: str) -> None:
+def test_broken_json_is_reported_with_file_line_and_column(tmp_path: Path, text: str, place: str) -> None:
     file = tmp_path / "servers.json"
     file.write_text(text)
     done = run("tools", "--mcp-config", file)

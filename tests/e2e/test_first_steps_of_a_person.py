@@ -21,7 +21,7 @@ def desk(home: Path) -> Desk:
 
 
 @pytest.mark.requirement("LIF-3", "CLI-1")
-def test_what_a_program_prints_on_stdout_before_it_ends_is_shown(desk: Desk):
+def test_output_printed_on_stdout_before_an_exit_is_shown(desk: Desk):
     desk.user({"it": PRINTS})
     for words in (("mcp", "list"), ("mcp", "get", "it")):
         shown = run(*words).stdout
@@ -53,7 +53,7 @@ def test_servers_are_approved_in_the_order_of_their_file(desk: Desk):
 
 
 @pytest.mark.requirement("PRM-6")
-def test_a_name_without_its_server_is_not_taken_for_the_tool():
+def test_a_name_without_its_server_does_not_match_the_tool():
     explained = run("permissions", "explain", "add", "--mcp-config", "demo")
     nowhere = run("permissions", "explain", "mcp__nowhere__add", "--mcp-config", "demo")
 
@@ -68,7 +68,7 @@ def test_a_name_without_its_server_is_not_taken_for_the_tool():
 
 @pytest.mark.requirement("CLI-1")
 @pytest.mark.parametrize("scope", ["user", "local"])
-def test_an_import_tells_where_the_folder_of_the_editor_is_lost(desk: Desk, scope: str):
+def test_an_import_reports_a_lost_workspace_folder(desk: Desk, scope: str):
     file = desk.home / "cursor.json"
     args = {"command": "p", "args": ["${workspaceFolder}"]}
     servers = {"a": args, "b": {**args, "cwd": "${workspaceFolder}"}, "c": {"command": "p"}}
@@ -86,7 +86,7 @@ def test_an_import_tells_where_the_folder_of_the_editor_is_lost(desk: Desk, scop
 
 
 @pytest.mark.requirement("CLI-1")
-def test_a_name_that_cannot_be_imported_is_told_with_the_names_that_can(desk: Desk):
+def test_a_name_that_cannot_be_imported_is_reported_with_the_available_ones(desk: Desk):
     file = desk.home / "claude.json"
     file.write_text(json.dumps({"mcpServers": {"My Server": {"command": "p"}}}))
     skipped = json.loads(run("mcp", "import", "claude-desktop", file, "--json").stdout)["skipped"]

@@ -36,7 +36,7 @@ def test_there_are_guides():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
-def test_a_guide_is_true(guide: Path, home: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_examples_of_a_guide_run(guide: Path, home: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     ran = 0
     for language, path, body in BLOCK.findall(guide.read_text()):

@@ -36,7 +36,7 @@ def test_results_errors_and_progress(tool: str) -> None:
     assert_harmless(output)
 
 
-def test_complaints_about_what_was_typed() -> None:
+def test_errors_about_typed_words() -> None:
     for words in (
         ("call", EVIL.replace("\0", "")),
         ("call", "mcp__e2e__echo", f"word{EVIL}".replace("\0", "")),
@@ -49,14 +49,14 @@ def test_complaints_about_what_was_typed() -> None:
 
 
 @pytest.mark.parametrize("mode", ["dies", "greets", "refuses"])
-def test_reasons_and_last_words_of_servers_that_fail(mode: str) -> None:
+def test_reasons_and_last_output_of_failed_servers(mode: str) -> None:
     code, output = in_terminal("tools", "--mcp-config", config(e2e=entry(mode)))
     assert code == 4
     assert "last words" in output
     assert_harmless(output)
 
 
-def test_names_in_a_configuration_that_somebody_else_wrote() -> None:
+def test_names_in_an_untrusted_configuration() -> None:
     for broken in (
         {"command": EVIL.replace("\0", "")},
         {"command": EVIL},
@@ -72,7 +72,7 @@ def test_names_in_a_configuration_that_somebody_else_wrote() -> None:
 
 
 @pytest.mark.parametrize("words", [("tools",), *(("call", f"mcp__e2e__{tool}") for tool in TOOLS)])
-def test_as_json_every_byte_is_printable_and_nothing_is_lost(words: tuple[str, ...]) -> None:
+def test_json_output_is_printable_and_complete(words: tuple[str, ...]) -> None:
     _, output = in_terminal(*words, "--mcp-config", HOSTILE, "--json")
     progress, _, document = plain(output).partition("{\n")
     assert bool(progress) == (words[-1] == "mcp__e2e__progress"), "only the bar, which goes to stderr"

@@ -24,7 +24,7 @@ def test_ctrl_c_during_a_call(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_polite_signal_during_a_call(tmp_path: Path, number: signal.Signals) -> None:
+def test_sigterm_during_a_call(tmp_path: Path, number: signal.Signals) -> None:
     called = tmp_path / "called"
     command = [
         DRAGOMAN,

@@ -59,7 +59,7 @@ def pid(*words: str, **options: object) -> str:
     return done.stdout
 
 
-def test_calls_use_the_servers_that_are_connected_already(settings: Path) -> None:
+def test_calls_use_connected_servers(settings: Path) -> None:
     with local_gateway():
         first = pid()
         assert pid() == first
@@ -84,7 +84,7 @@ def test_a_server_that_is_not_connected_is_named(settings: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_shown_is_what_the_command_shows_by_itself(settings: Path) -> None:
+def test_the_output_equals_that_of_the_command_without_the_gateway(settings: Path) -> None:
     calls = [
         ("call", "work"),
         ("call", "work", "--timeout", "0.001"),
@@ -132,7 +132,7 @@ def test_another_folder_or_environment_or_changed_files_do_not_use_it(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("key", "code", "shown"), [(b"y", 0, "burnt\n"), (b"n", exit_codes.REFUSED, "")])
-def test_a_question_is_asked_in_the_terminal_that_calls(
+def test_a_question_is_asked_in_the_calling_terminal(
     settings: Path, key: bytes, code: int, shown: str
 ) -> None:
     with local_gateway():
@@ -146,7 +146,7 @@ def test_a_question_is_asked_in_the_terminal_that_calls(
 
 
 @pytest.mark.slow
-def test_a_form_of_a_server_is_filled_in_where_the_call_is_made(settings: Path) -> None:
+def test_a_form_of_a_server_is_completed_in_the_calling_terminal(settings: Path) -> None:
     with local_gateway(), Terminal("call", "greet") as terminal:
         terminal.type(b"")
         while "Your name?" not in terminal._output.decode():  # pyright: ignore[reportPrivateUsage]
@@ -158,7 +158,7 @@ def test_a_form_of_a_server_is_filled_in_where_the_call_is_made(settings: Path) 
 
 
 @pytest.mark.slow
-def test_it_ends_when_it_is_not_used_and_only_one_runs_in_a_folder(settings: Path) -> None:
+def test_the_gateway_ends_when_idle_and_only_one_runs_in_a_folder(settings: Path) -> None:
     with local_gateway("--idle", "0.05") as process:
         second = run("serve", "--local")
         assert second.returncode == exit_codes.CONFIG
@@ -167,7 +167,7 @@ def test_it_ends_when_it_is_not_used_and_only_one_runs_in_a_folder(settings: Pat
 
 
 @pytest.mark.slow
-def test_one_that_was_killed_is_no_hindrance(settings: Path) -> None:
+def test_a_killed_gateway_does_not_block_a_new_one(settings: Path) -> None:
     with local_gateway() as process:
         warm = pid()
         process.send_signal(signal.SIGKILL)
@@ -236,12 +236,12 @@ def test_a_process_of_another_user_is_refused(monkeypatch: pytest.MonkeyPatch) -
         ([], None),
     ],
 )
-def test_only_plain_calls_are_made_through_it(words: list[str], expected: tuple[object, ...] | None) -> None:
+def test_only_plain_calls_use_the_gateway(words: list[str], expected: tuple[object, ...] | None) -> None:
     found = plain_call(words)
     assert (None if found is None else tuple(found.values())) == expected
 
 
-def test_variables_of_terminals_do_not_count() -> None:
+def test_terminal_variables_are_not_compared() -> None:
     one = environment_digest("s", {"A": "1", "TERM": "x", "ITERM_SESSION": "1"})
     assert one == environment_digest("s", {"A": "1", "TERM": "y"})
     assert one != environment_digest("s", {"A": "2"})

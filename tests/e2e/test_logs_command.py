@@ -41,7 +41,7 @@ def test_no_log_is_no_error(home: Path):
     assert entries() == []
 
 
-def test_every_call_is_shown_with_its_decision_its_reason_and_its_end(home: Path):
+def test_every_call_is_shown_with_decision_reason_and_outcome(home: Path):
     file = settings(home, deny=["mcp__s__put"])
     run("call", "mcp__s__get", "key=c4n4ry", "other=1", *SERVER)
     run("call", "mcp__s__put", *SERVER)
@@ -70,7 +70,7 @@ def test_every_call_is_shown_with_its_decision_its_reason_and_its_end(home: Path
     assert re.search(r"unknown-tool [\d.]+ ms$", shown.splitlines()[-1])  # nobody decided about it
 
 
-def test_the_newest_the_refused_and_those_of_one_tool_can_be_picked(logs: Path):
+def test_entries_can_be_selected_by_number_refusal_and_tool(logs: Path):
     lines = [
         {"tool": f"t{number % 3}", "decision": "deny" if number % 2 else "allow"} for number in range(60)
     ]
@@ -95,7 +95,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("entry", ODD.values(), ids=ODD.keys())
-def test_odd_entries_are_shown_harmlessly(logs: Path, entry: dict[str, Any]):
+def test_hostile_entries_are_shown_cleaned(logs: Path, entry: dict[str, Any]):
     logs.write_text(json.dumps(entry) + "\n")
     for words in ((), ("--json",)):
         code, output = in_terminal("logs", *words)
@@ -105,14 +105,14 @@ def test_odd_entries_are_shown_harmlessly(logs: Path, entry: dict[str, Any]):
     assert entries() == [entry]
 
 
-def test_what_is_no_entry_is_passed_over(logs: Path):
+def test_lines_that_are_not_entries_are_skipped(logs: Path):
     logs.write_bytes(b'\xff\n[]\n{"tool": "one"}\n{"tool": "ha\n' + b"[" * 100_000 + b"\n")
     os.mkfifo(logs.with_suffix(".1.jsonl"))
 
     assert entries() == [{"tool": "one"}]
 
 
-def test_a_log_in_whose_place_something_stands_stops_no_call(logs: Path):
+def test_a_folder_in_place_of_the_log_stops_no_call(logs: Path):
     logs.symlink_to(logs.parent / "elsewhere")
     done = run("call", "mcp__s__get", *SERVER)
 
@@ -137,7 +137,7 @@ def test_callers_of_a_gateway_are_shown_and_the_local_person_is_not(logs: Path):
     assert shown == ["1 allow mcp__s__get () ok 2 ms", "1 ada\\u202e allow mcp__s__get () ok 2 ms"]
 
 
-def test_who_decided_is_shown_once(logs: Path):
+def test_the_deciding_party_is_shown_once(logs: Path):
     reasons = [
         ("person", "allowed by the person: typed on the command line"),
         ("person", "denied by the person"),

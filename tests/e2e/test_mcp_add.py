@@ -62,7 +62,7 @@ def assert_nothing_written(desk: Desk) -> None:
         (("it", "p", "", " a b ", "https://x/"), {"command": "p", "args": ["", " a b ", "https://x/"]}),
     ],
 )
-def test_a_command_is_written_as_it_was_typed(desk: Desk, words: tuple[str, ...], expected: Any) -> None:
+def test_a_command_is_written_as_typed(desk: Desk, words: tuple[str, ...], expected: Any) -> None:
     done = run("mcp", "add", *words)
     assert done.returncode == 0, done.stderr
     assert added(desk, "it") == expected
@@ -90,7 +90,7 @@ def test_a_command_is_written_as_it_was_typed(desk: Desk, words: tuple[str, ...]
         ),
     ],
 )
-def test_a_url_tells_its_transport_and_takes_options_after_it(
+def test_a_url_sets_the_transport_and_accepts_later_options(
     desk: Desk, words: tuple[str, ...], expected: Any
 ) -> None:
     done = run("mcp", "add", "api", *words)
@@ -99,7 +99,7 @@ def test_a_url_tells_its_transport_and_takes_options_after_it(
 
 
 @pytest.mark.requirement("CFG-4", "CLI-1")
-def test_a_url_may_begin_with_a_variable_if_the_transport_is_said(desk: Desk) -> None:
+def test_a_url_may_begin_with_a_variable_if_the_transport_is_given(desk: Desk) -> None:
     url = "${API_BASE:-https://example.com}/mcp"
     done = run("mcp", "add", "-t", "http", "api", url)
     assert done.returncode == 0, done.stderr
@@ -203,7 +203,7 @@ def test_a_local_server_is_kept_out_of_git_even_if_the_project_ignores_other_thi
         (("-e", f"={SECRET}", "x", "p"), "KEY=VALUE"),
     ],
 )
-def test_what_cannot_be_used_is_named_and_nothing_is_written(
+def test_invalid_input_is_named_and_nothing_is_written(
     desk: Desk, words: tuple[str, ...], named: str
 ) -> None:
     done = run("mcp", "add", *words)
@@ -229,7 +229,7 @@ def test_what_cannot_be_used_is_named_and_nothing_is_written(
         (("x", "https://example.com", "-H", f"Bearer {SECRET}"), '-H/--header: expected "Key: Value"'),
     ],
 )
-def test_the_option_without_a_value_is_named_and_a_possible_secret_is_not(
+def test_an_option_without_a_value_is_named_without_a_possible_secret(
     desk: Desk, words: tuple[str, ...], complaint: str
 ) -> None:
     done = run("mcp", "add", *words)
@@ -240,7 +240,7 @@ def test_the_option_without_a_value_is_named_and_a_possible_secret_is_not(
 
 @pytest.mark.requirement("CLI-1")
 @pytest.mark.parametrize("scope", ["local", "project"])
-def test_a_path_without_a_program_is_noted(desk: Desk, scope: str) -> None:
+def test_a_command_path_without_a_program_is_reported(desk: Desk, scope: str) -> None:
     done = run("mcp", "add", "-s", scope, "it", "./nothere.py")
     assert done.returncode == 0, done.stderr
     place = f"in {desk.project}, where it starts"
@@ -254,7 +254,7 @@ def test_a_path_without_a_program_is_noted(desk: Desk, scope: str) -> None:
 
 
 @pytest.mark.requirement("CLI-1")
-def test_a_path_without_a_program_is_noted_with_the_folder_of_its_scope(desk: Desk) -> None:
+def test_a_command_path_without_a_program_is_reported_with_the_folder_of_its_scope(desk: Desk) -> None:
     (desk.project / "there.py").write_text("")
     (desk.project / "there.py").chmod(0o755)
     done = run("mcp", "add", "-s", "user", "it", "./there.py")
@@ -281,7 +281,7 @@ def test_a_name_must_be_plain(desk: Desk, name: str) -> None:
     assert_nothing_written(desk)
 
 
-def test_a_name_of_64_characters_is_fine(desk: Desk) -> None:
+def test_a_name_of_64_characters_is_accepted(desk: Desk) -> None:
     assert run("mcp", "add", "x" * 60 + "-_9Z", "p").returncode == 0
     assert list(read(desk.local_file)["mcpServers"]) == ["x" * 60 + "-_9Z"]
 
@@ -300,7 +300,7 @@ def test_an_existing_server_is_replaced_only_by_force(desk: Desk) -> None:
     assert list(servers.items()) == [("a", {"command": "other", "args": []}), ("b", {"command": "two"})]
 
 
-def test_the_same_name_in_another_scope_is_no_obstacle_but_told(desk: Desk) -> None:
+def test_the_same_name_in_another_scope_is_accepted_and_reported(desk: Desk) -> None:
     desk.user({"a": {"command": "one"}})
     done = run("mcp", "add", "a", "other")
     assert done.returncode == 0
@@ -313,7 +313,7 @@ def test_the_same_name_in_another_scope_is_no_obstacle_but_told(desk: Desk) -> N
 
 @pytest.mark.requirement("CFG-7", "CLI-1")
 @pytest.mark.parametrize("scope", ["local", "user", "project"])
-def test_what_policy_refuses_is_not_written(desk: Desk, scope: str) -> None:
+def test_an_entry_refused_by_policy_is_not_written(desk: Desk, scope: str) -> None:
     desk.managed(deniedMcpServers=[{"serverCommand": ["npx", "*"]}])
     done = run("mcp", "add", "--json", "-s", scope, "it", "npx", "srv")
     assert done.returncode == 3
@@ -326,7 +326,7 @@ def test_what_policy_refuses_is_not_written(desk: Desk, scope: str) -> None:
 
 
 @pytest.mark.requirement("CFG-7")
-def test_policy_judges_what_is_written_even_if_a_variable_is_not_set_yet(desk: Desk) -> None:
+def test_policy_judges_the_written_entry_even_if_a_variable_is_not_set(desk: Desk) -> None:
     words = ("mcp", "add", "api", "https://wiki.company.com/mcp", "-H", "Authorization: Bearer ${NOT_SET}")
     desk.managed(deniedMcpServers=[{"serverUrl": "https://wiki.company.com/*"}])
     assert run(*words).returncode == 3
@@ -349,7 +349,7 @@ def test_a_client_secret_is_stored_and_the_file_refers_to_it(desk: Desk) -> None
     assert run(*words, "--force", entry % "${S}").returncode == 0
 
 
-def test_options_that_went_to_the_server_are_told(desk: Desk) -> None:
+def test_options_passed_to_the_server_are_reported(desk: Desk) -> None:
     done = run("mcp", "add", "it", "p", "-s", "user")
     assert done.returncode == 0
     assert "-s is passed to the server" in done.stderr
@@ -360,7 +360,7 @@ def test_options_that_went_to_the_server_are_told(desk: Desk) -> None:
 
 
 @pytest.mark.requirement("CFG-4", "CLI-1")
-def test_variables_are_kept_as_written_and_unset_ones_are_noted(
+def test_variables_are_kept_as_written_and_unset_ones_reported(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("IS_SET", SECRET)
@@ -434,7 +434,7 @@ def without_servers(document: dict[str, Any]) -> list[tuple[str, Any]]:
 
 @pytest.mark.requirement("CLI-1")
 @pytest.mark.parametrize("text", [ODD_FILE, ODD_FILE.replace("\n", "\r\n"), '{"theme":"dark"}'])
-def test_everything_else_in_the_file_stays_as_it_is(desk: Desk, text: str) -> None:
+def test_other_content_of_the_file_is_unchanged(desk: Desk, text: str) -> None:
     desk.user_file.parent.mkdir()
     desk.user_file.write_bytes(text.encode())
     assert run("mcp", "add", "-s", "user", "new", "p").returncode == 0
@@ -448,7 +448,7 @@ def test_everything_else_in_the_file_stays_as_it_is(desk: Desk, text: str) -> No
 
 
 @pytest.mark.parametrize("text", ['{"mcpServers": {', "// hello\n{}", '{"mcpServers": []}'])
-def test_a_file_that_cannot_be_read_is_never_written_over(desk: Desk, text: str) -> None:
+def test_an_unreadable_file_is_never_overwritten(desk: Desk, text: str) -> None:
     desk.project_file.write_text(text)
     done = run("mcp", "add", "-s", "project", "it", "p")
     assert done.returncode == 3
@@ -457,7 +457,7 @@ def test_a_file_that_cannot_be_read_is_never_written_over(desk: Desk, text: str)
 
 
 @pytest.mark.slow
-def test_many_who_add_at_once_lose_nothing(desk: Desk) -> None:
+def test_concurrent_adds_are_all_stored(desk: Desk) -> None:
     names = [f"server-{number}" for number in range(8)]
     with ThreadPoolExecutor(8) as pool:
         adding = [pool.submit(run, "mcp", "add", "-s", "user", name, "p", name) for name in names]
@@ -525,7 +525,7 @@ def test_the_json_of_add_has_stable_keys(desk: Desk) -> None:
 
 @pytest.mark.requirement("CLI-1")
 @pytest.mark.parametrize("scope", ["local", "user", "project"])
-def test_what_was_added_is_used_with_no_further_flag(scope: str) -> None:
+def test_an_added_server_is_used_without_options(scope: str) -> None:
     assert run("mcp", "add", "-s", scope, "it", *CALM_WORDS).returncode == 0
     tools = run("tools")
     assert tools.returncode == 0, tools.stderr
@@ -561,7 +561,7 @@ def test_the_variables_of_an_entry_reach_the_server_expanded(
         '{"command": "p", "somethingNew": {"deep": [1, 2.5, null, "é"]}}',
     ],
 )
-def test_a_json_entry_is_written_as_it_is(desk: Desk, text: str) -> None:
+def test_a_json_entry_is_written_unchanged(desk: Desk, text: str) -> None:
     done = run("mcp", "add-json", "my-server", text)
     assert done.returncode == 0, done.stderr
     assert added(desk, "my-server") == json.loads(text)
@@ -739,7 +739,7 @@ def npx(*args: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_the_policy_example_does_what_it_says(
+def test_the_policy_example_has_its_documented_effect(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, admitted: bool, servers: dict[str, Any]
 ) -> None:
     fake_npx(desk.home, monkeypatch)

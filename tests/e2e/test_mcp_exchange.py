@@ -181,7 +181,7 @@ def servers_of(host: Host) -> dict[str, Any]:
 
 @pytest.mark.requirement("CFG-12", "CLI-1")
 @every_host
-def test_servers_are_taken_over_from_where_the_host_keeps_them(desk: Desk, host: Host) -> None:
+def test_servers_are_imported_from_the_hosts_default_path(desk: Desk, host: Host) -> None:
     place = put(desk.home / host.place, host.text)
     done = run("mcp", "import", host.key)
     assert done.returncode == 0, done.stderr
@@ -196,7 +196,7 @@ def test_servers_are_taken_over_from_where_the_host_keeps_them(desk: Desk, host:
 @pytest.mark.slow
 @pytest.mark.requirement("CFG-12", "CLI-1")
 @every_host
-def test_an_export_adds_servers_and_leaves_everything_else(desk: Desk, host: Host) -> None:
+def test_an_export_adds_servers_and_keeps_other_content(desk: Desk, host: Host) -> None:
     place = put(desk.home / host.place, host.text)
     place.chmod(0o640)
     new = {"command": "new", "args": ["a b", 'quo"te', "é\\"], "env": {"PLAIN": "1"}}
@@ -221,7 +221,7 @@ def test_an_export_adds_servers_and_leaves_everything_else(desk: Desk, host: Hos
 
 @pytest.mark.requirement("CFG-12")
 @every_host
-def test_an_export_creates_the_file_where_the_host_looks_for_it(desk: Desk, host: Host) -> None:
+def test_an_export_creates_the_file_at_the_hosts_default_path(desk: Desk, host: Host) -> None:
     desk.user({"files": {**files(), "env": {"LITERAL": SECRET}}})
     done = run("mcp", "export", host.key)
     assert done.returncode == 0, done.stderr
@@ -229,7 +229,7 @@ def test_an_export_creates_the_file_where_the_host_looks_for_it(desk: Desk, host
     assert SECRET not in done.stdout + done.stderr
 
 
-def test_secrets_that_were_private_are_not_exported_into_a_file_for_everybody(desk: Desk) -> None:
+def test_private_secrets_are_not_exported_into_a_shared_file(desk: Desk) -> None:
     desk.user({"files": {**files(), "env": {"LITERAL": SECRET}}})
     assert run("mcp", "export", "cursor", umask=0o022).returncode == 0
     assert (desk.home / ".cursor" / "mcp.json").stat().st_mode & 0o077 == 0
@@ -239,7 +239,7 @@ def test_secrets_that_were_private_are_not_exported_into_a_file_for_everybody(de
 
 
 @pytest.mark.requirement("CFG-12")
-def test_what_does_not_carry_over_is_told_without_values(desk: Desk) -> None:
+def test_unsupported_fields_are_reported_without_values(desk: Desk) -> None:
     put(
         desk.home / ".cursor" / "mcp.json",
         json.dumps(
@@ -266,7 +266,7 @@ def test_what_does_not_carry_over_is_told_without_values(desk: Desk) -> None:
 
 
 @pytest.mark.requirement("CFG-12")
-def test_what_a_host_cannot_express_is_told_and_left_out(desk: Desk) -> None:
+def test_servers_that_a_host_cannot_express_are_reported_and_left_out(desk: Desk) -> None:
     desk.user({"api": API, "local": {**CALM, "env": {"A": "${A}"}, "timeout": 5}})
     done = run("mcp", "export", "claude-desktop")
     assert done.returncode == 0
@@ -281,7 +281,7 @@ def test_what_a_host_cannot_express_is_told_and_left_out(desk: Desk) -> None:
 
 
 @pytest.mark.requirement("CFG-12", "CLI-1")
-def test_an_import_replaces_nothing_without_a_yes(desk: Desk) -> None:
+def test_an_import_replaces_nothing_without_confirmation(desk: Desk) -> None:
     host = HOSTS[2]
     put(desk.home / host.place, host.text)
     desk.user({"files": {"command": "mine"}})
@@ -294,7 +294,7 @@ def test_an_import_replaces_nothing_without_a_yes(desk: Desk) -> None:
 
 
 @pytest.mark.requirement("CFG-12", "CLI-1")
-def test_an_export_replaces_nothing_without_a_yes(desk: Desk) -> None:
+def test_an_export_replaces_nothing_without_confirmation(desk: Desk) -> None:
     host = HOSTS[3]
     place = put(desk.home / host.place, host.text)
     desk.user({"files": {"command": "mine"}})
@@ -344,7 +344,7 @@ def test_a_dry_run_writes_nothing(desk: Desk) -> None:
 # --- choosing ---
 
 
-def test_one_server_can_be_chosen(desk: Desk) -> None:
+def test_one_server_can_be_selected(desk: Desk) -> None:
     host = HOSTS[2]
     put(desk.home / host.place, host.text.replace('"command": "npx"', '"envFile": "x", "command": "npx"'))
     done = run("mcp", "import", host.key, "--name", "api")
@@ -355,7 +355,7 @@ def test_one_server_can_be_chosen(desk: Desk) -> None:
     assert list(read(desk.home / ".codeium" / "windsurf" / "mcp_config.json")["mcpServers"]) == ["b"]
 
 
-def test_a_name_that_is_not_there_is_an_error_both_ways(desk: Desk) -> None:
+def test_an_unknown_name_is_an_error_for_import_and_export(desk: Desk) -> None:
     host = HOSTS[2]
     place = put(desk.home / host.place, host.text)
     desk.user({"a": {"command": "a"}})
@@ -377,7 +377,7 @@ def test_a_file_and_a_scope_can_be_named(desk: Desk) -> None:
     assert set(read(desk.project / "out.toml")["mcp_servers"]) == {"files", "api"}
 
 
-def test_only_the_persons_own_servers_leave_by_themselves(desk: Desk) -> None:
+def test_only_the_persons_servers_are_exported_by_default(desk: Desk) -> None:
     desk.user({"mine": {"command": "a"}})
     desk.write(desk.plugin_file("p"), {"plugins": {"command": "b"}})
     desk.in_project({"unapproved": {"command": "c"}})
@@ -385,7 +385,7 @@ def test_only_the_persons_own_servers_leave_by_themselves(desk: Desk) -> None:
     assert done["written"] == ["mine"]
 
 
-def test_claude_codes_servers_of_this_project_come_too(desk: Desk) -> None:
+def test_claude_codes_servers_of_this_project_are_imported_too(desk: Desk) -> None:
     mine = {"mcpServers": {"here": {"command": "p"}}, "disabledMcpServers": ["here"]}
     other = {"mcpServers": {"there": {"command": "q"}}}
     put(desk.home / ".claude.json", json.dumps({"projects": {str(desk.project): mine, "/x": other}}))
@@ -395,7 +395,7 @@ def test_claude_codes_servers_of_this_project_come_too(desk: Desk) -> None:
 
 
 @pytest.mark.requirement("CFG-12")
-def test_a_server_that_is_switched_off_stays_off_there_and_back(desk: Desk) -> None:
+def test_a_disabled_server_stays_disabled_in_export_and_import(desk: Desk) -> None:
     desk.user({"on": {"command": "a"}, "off": {"command": "b"}}, disabledMcpServers=["off"])
     assert run("mcp", "export", "codex", "out.toml").returncode == 0
     assert read(desk.project / "out.toml")["mcp_servers"] == {
@@ -410,7 +410,7 @@ def test_a_server_that_is_switched_off_stays_off_there_and_back(desk: Desk) -> N
 
 
 @pytest.mark.requirement("CFG-12")
-def test_what_is_not_approved_is_not_exported_and_that_is_said(desk: Desk) -> None:
+def test_an_entry_without_approval_is_not_exported_and_that_is_reported(desk: Desk) -> None:
     desk.in_project({"theirs": {"command": "c"}})
     done = run("mcp", "export", "cursor", "out.json", "--name", "theirs")
     assert done.returncode == 3
@@ -424,7 +424,7 @@ def test_what_is_not_approved_is_not_exported_and_that_is_said(desk: Desk) -> No
     assert list(document["leftOut"]) == ["theirs"]
 
 
-def test_an_export_of_nothing_says_why(desk: Desk) -> None:
+def test_an_empty_export_gives_the_reason(desk: Desk) -> None:
     done = run("mcp", "export", "cursor", "out.json")
     assert done.stdout.splitlines()[1:] == ["  No servers are configured."]
     desk.user({"mine": {"command": "a"}})
@@ -447,7 +447,7 @@ def test_an_import_counts_every_server_and_names_variables_that_are_not_set(desk
 
 
 @pytest.mark.requirement("CFG-12")
-def test_an_import_says_that_a_projects_server_is_there_for_all_projects(desk: Desk) -> None:
+def test_an_import_reports_that_a_projects_server_is_added_for_all_projects(desk: Desk) -> None:
     mine = {"mcpServers": {"here": {"command": "p"}}}
     put(desk.home / ".claude.json", json.dumps({"projects": {str(desk.project): mine}}))
     done = run("mcp", "import", "claude-code", "-s", "local")
@@ -469,7 +469,7 @@ def test_an_import_says_that_a_projects_server_is_there_for_all_projects(desk: D
         ("codex", ".codex/config.toml", "[mcp_servers.x\n"),
     ],
 )
-def test_a_broken_file_is_told_and_left_untouched(desk: Desk, key: str, place: str, text: str) -> None:
+def test_a_broken_file_is_reported_and_not_changed(desk: Desk, key: str, place: str, text: str) -> None:
     path = put(desk.home / place, text)
     desk.user({"a": {"command": "a"}})
     before = desk.user_file.read_text()
@@ -483,7 +483,7 @@ def test_a_broken_file_is_told_and_left_untouched(desk: Desk, key: str, place: s
     assert desk.user_file.read_text() == before
 
 
-def test_a_host_that_has_no_file_here_is_told_with_the_places(desk: Desk) -> None:
+def test_a_host_without_a_file_is_reported_with_the_searched_paths(desk: Desk) -> None:
     done = run("mcp", "import", "gemini")
     assert done.returncode == 3
     assert str(desk.home / ".gemini" / "settings.json") in done.stderr
@@ -493,7 +493,7 @@ def test_a_host_that_has_no_file_here_is_told_with_the_places(desk: Desk) -> Non
 
 
 @pytest.mark.requirement("CFG-7", "CFG-12")
-def test_policy_holds_for_what_is_imported(desk: Desk) -> None:
+def test_policy_applies_to_imported_entries(desk: Desk) -> None:
     host = HOSTS[2]
     put(desk.home / host.place, host.text)
     desk.managed(deniedMcpServers=[{"serverUrl": "https://example.com/*"}])
@@ -504,7 +504,7 @@ def test_policy_holds_for_what_is_imported(desk: Desk) -> None:
 
 
 @pytest.mark.requirement("CFG-12")
-def test_what_was_imported_works(desk: Desk) -> None:
+def test_an_imported_server_can_be_called(desk: Desk) -> None:
     put(desk.home / ".cursor" / "mcp.json", json.dumps({"mcpServers": {"it": CALM}}))
     assert run("mcp", "import", "cursor").returncode == 0
     assert run("call", "mcp__it__echo", "message=hello").stdout == "hello\n"

@@ -103,7 +103,7 @@ def test_a_list_shows_every_server_with_scope_transport_and_state(desk: Desk) ->
 
 
 @pytest.mark.requirement("CFG-4", "CFG-6", "CFG-7", "CFG-8", "CLI-1")
-def test_whatever_is_not_there_has_a_reason_and_a_next_step(desk: Desk) -> None:
+def test_every_unavailable_server_has_a_reason_and_a_next_step(desk: Desk) -> None:
     everything(desk)
     output = run("mcp", "list").stdout
     reason, step = reason_of(output, "gone")
@@ -129,7 +129,7 @@ def test_whatever_is_not_there_has_a_reason_and_a_next_step(desk: Desk) -> None:
     assert f"both of plugin ({desk.plugin_file('tools')}): replaced by the entry of user" in output
 
 
-def test_a_server_declined_by_its_person_is_told_so(desk: Desk) -> None:
+def test_a_server_declined_by_the_person_is_shown_as_declined(desk: Desk) -> None:
     desk.in_project({"it": {"command": "p"}})
     assert run("mcp", "approve", "--no", "it").returncode == 0
     reason, step = reason_of(run("mcp", "list", "--no-health").stdout, "it")
@@ -153,7 +153,7 @@ def test_an_administrators_servers_exclude_all_others(desk: Desk) -> None:
     assert "administrator" in refused.stderr
 
 
-def test_a_broken_file_costs_that_file_and_says_where(desk: Desk) -> None:
+def test_a_broken_file_is_left_out_and_reported_with_its_position(desk: Desk) -> None:
     desk.user({"good": CALM})
     desk.project_file.write_text('{\n  "mcpServers": {\n    "x": }\n}\n')
     done = run("mcp", "list")
@@ -162,14 +162,14 @@ def test_a_broken_file_costs_that_file_and_says_where(desk: Desk) -> None:
     assert f"{desk.project_file}, line 3, column 10" in done.stderr
 
 
-def test_an_empty_list_says_what_to_do() -> None:
+def test_an_empty_list_gives_the_next_step() -> None:
     done = run("mcp", "list")
     assert (done.returncode, done.stderr) == (0, "")
     assert "dragoman mcp add" in done.stdout
 
 
 @pytest.mark.requirement("CFG-8", "CLI-1")
-def test_a_list_starts_only_what_may_be_started_and_without_health_nothing(desk: Desk) -> None:
+def test_a_list_starts_only_ready_servers_and_none_without_health_checks(desk: Desk) -> None:
     trace = {name: desk.home / name for name in ("ready", "waiting", "off", "untrusted")}
     desk.user(
         {name: touches(trace[name]) for name in ("ready", "off", "untrusted")}, disabledMcpServers=["off"]
@@ -222,7 +222,7 @@ def test_colour_and_progress_are_for_terminals_only(desk: Desk) -> None:
     assert "\x1b" not in plain(watched)
 
 
-def test_lines_fit_the_terminal_and_are_whole_elsewhere(desk: Desk) -> None:
+def test_lines_fit_the_terminal_and_are_complete_elsewhere(desk: Desk) -> None:
     desk.user({"wide": {"command": "p", "args": ["x" * 20 + " " for _ in range(12)]}})
     whole = run("mcp", "list", "--no-health", "--full").stdout
     assert whole.count("x" * 20) == 12
@@ -232,7 +232,7 @@ def test_lines_fit_the_terminal_and_are_whole_elsewhere(desk: Desk) -> None:
 
 
 @pytest.mark.requirement("CFG-5")
-def test_every_type_of_server_is_known_by_its_fields(desk: Desk) -> None:
+def test_the_type_of_a_server_follows_from_its_fields(desk: Desk) -> None:
     desk.user(
         {
             "plain": {"command": "p"},
@@ -279,7 +279,7 @@ def test_a_higher_scope_replaces_a_server_of_the_same_name(desk: Desk) -> None:
 
 
 @pytest.mark.requirement("CFG-1", "CFG-8")
-def test_a_project_that_is_not_approved_takes_nobodys_place(desk: Desk) -> None:
+def test_a_project_entry_without_approval_displaces_no_server(desk: Desk) -> None:
     desk.user({"it": CALM})
     desk.in_project({"it": touches(desk.home / "started")})
     listed = documents("list")
@@ -289,7 +289,7 @@ def test_a_project_that_is_not_approved_takes_nobodys_place(desk: Desk) -> None:
 
 
 @pytest.mark.requirement("CFG-2")
-def test_project_files_are_found_on_the_way_up_and_the_nearest_wins(
+def test_project_files_of_parent_folders_are_read_and_the_nearest_takes_precedence(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk.in_project({"far": {"command": "far"}, "it": {"command": "far-it"}})
@@ -323,7 +323,7 @@ def test_project_files_are_found_on_the_way_up_and_the_nearest_wins(
     ],
     ids=lambda words: "-".join(words[:2]),
 )
-def test_a_hostile_entry_cannot_drive_the_terminal(desk: Desk, words: tuple[str, ...]) -> None:
+def test_a_hostile_entry_is_shown_without_terminal_sequences(desk: Desk, words: tuple[str, ...]) -> None:
     desk.in_project({EVIL: {"command": EVIL, "args": [EVIL], "env": {EVIL: EVIL}, EVIL: EVIL}})
     desk.user({}, **{EVIL: EVIL})
     _, output = in_terminal(*words)
@@ -352,7 +352,7 @@ def test_one_server_is_shown_with_its_file_entry_and_health(desk: Desk) -> None:
 
 
 @pytest.mark.requirement("CLI-1")
-def test_an_unknown_name_is_answered_with_one_that_may_be_meant(desk: Desk) -> None:
+def test_an_unknown_name_is_reported_with_a_similar_one(desk: Desk) -> None:
     desk.user({"database": CALM})
     for command in (("get", "databse"), ("disable", "databse"), ("enable", "databse")):
         done = run("mcp", *command)
@@ -368,7 +368,7 @@ def test_of_many_servers_those_that_are_not_named_are_counted(desk: Desk) -> Non
     assert re.fullmatch(r"There are: a-server, b-server, .* and \d+ more\.", hint)
 
 
-def test_the_reason_of_a_failure_is_shown_with_the_last_words(desk: Desk) -> None:
+def test_the_reason_of_a_failure_is_shown_with_the_last_output(desk: Desk) -> None:
     desk.user({"it": entry("dies")})
     done = run("mcp", "get", "it")
     assert "✗ it" in done.stdout
@@ -379,7 +379,7 @@ def test_the_reason_of_a_failure_is_shown_with_the_last_words(desk: Desk) -> Non
 
 
 @pytest.mark.requirement("CLI-1")
-def test_switching_off_is_remembered(desk: Desk) -> None:
+def test_disabling_is_stored(desk: Desk) -> None:
     desk.user({"it": CALM, "stays": other_calm()}, theme="dark")
     off = run("mcp", "disable", "it")
     assert off.returncode == 0
@@ -399,7 +399,7 @@ def test_switching_off_is_remembered(desk: Desk) -> None:
 
 
 @pytest.mark.requirement("CLI-1")
-def test_a_projects_server_is_switched_off_for_this_project_and_person_only(desk: Desk) -> None:
+def test_a_projects_server_is_disabled_for_this_project_and_person_only(desk: Desk) -> None:
     assert run("mcp", "add", "-s", "project", "it", *CALM_WORDS).returncode == 0
     before = desk.project_file.read_text()
     assert run("mcp", "disable", "it").returncode == 0
@@ -412,7 +412,7 @@ def test_a_projects_server_is_switched_off_for_this_project_and_person_only(desk
 
 
 @pytest.mark.requirement("CLI-1")
-def test_all_servers_can_be_switched_off_and_on(desk: Desk) -> None:
+def test_all_servers_can_be_disabled_and_enabled(desk: Desk) -> None:
     desk.user({"a": {"command": "a"}, "b": {"command": "b"}})
     desk.in_project({"c": {"command": "c"}})
     assert run("mcp", "disable", "all").returncode == 0
@@ -430,7 +430,7 @@ def test_one_unknown_name_among_several_changes_nothing(desk: Desk) -> None:
         assert desk.user_file.read_text() == before
 
 
-def test_what_the_administrator_switched_off_stays_off(desk: Desk) -> None:
+def test_a_server_disabled_by_the_administrator_stays_disabled(desk: Desk) -> None:
     desk.user({"a": {"command": "a"}})
     desk.managed(disabledMcpServers=["a"])
     done = run("mcp", "enable", "a")
@@ -452,7 +452,7 @@ def answered(*keys: bytes, words: tuple[str, ...] = ("mcp", "approve")) -> tuple
 
 @pytest.mark.requirement("CFG-8", "CLI-1")
 @pytest.mark.parametrize(("keys", "eligibility"), [(b"y", "ready"), (b"n", "rejected"), (b"\x04", "pending")])
-def test_a_person_sees_the_entry_whole_and_answers(desk: Desk, keys: bytes, eligibility: str) -> None:
+def test_the_approval_question_shows_the_complete_entry(desk: Desk, keys: bytes, eligibility: str) -> None:
     args = ["--flag", "x" * 300, "\u202eend", "\x1b[8mhidden"]
     desk.in_project(
         {"it": {"command": "p", "args": args, "env": {"LD_PRELOAD": "/x.so"}, "odd": {"deep": 1}}}
@@ -469,7 +469,7 @@ def test_a_person_sees_the_entry_whole_and_answers(desk: Desk, keys: bytes, elig
 
 
 @pytest.mark.requirement("CFG-8", "CLI-1")
-def test_without_a_terminal_nobody_can_be_asked(desk: Desk) -> None:
+def test_without_a_terminal_no_question_is_asked(desk: Desk) -> None:
     desk.in_project({"it": touches(desk.home / "started")})
     done = run("mcp", "approve")
     assert done.returncode == 3
@@ -484,7 +484,7 @@ def test_without_a_terminal_nobody_can_be_asked(desk: Desk) -> None:
 
 
 @pytest.mark.requirement("CFG-8", "CLI-1")
-def test_a_yes_holds_for_exactly_what_was_shown(desk: Desk) -> None:
+def test_an_approval_applies_to_exactly_the_shown_entry(desk: Desk) -> None:
     desk.in_project({"it": {"command": "p", "args": ["one"]}})
     shown = run("mcp", "approve", "--yes", "it", "--json")
     assert json.loads(shown.stdout) == {"servers": [{"name": "it", "approval": "approved"}]}
@@ -514,7 +514,7 @@ def test_a_project_cannot_approve_itself(desk: Desk) -> None:
 
 
 @pytest.mark.requirement("CFG-8")
-def test_the_first_command_in_a_terminal_asks_by_itself(desk: Desk) -> None:
+def test_the_first_command_in_a_terminal_asks_for_approval(desk: Desk) -> None:
     desk.in_project({"it": CALM, "later": touches(desk.home / "started")})
     code, output = answered(b"y", b"\x04", words=("tools",))
     assert code == 0, output
@@ -523,7 +523,7 @@ def test_the_first_command_in_a_terminal_asks_by_itself(desk: Desk) -> None:
     assert eligibilities() == {"it": "ready", "later": "pending"}
 
 
-def test_nothing_to_approve_is_said() -> None:
+def test_that_no_entry_needs_approval_is_reported() -> None:
     done = run("mcp", "approve")
     assert (done.returncode, done.stderr) == (0, "")
     assert "No server needs approval" in done.stdout
@@ -546,7 +546,7 @@ def test_the_administrators_variables_are_confirmed_once(desk: Desk) -> None:
 
 
 @pytest.mark.requirement("CFG-8", "CLI-1")
-def test_choices_of_a_project_can_be_forgotten(desk: Desk) -> None:
+def test_choices_of_a_project_can_be_reset(desk: Desk) -> None:
     desk.in_project({"a": {"command": "a"}, "b": {"command": "b"}})
     assert run("mcp", "approve", "--yes", "a").returncode == 0
     assert run("mcp", "approve", "--no", "b").returncode == 0
@@ -556,7 +556,7 @@ def test_choices_of_a_project_can_be_forgotten(desk: Desk) -> None:
     assert documents("reset-project-choices") == {"forgotten": 0}
 
 
-def test_choices_of_other_projects_stay(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_choices_of_other_projects_are_kept(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.in_project({"a": {"command": "a"}})
     assert run("mcp", "approve", "--yes", "a").returncode == 0
     other = desk.home / "other"
@@ -572,7 +572,7 @@ def test_choices_of_other_projects_stay(desk: Desk, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.requirement("CLI-1")
-def test_a_server_is_removed_from_the_file_it_stands_in(desk: Desk) -> None:
+def test_a_server_is_removed_from_its_file(desk: Desk) -> None:
     desk.user({"a": {"command": "a"}, "b": {"command": "b"}}, theme="dark")
     done = run("mcp", "remove", "a")
     assert done.returncode == 0
@@ -599,7 +599,7 @@ def test_a_name_in_several_scopes_needs_the_scope(desk: Desk) -> None:
     assert "it" in read(desk.project_file)["mcpServers"]
 
 
-def test_what_is_not_the_persons_own_cannot_be_removed(desk: Desk) -> None:
+def test_entries_of_other_scopes_cannot_be_removed(desk: Desk) -> None:
     desk.write(desk.plugin_file("p"), {"it": {"command": "p"}})
     before = desk.plugin_file("p").read_text()
     for name in ("it", "nothing"):

@@ -86,7 +86,7 @@ def servers(diary: Path) -> tuple[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-1")
-def test_each_change_is_a_line_of_json_while_a_server_dies_and_comes_back(diary: Path) -> None:
+def test_each_change_is_a_line_of_json_while_a_server_exits_and_restarts(diary: Path) -> None:
     with watching("--json", *servers(diary)) as watch:
         watch.until('"status": "connected"')
         first = int(diary.read_text())
@@ -111,7 +111,7 @@ def test_each_change_is_a_line_of_json_while_a_server_dies_and_comes_back(diary:
 
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-1")
-def test_in_a_pipe_each_change_is_a_line_in_words(diary: Path) -> None:
+def test_in_a_pipe_each_change_is_a_line_of_text(diary: Path) -> None:
     with watching(*servers(diary)) as watch:
         watch.until("^mortal: connected$")
         os.kill(int(diary.read_text()), signal.SIGKILL)
@@ -123,7 +123,7 @@ def test_in_a_pipe_each_change_is_a_line_in_words(diary: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_added_to_the_files_shows_up(home: Path, diary: Path) -> None:
+def test_a_server_added_to_the_files_is_shown(home: Path, diary: Path) -> None:
     settings = home / ".dragoman" / "settings.json"
     settings.parent.mkdir(mode=0o700)
     settings.write_text(json.dumps({"mcpServers": {"old": zoo("calm.py")}}))
@@ -151,7 +151,7 @@ class Screen(Terminal):
 
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-1")
-def test_in_a_terminal_a_table_is_kept_up_to_date_and_ctrl_c_leaves_it(diary: Path) -> None:
+def test_in_a_terminal_a_table_is_updated_until_ctrl_c(diary: Path) -> None:
     with Screen("mcp", "list", "--watch", *servers(diary), env=QUICK) as terminal:
         terminal.until(r"✓ mortal +stdio +connected")
         os.kill(int(diary.read_text()), signal.SIGKILL)
@@ -163,7 +163,7 @@ def test_in_a_terminal_a_table_is_kept_up_to_date_and_ctrl_c_leaves_it(diary: Pa
     assert "Traceback" not in output
 
 
-def test_watching_without_connecting_makes_no_sense_and_is_a_usage_error() -> None:
+def test_watch_with_no_health_is_a_usage_error() -> None:
     done = run("mcp", "list", "--watch", "--no-health")
     assert done.returncode == exit_codes.USAGE
     assert "--no-health" in done.stderr
@@ -203,7 +203,7 @@ def lines(*views: ServerStatus, width: int = 100, now: float = 1090.0) -> list[s
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
-def test_the_table_is_sorted_and_says_how_each_server_is() -> None:
+def test_the_table_is_sorted_and_shows_each_state() -> None:
     shown = lines(
         view("b", "failed", reason="b: start failed: no such program", transport="http"),
         view("a"),
@@ -221,7 +221,7 @@ def test_the_table_is_sorted_and_says_how_each_server_is() -> None:
     assert re.match(r"◐ f +stdio +connecting +1m$", shown[5])
 
 
-def test_an_empty_table_says_what_to_do() -> None:
+def test_an_empty_table_gives_the_next_step() -> None:
     assert lines() == ["No servers are configured. Add one with `dragoman mcp add`."]
 
 
@@ -234,7 +234,7 @@ def test_only_the_reason_is_cut_and_leaves_room_for_an_echoed_ctrl_c(width: int)
     assert len(shown[1]) == max(width - len("^C") - 1, 30)
 
 
-def test_columns_line_up_and_no_text_of_a_server_drives_the_terminal() -> None:
+def test_columns_are_aligned_and_texts_of_servers_are_cleaned() -> None:
     shown = lines(
         view("x"), view("a-much-longer-name", "failed", reason="\x1b[2J\nowned\r"), view("n" * 500), width=200
     )
@@ -256,5 +256,5 @@ def test_columns_line_up_and_no_text_of_a_server_drives_the_terminal() -> None:
         (2e5, "2d"),
     ],
 )
-def test_ages_are_told_in_the_largest_unit_that_says_it_well(seconds: float, said: str) -> None:
+def test_ages_are_shown_in_the_largest_suitable_unit(seconds: float, said: str) -> None:
     assert age(seconds) == said

@@ -31,7 +31,7 @@ def rules_in(file: Path) -> dict[str, list[str]]:
 # --- list, add, remove ---
 
 
-def test_without_rules_the_mode_is_told():
+def test_without_rules_the_mode_is_shown():
     done = run("permissions", "list")
 
     assert (done.returncode, done.stdout) == (0, "No rules, mode default: a person is asked.\n")
@@ -59,7 +59,7 @@ def test_rules_of_every_file_are_listed_the_strictest_first(home: Path):
 
 @pytest.mark.parametrize("scope", ["user", "local"])
 @pytest.mark.parametrize("kind", ["allow", "ask", "deny"])
-def test_a_rule_is_added_to_its_scope_counts_at_once_and_is_removed(home: Path, kind: str, scope: str):
+def test_a_rule_is_added_to_its_scope_applies_at_once_and_is_removed(home: Path, kind: str, scope: str):
     rule = "mcp__s__put(path=/tmp/*)"
     added = as_json("permissions", "add", kind, rule, "--scope", scope)
     file = Path(added["file"])
@@ -103,7 +103,7 @@ def test_adding_replaces_the_same_rule_of_another_kind_and_keeps_all_else_of_the
 
 
 @pytest.mark.parametrize("rule", ["", "(", "mcp__a(", "mcp__a(x)", "mcp__a(b=)", "mcp__a@12", "mcp__a(b=c))"])
-def test_what_is_no_rule_is_refused_with_a_sentence_and_nothing_is_written(home: Path, rule: str):
+def test_an_invalid_rule_is_refused_with_a_message_and_nothing_is_written(home: Path, rule: str):
     done = run("permissions", "add", "deny", rule)
 
     assert done.returncode == exit_codes.CONFIG
@@ -124,7 +124,9 @@ def test_what_is_no_rule_is_refused_with_a_sentence_and_nothing_is_written(home:
     ],
     ids=str,
 )
-def test_what_cannot_be_done_has_its_code_and_no_traceback(home: Path, words: tuple[str, ...], code: int):
+def test_impossible_requests_have_their_exit_code_and_no_traceback(
+    home: Path, words: tuple[str, ...], code: int
+):
     settings(home, scope="enterprise", deny=["mcp__managed"])
     done = run("permissions", *words)
 
@@ -133,7 +135,7 @@ def test_what_cannot_be_done_has_its_code_and_no_traceback(home: Path, words: tu
     assert "Traceback" not in done.stderr
 
 
-def test_a_file_that_cannot_be_read_is_neither_changed_nor_passed_over(home: Path):
+def test_an_unreadable_file_is_neither_changed_nor_ignored(home: Path):
     file = home / ".dragoman" / "settings.json"
     file.parent.mkdir()
     file.write_text('{"permissions": {"deny": ["mcp__s"]')
@@ -190,7 +192,7 @@ VERDICTS = {
 
 
 @pytest.mark.parametrize(("rules", "name", "words", "code", "why"), VERDICTS.values(), ids=VERDICTS.keys())
-def test_a_call_is_judged_as_a_host_would_and_not_made(
+def test_a_call_is_decided_as_by_a_host_and_not_made(
     home: Path, rules: dict[str, Any], name: str, words: tuple[str, ...], code: int, why: str
 ):
     settings(home, **rules)
@@ -211,13 +213,13 @@ def test_a_call_is_judged_as_a_host_would_and_not_made(
         ("git status $(rm x)", exit_codes.REFUSED),
     ],
 )
-def test_a_command_of_the_shell_is_judged_by_its_parts(home: Path, command: str, code: int):
+def test_a_shell_command_is_decided_by_its_parts(home: Path, command: str, code: int):
     settings(home, allow=["Bash(git status)"], deny=["Bash(rm *)"])
 
     assert as_json("permissions", "test", "Bash", command, code=code)["tool"] == "Bash"
 
 
-def test_a_tool_that_cannot_be_looked_at_is_judged_by_its_name_and_that_is_said(home: Path):
+def test_a_tool_whose_definition_is_unknown_is_decided_by_its_name_and_that_is_reported(home: Path):
     settings(home, deny=["mcp__gone__x"], allow=["mcp__gone", "mcp__s__nothing"])
     gone = ("--mcp-config", config(gone={"command": "no-such-program"}))
     for words, code in (
@@ -231,7 +233,7 @@ def test_a_tool_that_cannot_be_looked_at_is_judged_by_its_name_and_that_is_said(
     assert said in run("permissions", "explain", "mcp__gone__x", *gone).stderr
 
 
-def test_a_tool_is_found_though_another_servers_name_begins_its_own(home: Path):
+def test_a_tool_is_found_although_another_servers_name_is_a_prefix(home: Path):
     pages = json.dumps([{"tools": [tool("b__c", readOnlyHint=True)]}])
     others = json.dumps([{"tools": [tool("d")]}])
     given = config(a=zoo("lists_as_told.py", pages), a__b=zoo("lists_as_told.py", others))
@@ -246,7 +248,7 @@ def test_a_tool_is_found_though_another_servers_name_begins_its_own(home: Path):
     assert found["doubt"] is None
 
 
-def test_a_tool_with_a_shortened_name_is_found_and_denied_by_its_own(home: Path):
+def test_a_tool_with_a_shortened_name_is_found_and_denied_by_its_wire_name(home: Path):
     long = "delete_" + "x" * 100
     given = offering(tool(long))
     name = json.loads(run("tools", "--json", *given).stdout)["tools"][0]["name"]
@@ -260,7 +262,7 @@ def test_a_tool_with_a_shortened_name_is_found_and_denied_by_its_own(home: Path)
 # --- whose rules count ---
 
 
-def test_an_administrators_rules_beat_all_and_are_named(home: Path):
+def test_an_administrators_rules_override_others_and_are_named(home: Path):
     managed = settings(home, scope="enterprise", allow=["mcp__s__put"], ask=["mcp__s__get"])
     settings(home, ask=["mcp__s__put"], allow=["mcp__s__get"], defaultMode="bypassPermissions")
     put = as_json("permissions", "test", "mcp__s__put", *SERVER)
@@ -287,7 +289,7 @@ def test_bypassing_can_be_forbidden_by_the_administrator(home: Path):
 
 
 @pytest.mark.parametrize("mode", ["bypassPermissions", "auto"])
-def test_a_project_talks_nobody_into_less_asking(home: Path, mode: str):
+def test_a_project_cannot_reduce_questions(home: Path, mode: str):
     settings(home, scope="local", defaultMode=mode)
     found = as_json("permissions", "list")
 
@@ -295,7 +297,7 @@ def test_a_project_talks_nobody_into_less_asking(home: Path, mode: str):
     assert any("applies only in your own settings" in problem for problem in found["problems"])
 
 
-def test_an_allow_that_came_with_a_clone_does_not_count_until_the_person_adds_it(home: Path):
+def test_an_allow_rule_of_a_clone_has_no_effect_until_the_person_adds_it(home: Path):
     settings(home, scope="local", allow=["mcp__s__burn", "mcp__s__put"], deny=["mcp__s__get"])
     listed = as_json("permissions", "list")
 
@@ -313,7 +315,7 @@ def test_an_allow_that_came_with_a_clone_does_not_count_until_the_person_adds_it
     assert ["mcp__s__put" in problem for problem in remaining["problems"]] == [True]
 
 
-def test_a_rule_taken_back_and_brought_again_by_the_project_does_not_count(home: Path):
+def test_a_rule_removed_and_added_again_by_the_project_has_no_effect(home: Path):
     run("permissions", "add", "allow", "mcp__s__burn", "--scope", "local")
     run("permissions", "remove", "mcp__s__burn")
     settings(home, scope="local", allow=["mcp__s__burn"])
@@ -331,7 +333,7 @@ def test_a_rule_taken_back_and_brought_again_by_the_project_does_not_count(home:
      ("permissions", "explain", "mcp__nobody__x")],
     ids=" ".join,
 )  # fmt: skip
-def test_a_broken_rule_is_told_once_by_every_command(home: Path, words: tuple[str, ...]):
+def test_a_broken_rule_is_reported_once_by_every_command(home: Path, words: tuple[str, ...]):
     file = settings(home, deny=["mcp__s__put(path=/etc"], allow=["mcp__s__get((("])
     done = run(*words, *(SERVER if words != ("permissions", "list") else ()))
 
@@ -341,7 +343,7 @@ def test_a_broken_rule_is_told_once_by_every_command(home: Path, words: tuple[st
         assert str(file) in told[0]
 
 
-def test_a_broken_deny_holds_without_its_conditions_and_a_broken_allow_allows_nothing(home: Path):
+def test_a_broken_deny_applies_without_its_conditions_and_a_broken_allow_allows_nothing(home: Path):
     settings(home, deny=["mcp__s__put(path=/etc"], allow=["mcp__s__burn(((", "mcp__s(readonly"])
 
     assert run("call", "mcp__s__put", "path=/tmp", "--yes", *SERVER).returncode == exit_codes.REFUSED
@@ -359,7 +361,9 @@ def test_an_administrators_rule_of_which_nothing_can_be_read_denies_everything(h
 
 @pytest.mark.parametrize("scope", ["user", "local"])
 @pytest.mark.parametrize("rules", [{"deny": "mcp__s"}, {"deny": [1]}, {"allow": {"a": 1}}], ids=str)
-def test_rules_of_the_wrong_shape_are_told_and_allow_nothing(home: Path, scope: str, rules: dict[str, Any]):
+def test_rules_of_the_wrong_type_are_reported_and_allow_nothing(
+    home: Path, scope: str, rules: dict[str, Any]
+):
     file = settings(home, scope=scope, **rules)
     done = run("permissions", "list")
 

@@ -60,7 +60,7 @@ def test_a_tool_is_called_and_the_answer_printed(model: str, demo: None) -> None
     }
 
 
-def test_a_server_that_is_not_there_is_named_beside_the_answer(home: Path) -> None:
+def test_an_unavailable_server_is_named_beside_the_answer(home: Path) -> None:
     folder = home / ".dragoman"
     folder.mkdir(exist_ok=True)
     entry = {"command": "/nonexistent/server"}
@@ -74,7 +74,7 @@ def test_a_server_that_is_not_there_is_named_beside_the_answer(home: Path) -> No
     )
 
 
-def test_what_would_be_asked_is_refused_and_reported(demo: None) -> None:
+def test_calls_that_would_be_asked_about_are_refused_and_reported(demo: None) -> None:
     with FakeProvider([("mcp__demo__add", {"a": 1, "b": 1})], ["I may not."]) as provider:
         done = ask(provider, OPENAI, "-p", "add", "--output-format", "json")
     assert done.returncode == 0, done.stderr
@@ -123,7 +123,7 @@ def test_a_conversation_is_continued_in_another_process(demo: None) -> None:
 
 @pytest.mark.requirement("AGT-2")
 @pytest.mark.parametrize("model", [ANTHROPIC, OPENAI, RESPONSES])
-def test_a_refused_key_ends_with_a_sentence(model: str, demo: None) -> None:
+def test_a_refused_key_ends_with_a_message(model: str, demo: None) -> None:
     with FakeProvider(401) as provider:
         done = ask(provider, model, "-p", "hi")
     assert (done.returncode, done.stdout) == (1, "")
@@ -141,7 +141,7 @@ def test_a_model_that_never_ends_is_stopped(demo: None) -> None:
 
 
 @pytest.mark.requirement("AGT-2")
-def test_without_a_key_it_says_what_to_set_and_what_works_all_the_same(
+def test_without_a_key_the_message_names_the_variable_and_the_commands_that_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY")
@@ -191,7 +191,7 @@ def test_wrong_options_are_named(words: tuple[str, ...], problem: str) -> None:
 @pytest.mark.slow
 @pytest.mark.requirement("AGT-5")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_ended_in_the_middle_of_a_command_nothing_runs_on_and_the_conversation_is_whole(
+def test_ended_during_a_command_no_process_remains_and_the_conversation_is_complete(
     number: signal.Signals, home: Path
 ) -> None:
     pid_file = home / "pid"
@@ -219,7 +219,7 @@ def _until(condition: Callable[[], object]) -> None:
 
 
 @pytest.mark.requirement("AGT-2")
-def test_the_providers_cache_is_used_and_what_it_holds_never_changes(demo: None) -> None:
+def test_the_providers_cache_is_used_and_its_prefix_never_changes(demo: None) -> None:
     script: list[Any] = [[("mcp__demo__add", {"a": 1, "b": 1})], ["Two."]]
     with FakeProvider(*script) as provider:
         ask(provider, ANTHROPIC, "-p", "add", "--allowed-tools", "mcp__demo__add")

@@ -27,7 +27,7 @@ def test_the_list_fits_the_terminal_and_shows_how_to_type_each():
     assert "has invisible or invalid characters in its name" in " ".join(problems.split())
 
 
-def test_a_server_that_fails_is_told_beside_the_others():
+def test_a_failed_server_is_reported_beside_the_others():
     done = run("prompts", *BESIDE)
     assert done.returncode == exit_codes.NOT_CONNECTED
     assert "Greets somebody." in done.stdout
@@ -50,7 +50,7 @@ def test_a_server_that_fails_is_told_beside_the_others():
     [(f"/{GREET}", "name=Ann"), ("greet", "tone=kind", "Ann")],
     ids=["by name", "by place, under its own name"],
 )
-def test_a_prompt_is_filled_in(words: tuple[str, ...]):
+def test_a_prompt_is_rendered(words: tuple[str, ...]):
     done = run("prompt", *words, *BESIDE if words[0].endswith(GREET) else GIVEN)
     assert (done.returncode, done.stdout) == (exit_codes.OK, "user: Hello, Ann!\n")
     assert done.stderr == "Hello, Ann!\n", "only the server that has the prompt is asked"
@@ -72,7 +72,9 @@ def test_as_json():
         ((GREET, "--complete", "name"), exit_codes.USAGE, "expected name=value"),
     ],
 )
-def test_what_cannot_be_filled_in_is_told_with_what_to_do(words: tuple[str, ...], code: int, told: str):
+def test_invalid_arguments_of_a_prompt_are_reported_with_the_next_step(
+    words: tuple[str, ...], code: int, told: str
+):
     done = run("prompt", *words, *GIVEN)
     assert (done.returncode, done.stdout) == (code, "")
     assert told in done.stderr

@@ -51,7 +51,7 @@ def answer_in(shown: str) -> dict[str, Any]:
 
 @pytest.mark.requirement("ASK-1")
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-def test_a_form_is_filled_in_field_by_field_and_sent_after_a_look(home: Path, revision: str):
+def test_a_form_is_completed_by_field_and_sent_after_a_review(home: Path, revision: str):
     with Person(*words(revision, "elicitation/create", FORM)) as person:
         head = person.sees("Your name (required): ")
         assert "? s asks for information" in head
@@ -91,7 +91,7 @@ def test_a_form_is_filled_in_field_by_field_and_sent_after_a_look(home: Path, re
 
 
 @pytest.mark.requirement("ASK-1")
-def test_with_a_screen_a_form_is_filled_in_there(home: Path):
+def test_with_a_screen_a_form_is_completed_there(home: Path):
     """Keys for each kind of field: `tests/unit/tui`."""
     properties = {name: FORM["requestedSchema"]["properties"][name] for name in ("name", "count")}
     form = {"message": "Who?", "requestedSchema": {"type": "object", "properties": properties}}
@@ -162,7 +162,7 @@ def test_a_form_on_the_screen_disappears_when_the_time_of_its_call_is_over(home:
 
 
 @pytest.mark.requirement("ASK-1")
-def test_keys_that_are_typed_in_one_burst_are_taken_in_order(home: Path):
+def test_keys_typed_in_one_burst_are_handled_in_order(home: Path):
     fields = FORM["requestedSchema"]["properties"]
     properties = {name: fields[name] for name in ("colour", "name", "gift", "count")}
     form = {"message": "", "requestedSchema": {"type": "object", "properties": properties}}
@@ -230,7 +230,7 @@ def test_what_was_entered_can_be_entered_again(home: Path):
 
 @pytest.mark.requirement("ASK-2")
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-def test_a_page_is_shown_with_its_host_and_what_is_odd_about_it(home: Path, revision: str):
+def test_a_page_is_shown_with_its_host_and_warnings(home: Path, revision: str):
     with Person(*words(revision, "elicitation/create", PAGE)) as person:
         shown = person.answers("y/n/c", "y")
         assert PAGE["url"] in shown
@@ -249,7 +249,7 @@ def test_without_a_terminal_questions_are_declined(home: Path):
 
 
 @pytest.mark.requirement("ASK-3")
-def test_a_question_leaves_the_screen_when_its_call_ends(home: Path):
+def test_a_question_disappears_when_its_call_ends(home: Path):
     with Person(*words("2025-11-25", "elicitation/create", FORM, patient=False)) as person:
         code, shown = person.ends()
 
@@ -259,7 +259,7 @@ def test_a_question_leaves_the_screen_when_its_call_ends(home: Path):
 
 @pytest.mark.requirement("ASK-5")
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-def test_servers_are_told_the_folders_of_add_dir(home: Path, revision: str):
+def test_servers_get_the_folders_of_add_dir_as_roots(home: Path, revision: str):
     (home / "more").mkdir()
     done = run(*words(revision, "roots/list", {}), "--add-dir", home / "more", "--add-dir", "..")
     here = [home / "work", home / "more", home]

@@ -22,7 +22,7 @@ BESIDE = ("--mcp-config", config(e2e=entry("serves"), broken=entry("dies")))
 PAGES = "e2e://pages/{number}{?language}"
 
 
-def test_the_list_fits_the_terminal_and_no_address_is_cut():
+def test_the_list_fits_the_terminal_and_no_uri_is_cut():
     with Terminal("resources", *GIVEN, env={"COLUMNS": "40"}) as terminal:
         output = plain(terminal.finish())
     listed, _, problems = output.partition("! ")
@@ -34,7 +34,7 @@ def test_the_list_fits_the_terminal_and_no_address_is_cut():
     assert "address has invisible or invalid characters" in " ".join(problems.split())
 
 
-def test_a_server_that_fails_is_told_beside_the_others():
+def test_a_failed_server_is_reported_beside_the_others():
     done = run("resources", *BESIDE)
     assert done.returncode == exit_codes.NOT_CONNECTED
     assert "e2e://note" in done.stdout
@@ -56,7 +56,7 @@ def test_a_server_that_fails_is_told_beside_the_others():
     assert (done.returncode, done.stderr) == (exit_codes.OK, "no server offers resources\n")
 
 
-def test_text_comes_out_as_it_is():
+def test_text_is_printed_unchanged():
     assert run("read", "e2e", "e2e://note", *GIVEN).stdout == "a note"
     code, output = in_terminal("read", "e2e", "e2e://note", *GIVEN)
     assert (code, plain(output).rpartition("\n")[0].endswith("a note")) == (exit_codes.OK, True)
@@ -66,7 +66,7 @@ def test_text_comes_out_as_it_is():
     ("values", "printed"),
     [(("number=3",), "page 3"), (("language=de", "number=1 2"), "page 1%202?language=de")],
 )
-def test_a_template_is_filled_in(values: tuple[str, ...], printed: str):
+def test_a_template_is_expanded(values: tuple[str, ...], printed: str):
     assert run("read", "e2e", PAGES, *values, *GIVEN).stdout == printed
 
 
@@ -81,13 +81,15 @@ def test_a_template_is_filled_in(values: tuple[str, ...], printed: str):
         (("e2e://note", "-o", "nowhere/x"), exit_codes.USAGE, "there is no folder 'nowhere'"),
     ],
 )
-def test_what_cannot_be_read_is_told_with_what_to_do(words: tuple[str, ...], code: int, told: str):
+def test_a_resource_that_cannot_be_read_is_reported_with_the_next_step(
+    words: tuple[str, ...], code: int, told: str
+):
     done = run("read", "e2e", *words, *GIVEN)
     assert (done.returncode, done.stdout) == (code, "")
     assert told in done.stderr
 
 
-def test_servers_that_are_not_there():
+def test_unavailable_servers():
     done = run("read", "nobody", "e2e://note", *GIVEN)
     assert done.returncode == exit_codes.NOT_FOUND
     assert "e2e" in done.stderr
@@ -96,7 +98,7 @@ def test_servers_that_are_not_there():
     assert "last words" in done.stderr
 
 
-def test_data_is_named_on_a_terminal_and_whole_elsewhere():
+def test_binary_data_is_named_on_a_terminal_and_complete_elsewhere():
     code, output = in_terminal("read", "e2e", "e2e://pixel", *GIVEN)
     assert code == exit_codes.OK
     assert "[image/png, 11 bytes: use -o FILE to save it]" in output
@@ -150,13 +152,13 @@ def test_a_call_beside_watching_that_cannot_be_made(words: tuple[str, ...], code
     assert (done.returncode, said in done.stderr) == (code, True), done.stderr
 
 
-def test_watching_a_server_that_does_not_tell_of_changes():
+def test_watching_a_server_without_subscriptions():
     done = run("read", "demo", "x://y", "--watch", "--mcp-config", "demo")
     assert done.returncode == exit_codes.FAILED
     assert "does not support resource subscriptions" in done.stderr
 
 
-def test_gaps_are_completed():
+def test_template_variables_are_completed():
     done = run("read", "e2e", PAGES, "--complete", "number=1", *GIVEN)
     assert done.stdout == "1\n12\n"
     done = run("read", "e2e", PAGES, "--complete", "language=", *GIVEN)

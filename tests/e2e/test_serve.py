@@ -74,7 +74,7 @@ def token(home: Path) -> str:
     return (home / ".dragoman" / "state" / "gateway-token").read_text().strip()
 
 
-async def test_it_says_what_it_serves_to_whom_and_how_to_connect(home: Path):
+async def test_serve_prints_tools_callers_and_how_to_connect(home: Path):
     broken = json.dumps({"mcpServers": {"broken": {"command": "/nonexistent/server"}}})
     async with Serving("--mcp-config", "demo", "--mcp-config", broken) as served:
         assert served.lines[0] == f"Serving 5 tools of 1 server at {served.url}"
@@ -92,7 +92,7 @@ async def test_it_says_what_it_serves_to_whom_and_how_to_connect(home: Path):
             assert len((await client.modern("tools/list")).last["result"]["tools"]) == 5
 
 
-async def test_an_address_that_is_in_use_is_named_with_the_option_that_changes_it(home: Path):
+async def test_an_address_in_use_is_named_with_the_option_that_changes_it(home: Path):
     async with Serving("--mcp-config", "demo") as served:
         address = served.url.removeprefix("http://").removesuffix("/mcp")
         second = await asyncio.to_thread(run, "serve", "--http", address, "--mcp-config", "demo")
@@ -128,7 +128,7 @@ async def test_calls_are_in_the_audit_log_with_their_caller(home: Path, only_giv
     assert (entry["tool"], entry["caller"], entry["outcome"]) == ("mcp__demo__add", "ada", "ok")
 
 
-async def test_sigterm_lets_a_running_call_finish_and_is_no_failure(home: Path):
+async def test_sigterm_lets_a_running_call_finish_and_exits_with_0(home: Path):
     async with Serving("--mcp-config", "demo", *OPEN) as served, Client(served.url, token(home)) as client:
         await client.initialize()
         params = {"name": "demo__count", "arguments": {"to": 3, "seconds": 1}, "_meta": {"progressToken": 1}}
@@ -168,7 +168,7 @@ def test_the_entry_for_a_client_names_address_and_token(home: Path, client: str)
     assert f"Bearer {token(home)}" in shown
 
 
-def test_the_entry_with_callers_of_ones_own_says_which_token_belongs_into_it(home: Path):
+def test_the_entry_with_own_callers_names_the_token_to_insert(home: Path):
     settings = home / "gateway.json"
     settings.write_text("{}")
     done = run("serve", "--config", str(settings), "--print-config", "claude-code")
@@ -176,7 +176,7 @@ def test_the_entry_with_callers_of_ones_own_says_which_token_belongs_into_it(hom
     assert done.stderr == f"Replace TOKEN with the token of a caller in {settings}.\n"
 
 
-def test_over_stdio_in_a_terminal_it_says_what_it_waits_for(home: Path):
+def test_serve_over_stdio_in_a_terminal_explains_that_it_waits_for_a_client(home: Path):
     with Terminal("serve", "--stdio", "--mcp-config", "demo") as terminal:
         terminal.wait_for("Waiting for MCP messages on standard input: a client starts this command.")
         terminal.wait_for("--stdio --print-config claude-code")
@@ -246,7 +246,7 @@ async def test_a_store_that_does_not_answer_is_reported_at_the_start(home: Path)
     assert said.startswith("! the gateway's store does not answer (Redis at 127.0.0.1: ConnectionError): ")
 
 
-def test_without_accounts_of_callers_there_is_nothing_to_forget(home: Path):
+def test_without_accounts_of_callers_logout_reports_that_there_are_none(home: Path):
     done = run("serve", "--mcp-config", "demo", "--forget-caller", "ada")
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.splitlines()[0] == (
@@ -268,7 +268,7 @@ def test_options_that_would_have_no_effect_are_a_usage_error(home: Path, words: 
     assert done.stderr.splitlines()[-1] == f"Error: {cause}"
 
 
-def test_without_servers_the_hint_names_only_what_the_command_takes(home: Path):
+def test_without_servers_the_hint_names_only_supported_options(home: Path):
     done = run("serve")
     assert (done.returncode, done.stderr.splitlines()) == (
         3,

@@ -32,7 +32,7 @@ def settings(home: Path, **more: Any) -> str:
     return str(path)
 
 
-async def test_a_caller_signs_in_outlives_a_new_start_and_is_forgotten(home: Path, site: CallersSite):
+async def test_a_callers_sign_in_is_kept_after_a_restart_and_can_be_deleted(home: Path, site: CallersSite):
     words = ["--config", settings(home), "--mcp-config", config(tracker=site.entry)]
     async with Serving(*words, *OPEN) as served, Client(served.url) as ada:
         assert served.lines[0].startswith("Serving 0 tools of 0 servers at ")

@@ -50,7 +50,7 @@ def test_messages_stderr_and_the_connection_are_shown_in_order(server: None):
     assert ("stderr", "info", "stderr: first") in found
 
 
-def test_level_and_number_choose_lines(server: None):
+def test_level_and_number_select_lines(server: None):
     say("info", "quiet")
     say("error", "loud")
     assert [line["text"] for line in lines("--level", "error")] == ["loud"]
@@ -66,7 +66,7 @@ def test_people_see_cleaned_lines(server: None):
     assert "desk:" in plain(shown)
 
 
-def test_lines_that_another_program_wrote_cannot_drive_the_terminal(home: Path):
+def test_lines_written_by_other_programs_are_cleaned(home: Path):
     path = path_of("desk")
     path.parent.mkdir(parents=True)
     line = dict.fromkeys(("time", "level", "source", "logger", "text"), EVIL)
@@ -87,7 +87,7 @@ def test_following_shows_new_lines_until_it_is_interrupted(server: None):
         assert person.ends()[0] == exit_codes.INTERRUPTED
 
 
-def test_a_server_without_a_log_and_a_server_that_is_not_there(server: None):
+def test_a_server_without_a_log_and_an_unknown_server(server: None):
     done = run("logs", "desk")
     assert (done.returncode, done.stdout) == (exit_codes.OK, "")
     assert done.stderr.startswith("No log of desk yet.")

@@ -147,7 +147,7 @@ def test_login_with_a_pasted_address(site: SignInSite) -> None:
 
 
 @pytest.mark.requirement("AUT-10")
-def test_a_browser_on_this_machine_returns_by_itself(site: SignInSite) -> None:
+def test_a_browser_on_this_machine_completes_the_sign_in(site: SignInSite) -> None:
     with Person("mcp", "login", "s", "--no-browser") as person:
         page = page_in(person.sees("address: "))
         urllib.request.urlopen(page, timeout=30).close()
@@ -182,7 +182,7 @@ def test_login_in_the_browser_after_one_on_another_device(
 
 
 @pytest.mark.requirement("AUT-6")
-def test_login_asks_for_what_the_server_asks_for_also_when_it_was_asked_before(
+def test_login_requests_the_scopes_of_the_challenge_also_from_a_stored_one(
     site: SignInSite, browser: None, home: Path
 ) -> None:
     assert "needs-auth" in run("mcp", "list").stdout
@@ -213,7 +213,7 @@ def test_ctrl_c_leaves_no_listener_no_file_and_no_spinner(
 
 
 @pytest.mark.requirement("AUT-5")
-def test_logout_revokes_and_forgets(site: SignInSite, browser: None, home: Path) -> None:
+def test_logout_revokes_and_deletes_tokens(site: SignInSite, browser: None, home: Path) -> None:
     run("mcp", "login", "s")
     assert site.tokens != set()
     done = run("mcp", "logout", "s")
@@ -230,7 +230,7 @@ def test_logout_revokes_and_forgets(site: SignInSite, browser: None, home: Path)
 
 
 @pytest.mark.requirement("AUT-5")
-def test_logout_while_the_authorization_server_is_away(browser: None, home: Path) -> None:
+def test_logout_while_the_authorization_server_is_unreachable(browser: None, home: Path) -> None:
     with SignInSite() as site:
         write_servers(home, s=site.entry)
         assert run("mcp", "login", "s").returncode == 0
@@ -240,7 +240,7 @@ def test_logout_while_the_authorization_server_is_away(browser: None, home: Path
     assert run("mcp", "whoami", "s").stdout == "s: not signed in\n"
 
 
-def test_a_server_that_no_file_defines_is_signed_in_to_as_the_hint_says(
+def test_the_hint_for_a_server_without_a_file_entry_works(
     site: SignInSite, browser: None, home: Path
 ) -> None:
     write_servers(home)
@@ -304,7 +304,7 @@ def test_reconnect_asks_a_server_again_that_is_remembered_as_needing_a_sign_in(
     assert run("mcp", "reconnect", "s").returncode == 4
 
 
-def test_servers_that_take_no_sign_in(site: SignInSite, home: Path) -> None:
+def test_servers_without_sign_in(site: SignInSite, home: Path) -> None:
     header = {"Authorization": "Bearer canary-of-the-entry"}
     write_servers(
         home,
@@ -335,7 +335,7 @@ def files_with(home: Path, text: str) -> list[Path]:
 
 
 @pytest.mark.requirement("AUT-2", "AUT-11")
-def test_a_client_secret_goes_to_the_store_and_to_its_issuer_only(
+def test_a_client_secret_is_stored_and_sent_to_its_issuer_only(
     site: SignInSite, browser: None, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MCP_CLIENT_SECRET", SECRET)
@@ -392,7 +392,7 @@ def test_every_account_of_a_server_that_is_removed_is_signed_out(
 
 
 @pytest.mark.requirement("AUT-8")
-def test_the_sign_in_at_the_company_is_shown_and_ended(site: SignInSite, home: Path) -> None:
+def test_the_company_sign_on_is_shown_and_ended(site: SignInSite, home: Path) -> None:
     done = run("auth", "logout")
     assert (done.returncode, done.stdout) == (3, "")
     assert "no identity provider is set" in done.stderr
@@ -484,7 +484,7 @@ def locked_store(site: SignInSite, browser: None, home: Path, monkeypatch: pytes
 
 
 @pytest.mark.requirement("AUT-5")
-def test_logout_forgets_tokens_that_cannot_be_decrypted(locked_store: None, home: Path) -> None:
+def test_logout_deletes_tokens_that_cannot_be_decrypted(locked_store: None, home: Path) -> None:
     done = run("mcp", "logout", "s")
     assert (done.returncode, done.stdout) == (0, "Signed out of s.\n")
     assert words_of(done.stderr) == (
@@ -494,7 +494,7 @@ def test_logout_forgets_tokens_that_cannot_be_decrypted(locked_store: None, home
     assert secret_files(home) == []
 
 
-def test_remove_forgets_tokens_that_cannot_be_decrypted(locked_store: None, home: Path) -> None:
+def test_remove_deletes_tokens_that_cannot_be_decrypted(locked_store: None, home: Path) -> None:
     done = run("mcp", "remove", "s")
     assert done.returncode == 0
     assert "Removed s from user" in done.stdout
@@ -503,14 +503,14 @@ def test_remove_forgets_tokens_that_cannot_be_decrypted(locked_store: None, home
 
 
 @pytest.mark.parametrize("command", [("mcp", "whoami", "s"), ("auth", "status"), ("mcp", "list")])
-def test_a_store_that_cannot_be_opened_is_told(locked_store: None, command: tuple[str, ...]) -> None:
+def test_a_store_that_cannot_be_opened_is_reported(locked_store: None, command: tuple[str, ...]) -> None:
     done = run(*command)
     assert "Traceback" not in done.stderr
     assert "cannot be decrypted with DRAGOMAN_SECRETS_PASSPHRASE" in words_of(done.stdout + done.stderr)
     assert "canary" not in done.stdout + done.stderr
 
 
-def test_a_sign_in_for_a_gateway_whose_store_is_away_names_the_store_in_the_hint(
+def test_a_sign_in_for_a_gateway_with_an_unreachable_store_names_the_store(
     site: SignInSite, tmp_path: Path
 ) -> None:
     file = tmp_path / "gateway.json"

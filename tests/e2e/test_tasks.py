@@ -39,7 +39,7 @@ def listed() -> list[dict[str, Any]]:
     return json.loads(run("tasks", "list", "--json").stdout)["tasks"]
 
 
-def test_a_call_is_left_listed_shown_and_fetched(server: None):
+def test_a_detached_call_is_listed_shown_and_fetched(server: None):
     task = left_running("work", steps=3, text="the result")
     (found,) = listed()
     assert (found["id"], found["server"], found["tool"], found["status"]) == (
@@ -60,7 +60,7 @@ def test_a_call_is_left_listed_shown_and_fetched(server: None):
     assert f"there is no task {task}" in again.stderr
 
 
-def test_what_is_left_running_is_told_with_what_may_become_of_it(server: None):
+def test_a_detached_call_is_reported_with_its_possible_end(server: None):
     done = run("call", "--detach", "mcp__desk__endless")
     assert done.returncode == exit_codes.OK
     (task,) = [each["id"] for each in listed()]
@@ -79,7 +79,7 @@ def test_a_task_is_cancelled(server: None):
     assert listed() == []
 
 
-def test_a_task_that_the_server_has_forgotten(server: None):
+def test_a_task_that_the_server_does_not_know(server: None):
     task = left_running("endless")
     run("call", "mcp__desk__forget")
     done = run("tasks", "resume", task, "--json")
@@ -96,7 +96,7 @@ def test_the_time_limit_of_a_fetch(server: None):
     assert listed() == []
 
 
-def test_a_deny_rule_holds_for_tasks_of_its_tool(server: None, home: Path):
+def test_a_deny_rule_applies_to_tasks_of_its_tool(server: None, home: Path):
     task = left_running("work", steps=50)
     assert run("permissions", "add", "deny", "mcp__desk__work", "--scope", "user").returncode == 0
     for command in ("resume", "show", "cancel"):

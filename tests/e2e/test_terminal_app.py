@@ -82,7 +82,7 @@ def kept(home: Path) -> Any:
     return json.loads((home / ".dragoman" / "settings.json").read_text()).get("permissions")
 
 
-def test_a_question_is_answered_once_and_for_always(home: Path) -> None:
+def test_a_question_is_answered_once_and_permanently(home: Path) -> None:
     add = ("mcp__demo__add", {"a": 40, "b": 2})
     with FakeProvider([add], ["It is 42."], [add], ["Still 42."]) as provider, Window(provider) as window:
         window.sees(READY)
@@ -101,7 +101,7 @@ def test_a_question_is_answered_once_and_for_always(home: Path) -> None:
     assert "dragoman --resume" in output
 
 
-def test_escape_stops_a_command_and_the_conversation_goes_on() -> None:
+def test_escape_stops_a_command_and_the_conversation_continues() -> None:
     sleep = ("Bash", {"command": "sleep 300; echo never"})
     words = ("--allowed-tools", "Bash")
     with FakeProvider([sleep], ["All right."]) as provider, Window(provider, *words) as window:
@@ -148,7 +148,7 @@ def test_without_colours_no_colour_is_sent() -> None:
 @pytest.mark.parametrize(
     ("words", "env"), [(("--plain",), {}), ((), {"TERM": "dumb"}), ((), {"DRAGOMAN_PLAIN": "1"})]
 )
-def test_the_conversation_is_line_by_line_where_that_is_wanted(
+def test_the_conversation_is_plain_text_with_the_plain_option(
     words: tuple[str, ...], env: dict[str, str]
 ) -> None:
     with FakeProvider(["Hello."]) as provider, Window(provider, *words, env=env) as window:
@@ -161,7 +161,7 @@ def test_the_conversation_is_line_by_line_where_that_is_wanted(
     assert "\x1b[?1049h" not in output
 
 
-def test_line_by_line_a_whole_server_is_allowed_and_rules_are_shown(home: Path) -> None:
+def test_in_plain_mode_a_server_is_allowed_and_rules_are_shown(home: Path) -> None:
     add = ("mcp__demo__add", {"a": 40, "b": 2})
     script = ([add], ["It is 42."], [add], ["Still 42."])
     with FakeProvider(*script) as provider, Window(provider, "--plain") as window:
@@ -185,7 +185,7 @@ def test_line_by_line_a_whole_server_is_allowed_and_rules_are_shown(home: Path) 
     assert kept(home) == {"allow": ["mcp__demo"]}
 
 
-def test_line_by_line_conversations_are_cleared_and_resumed_and_files_mentioned(home: Path) -> None:
+def test_in_plain_mode_conversations_are_cleared_and_resumed_and_files_mentioned(home: Path) -> None:
     (home / "work" / "plan.txt").write_text("first the roof")
     with FakeProvider(["One."], ["Two."], ["Three."]) as provider, Window(provider, "--plain") as window:
         window.sees("> ")

@@ -77,7 +77,7 @@ def url() -> Iterator[str]:
     server.server_close()
 
 
-def test_a_url_is_a_server_of_its_own(url: str) -> None:
+def test_a_url_is_used_as_a_server(url: str) -> None:
     called = run("call", url, "get-sum", "a=1", "b=2")
     assert (called.returncode, called.stdout) == (exit_codes.OK, "3\n"), called.stderr
     listed = run("tools", url)
@@ -98,13 +98,13 @@ def test_a_url_is_a_server_of_its_own(url: str) -> None:
         ),
     ],
 )
-def test_a_command_is_a_server_of_its_own(words: tuple[str, ...], shown: str) -> None:
+def test_a_command_is_used_as_a_server(words: tuple[str, ...], shown: str) -> None:
     done = run(*words)
     assert (done.returncode, done.stdout) == (exit_codes.OK, shown), done.stderr
 
 
 @pytest.mark.parametrize("noun", ["tools", "resources", "prompts"])
-def test_only_the_given_server_is_started_and_no_other_is_asked_about(noun: str, home: Path) -> None:
+def test_only_the_given_server_is_started_and_no_approval_is_asked(noun: str, home: Path) -> None:
     (home / "work" / ".mcp.json").write_text(json.dumps({"mcpServers": {"stranger": {"command": "x"}}}))
     done = run(noun, *STDIO)
     assert (done.returncode, done.stderr) == (exit_codes.OK, "")
@@ -112,7 +112,7 @@ def test_only_the_given_server_is_started_and_no_other_is_asked_about(noun: str,
     assert "dragoman-demo" in done.stdout
 
 
-def test_what_the_person_denies_holds_for_them_too(home: Path) -> None:
+def test_deny_rules_of_the_person_apply_to_given_servers_too(home: Path) -> None:
     settings(home, deny=["mcp__dragoman-demo"])
     done = run("call", *STDIO, "add", "a=1", "b=2")
     assert (done.returncode, done.stdout) == (exit_codes.REFUSED, "")
@@ -132,7 +132,7 @@ def test_what_the_person_denies_holds_for_them_too(home: Path) -> None:
         (("mcp", "add", "--xaa", "x", "prog"), "OAuth options apply to URLs only"),
     ],
 )
-def test_what_cannot_be_meant_is_a_usage_error_that_says_what_to_write(
+def test_an_invalid_combination_is_a_usage_error_with_the_correct_form(
     words: tuple[str, ...], told: str
 ) -> None:
     done = run(*words)
@@ -140,7 +140,7 @@ def test_what_cannot_be_meant_is_a_usage_error_that_says_what_to_write(
     assert told in done.stderr.replace("\n", " ")
 
 
-def test_an_address_without_a_scheme_is_asked_about_in_a_terminal(home: Path) -> None:
+def test_a_url_without_a_scheme_is_asked_about_in_a_terminal(home: Path) -> None:
     with Person("mcp", "add", "x", "localhost:3000/mcp") as person:
         shown = person.answers("y/n", "y")
         code, _ = person.ends()
@@ -150,7 +150,7 @@ def test_an_address_without_a_scheme_is_asked_about_in_a_terminal(home: Path) ->
     assert kept["mcpServers"]["x"] == {"type": "http", "url": "http://localhost:3000/mcp"}
 
 
-def test_a_command_with_blanks_is_told_to_use_args() -> None:
+def test_a_command_with_blanks_gets_the_hint_to_use_args() -> None:
     done = run("tools", "--mcp-config", config(x={"command": "python -m x"}))
     assert done.returncode == exit_codes.NOT_CONNECTED
     assert "Write only the program as `command`, and the other words as `args`." in done.stderr
@@ -159,18 +159,18 @@ def test_a_command_with_blanks_is_told_to_use_args() -> None:
 # --- short names ---
 
 
-def test_a_short_name_is_enough_where_one_server_has_it() -> None:
+def test_a_short_tool_name_is_enough_if_one_server_has_it() -> None:
     for words in (("add",), ("demo", "add"), ("mcp__demo__add",)):
         assert run("call", *words, "a=1", "b=2", *DEMO).stdout.startswith("3\n"), words
 
 
-def test_of_several_servers_with_the_tool_both_are_named_and_nothing_is_called() -> None:
+def test_an_ambiguous_tool_names_both_servers_and_is_not_called() -> None:
     done = run("call", "add", "a=1", "b=2", *DEMO, "--mcp-config", config(other=_demo()))
     assert (done.returncode, done.stdout) == (exit_codes.USAGE, "")
     assert "mcp__demo__add, mcp__other__add" in done.stderr.replace("\n", " ")
 
 
-def test_a_name_that_is_nearly_right_is_proposed() -> None:
+def test_a_similar_name_is_suggested() -> None:
     done = run("call", "pictur", *DEMO)
     assert done.returncode == exit_codes.NOT_FOUND
     assert "Did you mean mcp__demo__picture?" in done.stderr
@@ -191,7 +191,7 @@ def _demo() -> dict[str, Any]:
 # --- arguments and results ---
 
 
-def test_arguments_come_from_a_file_or_from_stdin(tmp_path: Path) -> None:
+def test_arguments_are_read_from_a_file_or_from_stdin(tmp_path: Path) -> None:
     file = tmp_path / "sum.json"
     file.write_text('{"a": 1, "b": 2}')
     assert run("call", "add", f"@{file}", *DEMO).stdout.startswith("3\n")
@@ -207,7 +207,7 @@ def test_arguments_come_from_a_file_or_from_stdin(tmp_path: Path) -> None:
         assert run("call", "add", wrong, *DEMO).returncode == exit_codes.USAGE
 
 
-def test_an_image_goes_to_a_file_or_a_folder(tmp_path: Path) -> None:
+def test_an_image_is_written_to_a_file_or_a_folder(tmp_path: Path) -> None:
     done = run("call", "picture", *DEMO, "-o", tmp_path / "p.png")
     assert (done.returncode, done.stdout) == (exit_codes.OK, "A sunset over water.\n")
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
@@ -215,13 +215,13 @@ def test_an_image_goes_to_a_file_or_a_folder(tmp_path: Path) -> None:
     assert (tmp_path / "image.png").read_bytes() == (tmp_path / "p.png").read_bytes()
 
 
-def test_where_there_is_only_text_it_goes_to_the_file(tmp_path: Path) -> None:
+def test_a_result_of_text_is_written_to_the_file(tmp_path: Path) -> None:
     done = run("call", "count", "to=1", "seconds=0", *DEMO, "-o", tmp_path / "out.txt")
     assert (done.returncode, done.stdout) == (exit_codes.OK, "")
     assert (tmp_path / "out.txt").read_text() == "counted to 1"
 
 
-def test_an_empty_result_is_told() -> None:
+def test_an_empty_result_is_reported() -> None:
     said = json.dumps({"content": []})
     tools = json.dumps([{"tools": [{"name": "quiet", "inputSchema": {"type": "object"}}]}])
     done = run("call", "quiet", "--mcp-config", config(s=zoo("lists_as_told.py", tools, said)))
@@ -239,7 +239,7 @@ def test_an_empty_result_is_told() -> None:
     [("tools", *DEMO), ("demo",), ("tools", "--server", "none", *DEMO)],
     ids=["list", "demo", "error"],
 )
-def test_who_wants_no_colour_gets_none(words: tuple[str, ...], setting: dict[str, str]) -> None:
+def test_no_color_disables_colours(words: tuple[str, ...], setting: dict[str, str]) -> None:
     with Person(*words, env=setting) as person:
         output = person.finish()
     styles = [found for found in output.split("\x1b[")[1:] if found.split("m")[0].replace(";", "").isdigit()]
@@ -247,7 +247,7 @@ def test_who_wants_no_colour_gets_none(words: tuple[str, ...], setting: dict[str
     assert "38;2" not in output
 
 
-def test_lists_are_cut_in_a_pipe_unless_they_are_wanted_in_full() -> None:
+def test_lists_are_cut_in_a_pipe_unless_full_is_given() -> None:
     cut = run("tools", *DEMO, env={**os.environ, "COLUMNS": "60"})
     assert max(map(len, cut.stdout.splitlines())) <= 60
     assert "…" in cut.stdout
@@ -256,7 +256,7 @@ def test_lists_are_cut_in_a_pipe_unless_they_are_wanted_in_full() -> None:
 
 
 @pytest.mark.slow
-def test_the_tour_leaves_nothing(home: Path) -> None:
+def test_the_demo_leaves_no_files_and_processes(home: Path) -> None:
     before = sorted(home.rglob("*"))
     assert run("demo").returncode == exit_codes.OK
     assert sorted(home.rglob("*")) == before

@@ -26,7 +26,7 @@ async def answered(host: Host, **arguments: Any) -> Any:
 
 @pytest.mark.requirement("PRM-5")
 @pytest.mark.parametrize("revision", ERAS)
-async def test_a_hook_answers_a_form_although_no_person_can_be_asked(revision: str):
+async def test_a_hook_answers_a_form_without_an_interaction(revision: str):
     answers = hook(
         lambda given: {
             "hookSpecificOutput": {
@@ -49,13 +49,13 @@ async def test_a_form_that_no_hook_answers_is_declined(revision: str):
 
 
 @pytest.mark.parametrize("revision", ERAS)
-async def test_a_hook_for_another_server_offers_forms_to_no_one_else(revision: str):
+async def test_a_hook_for_one_server_declares_forms_only_to_that_server(revision: str):
     other = hook(lambda _: None, "Elicitation", matcher="another")
     async with host(revision, hooks=[other]) as open_host:
         assert await answered(open_host, declared=True) == {}
 
 
-async def test_input_that_nobody_can_give_is_an_outcome_that_says_so():
+async def test_input_required_without_an_interaction_is_an_outcome_that_states_it():
     async with host("2026-07-28") as open_host:
         await open_host.ready(timeout=20)
         outcome = await open_host.call(NAME)
@@ -75,7 +75,7 @@ async def test_a_call_waits_for_a_server_that_is_still_connecting():
         assert json.loads((await open_host.call(NAME, {"declared": True})).text) == {}
 
 
-async def test_a_tool_of_a_server_that_failed_is_told_with_the_state_of_the_server():
+async def test_a_tool_of_a_failed_server_is_reported_with_the_state_of_the_server():
     async with Host({"gone": {"command": "/no/such/program"}}, permission_mode="bypassPermissions") as h:
         await h.ready(timeout=20)
         with pytest.raises(NotConnected) as caught:
@@ -98,7 +98,7 @@ async def test_an_unknown_tool_of_a_connected_server_is_unknown():
 # --- mistakes in programs ---
 
 
-def test_a_plain_function_is_no_hook_and_the_error_says_how_to_make_one():
+def test_a_plain_function_is_not_a_hook_and_the_error_states_how_to_make_one():
     def audit(given: object) -> None:
         return None
 

@@ -35,7 +35,7 @@ async def host(home: Any) -> Any:
         yield host
 
 
-async def test_only_programs_that_ask_for_them_are_given_app_tools(host: Host):
+async def test_app_tools_are_listed_only_on_request(host: Host):
     assert [tool.name for tool in host.tools()] == [MODEL]
     assert [tool.name for tool in host.tools(include_app_tools=True)] == [APP, MODEL]
     assert (await host.call(APP, {})).text == "done"
@@ -53,20 +53,20 @@ async def test_a_toolbox_has_no_app_tools_finds_none_and_refuses_them(host: Host
     assert [outcome.text for outcome in await box.call_all([(APP, {}), (MODEL, {})])] == [REFUSED, "done"]
 
 
-async def test_no_app_tool_is_proposed_for_a_name_that_no_tool_has(host: Host):
+async def test_no_app_tool_is_suggested_for_an_unknown_name(host: Host):
     outcome = await make_call(host, f"{APP}s", {})
     assert outcome.text.startswith(f"there is no tool named {APP}s.")
     assert APP not in outcome.text.removeprefix(f"there is no tool named {APP}s.")
 
 
-async def test_an_adapter_refuses_app_tools_whoever_calls(host: Host):
+async def test_an_adapter_refuses_app_tools(host: Host):
     async with host.for_agent(["board"]) as agent:
         for caller in (host, agent, host.toolbox()):
             assert (await make_call(caller, APP, {})).text == REFUSED
             assert (await make_call(caller, MODEL, {})).text == "done"
 
 
-async def test_the_servers_of_an_agent_have_app_tools_for_programs_only(host: Host):
+async def test_app_tools_of_an_agents_servers_are_for_programs_only(host: Host):
     async with host.for_agent(["board", {"own": board()}]) as agent:
         await agent.ready()
         assert [tool.name for tool in agent.tools()] == [MODEL, "mcp__own__show_board"]
@@ -123,7 +123,7 @@ UI = {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
-async def test_a_page_and_everything_about_it_reach_the_program(era: str, home: Any):
+async def test_a_ui_resource_with_its_metadata_reaches_the_program(era: str, home: Any):
     entry = zoo("has_an_app.py", era)
     async with Host({"s": entry}, permission_mode="bypassPermissions", extensions=UI) as host:
         await host.ready()
@@ -144,7 +144,7 @@ async def test_a_page_and_everything_about_it_reach_the_program(era: str, home: 
         assert outcome.meta["declared"]["io.modelcontextprotocol/ui"] == UI["io.modelcontextprotocol/ui"]
 
 
-async def test_a_host_that_declares_nothing_of_apps_shows_no_pages(home: Any):
+async def test_a_host_without_the_apps_extension_has_no_ui_resources(home: Any):
     async with Host({"s": zoo("has_an_app.py", "modern")}, permission_mode="bypassPermissions") as host:
         await host.ready()
         outcome = await host.call("mcp__s__move")

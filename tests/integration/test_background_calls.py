@@ -64,7 +64,7 @@ async def statuses(host: Host) -> list[tuple[str, str, str]]:
     return [(info.id, info.tool, info.status) for info in await host.tasks.list()]
 
 
-async def test_a_call_that_takes_long_goes_on_and_is_fetched_later(revision: str):
+async def test_a_long_call_continues_in_the_background_and_is_fetched_later(revision: str):
     async with host_of(revision) as host:
         task = await moved(host)
         assert await statuses(host) == [(task, HOLD, "working")]
@@ -81,13 +81,13 @@ async def _is(host: Host, task: str, status: str) -> bool:
     return (await host.tasks.get(task)).status == status
 
 
-async def test_one_that_is_over_in_time_is_an_ordinary_call(revision: str):
+async def test_a_call_that_ends_in_time_is_an_ordinary_call(revision: str):
     async with host_of(revision) as host:
         outcome = await host.call("mcp__s__echo", {"message": "hi"}, background_after_seconds=LIMIT)
         assert (outcome.text, outcome.task) == ("hi", None)
 
 
-async def test_a_caller_who_wants_only_tasks_to_go_on_waits(revision: str):
+async def test_with_moves_tasks_only_an_ordinary_call_is_waited_for(revision: str):
     async with host_of(revision) as host:
         calling = asyncio.create_task(
             host.call(HOLD, background_after_seconds=0, moves_tasks_only=True, timeout_seconds=LIMIT)
@@ -96,7 +96,7 @@ async def test_a_caller_who_wants_only_tasks_to_go_on_waits(revision: str):
         assert (await calling).text == "released"
 
 
-async def test_it_is_cancelled_by_its_id_at_its_server(revision: str):
+async def test_a_background_call_is_cancelled_at_its_server_by_its_id(revision: str):
     async with host_of(revision) as host:
         task = await moved(host)
         events = host.events()
@@ -109,7 +109,7 @@ async def test_it_is_cancelled_by_its_id_at_its_server(revision: str):
         assert (await host.call("mcp__s__cancelled")).text == "0"
 
 
-async def test_giving_up_the_fetching_cancels_it(revision: str):
+async def test_cancelling_the_fetch_cancels_the_background_call(revision: str):
     async with host_of(revision) as host:
         task = await moved(host)
         with pytest.raises(CallTimeout):
@@ -124,7 +124,7 @@ async def test_giving_up_the_fetching_cancels_it(revision: str):
         assert (await host.call("mcp__s__cancelled")).text == "0 1"
 
 
-async def test_its_time_limit_goes_on(revision: str):
+async def test_the_time_limit_continues_in_the_background(revision: str):
     async with host_of(revision) as host:
         outcome = await host.call(HOLD, background_after_seconds=0, timeout_seconds=0.05)
         assert outcome.task is not None
@@ -133,7 +133,7 @@ async def test_its_time_limit_goes_on(revision: str):
             await host.tasks.result(outcome.task)
 
 
-async def test_it_ends_with_its_host_and_with_its_server(revision: str):
+async def test_a_background_call_ends_with_its_host_and_with_its_server(revision: str):
     async with host_of(revision) as host:
         task = await moved(host)
         fetching = asyncio.create_task(host.tasks.result(task))
@@ -148,9 +148,7 @@ async def test_it_ends_with_its_host_and_with_its_server(revision: str):
         assert await host.tasks.list() == []
 
 
-async def test_when_there_are_very_many_the_oldest_result_makes_way(
-    revision: str, monkeypatch: pytest.MonkeyPatch
-):
+async def test_over_the_limit_the_oldest_result_is_dropped(revision: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(background, "CALL_LIMIT", 1)
     async with host_of(revision) as host:
         first = await moved(host)
@@ -176,7 +174,7 @@ async def test_hooks_are_given_the_result_with_the_arguments(revision: str):
         assert seen == [(HOLD, {"a": 1})]
 
 
-async def test_the_audit_log_says_when_it_was_left_and_when_it_was_fetched(revision: str, home: Path):
+async def test_the_audit_log_has_an_entry_for_the_move_and_one_for_the_fetch(revision: str, home: Path):
     async with host_of(revision, audit=True) as host:
         task = await moved(host)
         await release(host)
@@ -186,7 +184,7 @@ async def test_the_audit_log_says_when_it_was_left_and_when_it_was_fetched(revis
     assert outcomes == ["background", "ok"]
 
 
-async def test_conversations_and_agents_can_leave_calls_running(revision: str):
+async def test_conversations_and_agents_can_move_calls_to_the_background(revision: str):
     async with host_of(revision) as host:
         from_toolbox = await moved(host.toolbox())
         async with host.for_agent(["s"]) as agent:
@@ -214,7 +212,7 @@ async def _released(agent: Any) -> bool:
     return (await agent.call("mcp__own__release")).text == "1"
 
 
-async def test_progress_goes_to_whoever_waits():
+async def test_progress_is_reported_to_the_fetching_caller():
     seen: list[tuple[str, float]] = []
     call = background.BackgroundCall({}, lambda progress: seen.append(("caller", progress.progress)))
     end = asyncio.Event()

@@ -20,7 +20,7 @@ async def test_a_change_is_read_and_the_new_tool_can_be_called() -> None:
     assert [event.tool_count for event in changes] == [3]
 
 
-async def test_a_burst_of_changes_is_read_once_or_twice_and_the_last_word_holds() -> None:
+async def test_a_burst_of_changes_causes_one_or_two_requests_and_the_last_list_applies() -> None:
     server, neighbour = WatchedServer(), WatchedServer()
     async with Host({"shop": server, "other": neighbour}, permission_mode="bypassPermissions") as host:
         await host.ready()
@@ -34,7 +34,7 @@ async def test_a_burst_of_changes_is_read_once_or_twice_and_the_last_word_holds(
         assert neighbour.methods.count("tools/list") == 1, "only the list that changed is read"
 
 
-async def test_a_change_during_a_reading_is_not_lost() -> None:
+async def test_a_change_during_a_list_request_is_not_lost() -> None:
     server = WatchedServer()
     async with Host({"shop": server}, permission_mode="bypassPermissions") as host:
         await host.ready()
@@ -45,14 +45,14 @@ async def test_a_change_during_a_reading_is_not_lost() -> None:
         await until(lambda: "mcp__shop__late" in [tool.name for tool in host.tools()])
 
 
-async def test_a_change_told_together_with_the_first_list_is_read() -> None:
+async def test_a_change_notified_together_with_the_first_list_is_read() -> None:
     servers = {"shop": zoo("changes_while_listing.py")}
     async with Host(servers, permission_mode="bypassPermissions") as host:
         await host.ready(timeout=30)
         await until(lambda: [tool.name for tool in host.tools()] == ["mcp__shop__a", "mcp__shop__b"])
 
 
-async def test_a_list_that_never_ends_is_a_problem_and_what_came_of_it_can_be_used() -> None:
+async def test_a_list_without_end_is_a_problem_and_its_first_pages_can_be_used() -> None:
     servers = {"shop": zoo("lists_half.py")}
     async with Host(servers, permission_mode="bypassPermissions", settings={"MCP_TIMEOUT": 2000}) as host:
         view = (await host.ready(timeout=30))["shop"]

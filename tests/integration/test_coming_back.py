@@ -66,7 +66,7 @@ NEVER_AGAIN = {"DRAGOMAN_RECONNECT_WAIT_MS": 600_000, "DRAGOMAN_RECONNECT_LONGES
 
 
 @pytest.mark.requirement("LIF-5")
-async def test_a_process_that_answered_a_call_is_started_again_at_once_however_often_it_dies():
+async def test_a_process_that_answered_a_call_is_restarted_at_once_after_every_exit():
     async with host_of(workshop("ours"), settings=NEVER_AGAIN) as host:
         pids = set[int]()
         for number in range(5):
@@ -78,7 +78,7 @@ async def test_a_process_that_answered_a_call_is_started_again_at_once_however_o
 
 
 @pytest.mark.requirement("LIF-5")
-async def test_a_process_that_answered_no_call_is_waited_for():
+async def test_a_process_that_answered_no_call_is_restarted_after_a_wait():
     async with host_of(workshop("ours"), settings=NEVER_AGAIN) as host:
         kill(host)
         await until(lambda: host.servers["x"].phase == "reconnecting")
@@ -87,7 +87,7 @@ async def test_a_process_that_answered_no_call_is_waited_for():
 
 
 @pytest.mark.requirement("LIF-5")
-async def test_a_process_that_was_killed_is_started_again_and_serves():
+async def test_a_killed_process_is_restarted_and_answers_calls():
     async with host_of(workshop("ours")) as host:
         told = await gathered(host, (ServerStateChanged, ServerConnected))
         first = kill(host)
@@ -101,7 +101,7 @@ async def test_a_process_that_was_killed_is_started_again_and_serves():
 
 
 @pytest.mark.requirement("LIF-5")
-async def test_calls_made_while_it_is_away_wait_for_it_and_all_succeed():
+async def test_calls_during_a_restart_wait_and_all_succeed():
     async with host_of(workshop("ours")) as host:
         kill(host)
         await until(lambda: host.servers["x"].phase == "reconnecting")
@@ -110,7 +110,7 @@ async def test_calls_made_while_it_is_away_wait_for_it_and_all_succeed():
 
 
 @pytest.mark.requirement("LIF-5")
-async def test_a_call_in_flight_when_it_died_is_not_repeated_and_says_that_it_may_have_run():
+async def test_a_call_in_flight_at_an_exit_is_not_repeated_and_its_error_states_that_it_may_have_run():
     async with host_of(workshop("ours")) as host:
         holding = asyncio.create_task(host.call("mcp__x__hold"))
         await until(lambda: _says(host, "1 begun, 0 given up"))
@@ -126,7 +126,7 @@ async def _says(host: Host, what: str) -> bool:
 
 
 @pytest.mark.requirement("LIF-5")
-async def test_after_five_attempts_it_has_failed_and_a_person_can_have_it_tried_again(tmp_path):
+async def test_after_five_attempts_a_server_is_failed_and_can_be_reconnected_by_a_person(tmp_path):
     gate = tmp_path / "gate"
     gate.touch()
     entry = {**zoo("calm.py"), "command": "sh"}
@@ -149,7 +149,7 @@ async def test_after_five_attempts_it_has_failed_and_a_person_can_have_it_tried_
 
 @pytest.mark.parametrize("entry", [{"command": "/nonexistent"}, {"url": "http://127.0.0.1:9/mcp"}])
 @pytest.mark.requirement("LIF-3")
-async def test_what_cannot_be_reached_at_first_has_failed_at_once_with_its_reason(entry):
+async def test_a_local_server_that_cannot_start_fails_at_once_with_its_reason(entry):
     async with host_of(entry, settings={"DRAGOMAN_RECONNECT_WAIT_MS": 60_000}) as host:
         view = host.servers["x"]
         assert view.status == "failed"
@@ -157,7 +157,7 @@ async def test_what_cannot_be_reached_at_first_has_failed_at_once_with_its_reaso
         assert view.error.hint
 
 
-async def test_a_remote_server_that_was_down_at_the_start_is_found_when_it_comes_up():
+async def test_a_remote_server_that_was_down_at_the_start_is_connected_later():
     async with streamable() as server, FaultProxy(server.port) as proxy:
         proxy.refuse()
         entry = {"url": f"http://127.0.0.1:{proxy.port}/mcp"}
@@ -170,7 +170,7 @@ async def test_a_remote_server_that_was_down_at_the_start_is_found_when_it_comes
 
 @pytest.mark.requirement("LIF-7")
 @pytest.mark.parametrize("lost_as", ["404 -32001", "404", "400 -32000", "200 -32600"])
-async def test_a_session_the_server_forgot_is_begun_anew_and_the_call_made_again(lost_as):
+async def test_a_session_lost_by_the_server_is_replaced_and_the_call_repeated(lost_as):
     async with (
         streamable(revisions=("2025-11-25",), lost_as=lost_as) as server,
         host_of({"url": server.url}) as host,
@@ -183,7 +183,7 @@ async def test_a_session_the_server_forgot_is_begun_anew_and_the_call_made_again
 
 
 @pytest.mark.requirement("LIF-7")
-async def test_a_session_that_is_lost_again_and_again_is_given_up_in_the_end():
+async def test_a_session_that_is_lost_repeatedly_ends_in_a_failure():
     async with (
         streamable(revisions=("2025-11-25",), lost_after=0) as server,
         host_of({"url": server.url}) as host,
@@ -197,7 +197,7 @@ async def test_a_session_that_is_lost_again_and_again_is_given_up_in_the_end():
 
 
 @pytest.mark.requirement("LIF-6")
-async def test_one_broken_answer_costs_its_call_and_three_in_a_row_the_link():
+async def test_one_broken_answer_fails_its_call_and_three_in_a_row_end_the_connection():
     async with streamable() as server, host_of({"url": server.url}) as host:
         told = await gathered(host, (ServerStateChanged,))
         server.on["tools/call"] = answers.hang_up()
@@ -236,7 +236,7 @@ async def test_the_last_good_list_is_kept_when_reading_it_again_fails():
 
 
 @pytest.mark.requirement("LIF-9")
-async def test_disable_ends_it_and_enable_brings_it_back():
+async def test_disable_ends_a_server_and_enable_connects_it_again():
     async with host_of(workshop("ours")) as host:
         pid = host.servers["x"].pid
         view = await host.disable("x")
@@ -248,7 +248,7 @@ async def test_disable_ends_it_and_enable_brings_it_back():
 
 
 @pytest.mark.requirement("LIF-9")
-async def test_the_last_word_counts_whatever_came_before():
+async def test_the_last_of_several_commands_applies():
     async with host_of(our_server()) as host:
         words = [
             host.disable("x"),
@@ -265,7 +265,7 @@ async def test_the_last_word_counts_whatever_came_before():
 
 
 @pytest.mark.requirement("LIF-9")
-async def test_disabling_in_the_middle_of_connecting_holds():
+async def test_disabling_while_connecting_takes_effect():
     async with Host({"x": zoo("silent.py")}, settings={"MCP_TIMEOUT": 20_000}) as host:
         await until(lambda: host.servers["x"].phase == "handshaking")
         pid = host.servers["x"].pid
@@ -274,7 +274,7 @@ async def test_disabling_in_the_middle_of_connecting_holds():
         assert not os.path.exists(f"/proc/{pid}")
 
 
-async def test_a_server_nobody_knows_is_an_error_and_not_a_wait():
+async def test_an_unknown_server_is_an_error_without_a_wait():
     async with host_of(our_server()) as host:
         for act in (host.reconnect, host.enable, host.disable):
             with pytest.raises(ConfigError, match="no server 'y'"):
@@ -303,7 +303,7 @@ class SleepyClock(FakeClock):
         return super().now() + self.slept
 
 
-async def test_after_a_sleep_links_are_checked_and_dead_ones_made_anew(monkeypatch):
+async def test_after_a_system_sleep_connections_are_pinged_and_lost_ones_reconnected(monkeypatch):
     monkeypatch.setattr("dragoman.connections.supervisor.TICK_SECONDS", 0.02)
     monkeypatch.setattr("dragoman.connections.supervisor.CHECK_SECONDS", 0.2)
     clock = SleepyClock()
@@ -361,7 +361,7 @@ async def test_every_change_of_state_is_an_event():
 
 
 @pytest.mark.requirement("TRN-10")
-async def test_a_server_that_knows_only_the_older_transport_is_found_and_remembered():
+async def test_a_server_with_only_the_older_transport_is_detected_and_remembered():
     async with http_sse() as server:
         for _ in range(2):
             async with host_of({"url": server.url}) as host:
@@ -373,7 +373,7 @@ async def test_a_server_that_knows_only_the_older_transport_is_found_and_remembe
 
 @pytest.mark.requirement("TRN-10")
 @pytest.mark.parametrize("speaks", [("2026-07-28",), ("2025-11-25",), ("2025-03-26",)])
-async def test_the_revision_is_found_out_and_remembered(speaks):
+async def test_the_revision_is_detected_and_remembered(speaks):
     async with streamable(revisions=speaks) as server:
         for _ in range(2):
             async with host_of({"url": server.url}) as host:
@@ -382,7 +382,7 @@ async def test_the_revision_is_found_out_and_remembered(speaks):
         assert len(server.asked("server/discover")) == (2 if speaks[0] == "2026-07-28" else 1)
 
 
-async def test_a_401_is_no_failure_but_wants_a_sign_in():
+async def test_a_401_is_the_state_needs_auth_and_not_a_failure():
     async with streamable(on={"*": answers.challenge()}) as server, host_of({"url": server.url}) as host:
         view = host.servers["x"]
         assert view.status == "needs-auth"
@@ -390,7 +390,7 @@ async def test_a_401_is_no_failure_but_wants_a_sign_in():
 
 
 @pytest.mark.requirement("LIF-9")
-async def test_calls_made_while_it_is_connected_anew_on_request_wait_for_it():
+async def test_calls_during_a_requested_reconnect_wait_for_it():
     async with host_of(workshop("ours")) as host:
         stop = asyncio.Event()
         outcomes: list[Any] = []
@@ -411,7 +411,7 @@ async def test_calls_made_while_it_is_connected_anew_on_request_wait_for_it():
 
 
 @pytest.mark.requirement("LIF-9")
-async def test_disabling_and_enabling_a_server_of_a_file_in_one_breath_leaves_it_enabled(home):
+async def test_disabling_and_at_once_enabling_a_configured_server_leaves_it_enabled(home):
     (home / ".dragoman").mkdir(mode=0o700)
     settings = home / ".dragoman" / "settings.json"
     settings.write_text(json.dumps({"mcpServers": {"x": zoo("calm.py")}}))
@@ -437,7 +437,7 @@ async def test_a_lazy_server_that_was_disabled_can_be_used_again_once_enabled():
         assert (await host.reconnect("x")).status == "connected"
 
 
-async def test_a_page_of_the_list_that_fails_does_not_cost_the_tools_that_are_known():
+async def test_a_failed_page_of_the_list_keeps_the_known_tools():
     async with streamable() as server, host_of({"url": server.url}) as host:
         before = [tool.name for tool in host.tools()]
         server.on["tools/list"] = answers.body(_first_page)
@@ -456,7 +456,7 @@ def _first_page(ask: Any) -> bytes:
 
 
 @pytest.mark.requirement("TRN-10")
-async def test_a_server_that_is_merely_overloaded_is_not_taken_for_an_old_one():
+async def test_an_overloaded_server_is_not_treated_as_a_legacy_one():
     overloaded = answers.first(1, answers.error(-32603, "busy", status=503))
     async with (
         streamable(on={"server/discover": overloaded}) as server,
@@ -466,7 +466,7 @@ async def test_a_server_that_is_merely_overloaded_is_not_taken_for_an_old_one():
         assert host.servers["x"].protocol_version == "2026-07-28"
 
 
-async def test_what_a_server_says_back_of_a_token_is_not_shown():
+async def test_a_token_repeated_by_a_server_is_not_shown():
     token = "Bearer sesame-open-sesame"
     async with (
         streamable() as server,
@@ -482,7 +482,7 @@ async def test_what_a_server_says_back_of_a_token_is_not_shown():
         assert "sesame" not in str(caught.value)
 
 
-async def test_after_a_401_the_error_holds_what_a_sign_in_needs():
+async def test_after_a_401_the_error_contains_the_challenge():
     async with streamable() as server, host_of({"url": server.url}) as host:
         server.on["*"] = answers.challenge(401, 'Bearer realm="here"')
         with pytest.raises(HttpError):
@@ -493,7 +493,7 @@ async def test_after_a_401_the_error_holds_what_a_sign_in_needs():
         assert (error.status, error.challenge) == (401, 'Bearer realm="here"')
 
 
-async def test_when_nothing_is_heard_any_more_the_link_is_checked_and_made_anew(monkeypatch):
+async def test_a_silent_connection_is_pinged_and_reconnected(monkeypatch):
     monkeypatch.setattr("dragoman.connections.connection.CHECK_SECONDS", 0.2)
     async with http_sse() as server, FaultProxy(server.port) as proxy:
         entry = {"type": "sse", "url": f"http://127.0.0.1:{proxy.port}/sse"}

@@ -110,7 +110,7 @@ def credentials_at(world: AuthWorld, provider: Provider, name: str = "x") -> OAu
     return OAuthCredentials(entry, Vault(), NetworkAccess)
 
 
-async def test_one_visit_serves_two_servers_each_with_its_own_assertion():
+async def test_one_sign_in_serves_two_servers_each_with_its_own_assertion():
     async with Provider() as provider, AuthWorld() as first, AuthWorld() as second:
         browsers = [Browser(), Browser()]
         for world, browser in zip((first, second), browsers, strict=True):
@@ -125,7 +125,9 @@ async def test_one_visit_serves_two_servers_each_with_its_own_assertion():
         assert {form["client_secret"] for form in provider.forms} == {"secret-at-the-provider"}
 
 
-async def test_in_memory_too_one_visit_serves_all_servers_of_a_host(monkeypatch: pytest.MonkeyPatch):
+async def test_with_the_memory_store_one_sign_in_serves_all_servers_of_a_host(
+    monkeypatch: pytest.MonkeyPatch,
+):
     monkeypatch.setenv("DRAGOMAN_SECRET_STORE", "memory")
     browser = Browser()
     async with (
@@ -139,7 +141,7 @@ async def test_in_memory_too_one_visit_serves_all_servers_of_a_host(monkeypatch:
         assert len(browser.pages) == 1
 
 
-async def test_a_changed_identity_provider_counts_at_once():
+async def test_a_changed_identity_provider_applies_at_once():
     async with (
         Provider() as before,
         Provider() as after,
@@ -175,7 +177,7 @@ async def company_host(provider: Provider, **worlds: AuthWorld) -> AsyncIterator
         yield host
 
 
-async def test_an_expired_id_token_is_refreshed_once_for_all_who_need_it():
+async def test_an_expired_id_token_is_refreshed_once_for_all_servers():
     async with Provider() as provider, AuthWorld() as world:
         provider.lasts = 30  # within the leeway: too short to be used again
         everyone = [credentials_at(world, provider, name) for name in ("x", "y", "z")]
@@ -188,7 +190,7 @@ async def test_an_expired_id_token_is_refreshed_once_for_all_who_need_it():
         assert provider.grants().count("token-exchange") == 3
 
 
-async def test_an_id_token_with_another_nonce_is_not_taken():
+async def test_an_id_token_with_another_nonce_is_refused():
     class Replaying(Provider):
         async def answer(self, ask: Ask) -> web.StreamResponse:
             found = await super().answer(ask)

@@ -36,7 +36,7 @@ def statuses(host: Host) -> dict[str, str]:
 
 
 @pytest.mark.requirement("CFG-1", "CFG-2")
-async def test_servers_of_every_file_are_there_and_say_where_they_come_from(desk: Desk):
+async def test_servers_of_every_file_are_listed_with_their_source(desk: Desk):
     desk.write(desk.plugin_file("tools"), {"plug": CALM})
     desk.user({"mine": other_calm()})
     desk.in_project({"ours": zoo("calm.py", protocol="legacy") | {"args": [*CALM["args"], "3"]}})
@@ -63,7 +63,7 @@ async def test_servers_of_every_file_are_there_and_say_where_they_come_from(desk
 
 
 @pytest.mark.requirement("CFG-3")
-async def test_with_the_administrators_servers_no_other_is_used_not_even_one_in_code(desk: Desk):
+async def test_with_servers_of_the_administrator_no_other_is_used_even_if_given_in_code(desk: Desk):
     desk.managed({"official": CALM})
     desk.user({"mine": other_calm()})
     async with Host.configured(servers={"now": zoo("calm.py")}, **OPTIONS) as host:
@@ -76,7 +76,7 @@ async def test_with_the_administrators_servers_no_other_is_used_not_even_one_in_
 
 
 @pytest.mark.requirement("CFG-3")
-async def test_an_empty_list_of_the_administrators_switches_everything_off(desk: Desk):
+async def test_an_empty_list_of_the_administrator_disables_all_servers(desk: Desk):
     desk.managed({})
     desk.user({"mine": CALM})
     async with Host.configured(**OPTIONS) as host:
@@ -84,7 +84,7 @@ async def test_an_empty_list_of_the_administrators_switches_everything_off(desk:
 
 
 @pytest.mark.requirement("CFG-7")
-async def test_policy_holds_for_a_program_that_hands_its_servers_over(desk: Desk):
+async def test_policy_applies_to_servers_given_in_code(desk: Desk):
     desk.managed(deniedMcpServers=[{"serverName": "evil"}])
     async with Host({"evil": CALM, "good": other_calm()}, **OPTIONS) as host:
         await host.ready(timeout=30)
@@ -116,7 +116,7 @@ async def test_only_the_tools_an_entry_enables_are_listed_and_can_be_called(desk
 
 
 @pytest.mark.requirement("CFG-11")
-async def test_reloading_applies_the_difference_and_disturbs_nothing_else(desk: Desk):
+async def test_reloading_applies_the_difference_and_keeps_other_connections(desk: Desk):
     desk.user({"stays": CALM, "goes": other_calm()})
     async with Host.configured(**OPTIONS) as host:
         before = await host.ready(timeout=30)
@@ -141,7 +141,7 @@ async def test_reloading_applies_the_difference_and_disturbs_nothing_else(desk: 
 
 
 @pytest.mark.requirement("CFG-11")
-async def test_a_changed_entry_is_connected_anew(desk: Desk):
+async def test_a_changed_entry_is_reconnected(desk: Desk):
     desk.user({"box": CALM})
     async with Host.configured(**OPTIONS) as host:
         pid = (await host.ready(timeout=30))["box"].pid
@@ -151,7 +151,7 @@ async def test_a_changed_entry_is_connected_anew(desk: Desk):
 
 
 @pytest.mark.requirement("CFG-11", "CFG-9")
-async def test_settings_too_are_followed(desk: Desk):
+async def test_changed_settings_are_applied_too(desk: Desk):
     desk.user({"box": CALM}, env={"MCP_TOOL_TIMEOUT": "60000"})
     async with Host.configured(**OPTIONS) as host:
         await host.ready(timeout=30)
@@ -162,7 +162,7 @@ async def test_settings_too_are_followed(desk: Desk):
 
 
 @pytest.mark.requirement("CFG-11")
-async def test_a_watched_file_is_followed_by_itself_also_where_there_was_none(desk: Desk):
+async def test_a_watched_file_is_reloaded_automatically_also_if_created_later(desk: Desk):
     async with Host.configured(watch=True, **OPTIONS) as host:
         listener = host.events()
         await asyncio.sleep(0.3)  # the watcher begins in its own time; an edit before that would be missed
@@ -213,7 +213,7 @@ async def test_approving_while_a_host_runs_starts_exactly_that(desk: Desk):
 
 
 @pytest.mark.requirement("CFG-8")
-async def test_a_name_approved_in_settings_is_bound_to_what_it_first_stood_for(desk: Desk):
+async def test_a_name_approved_in_settings_is_bound_to_its_first_entry(desk: Desk):
     desk.user(enabledMcpjsonServers=["ours"])
     desk.in_project({"ours": CALM})
     async with Host.configured(**OPTIONS) as host:
@@ -228,7 +228,7 @@ async def test_a_name_approved_in_settings_is_bound_to_what_it_first_stood_for(d
 
 
 @pytest.mark.requirement("CFG-10", "CFG-11")
-async def test_a_file_broken_by_an_edit_is_told_and_mended_by_the_next(desk: Desk):
+async def test_a_file_broken_by_an_edit_is_reported_and_read_again_after_the_next_edit(desk: Desk):
     desk.user({"mine": CALM})
     entry = other_calm()
     desk.local({"here": entry})
@@ -245,7 +245,7 @@ async def test_a_file_broken_by_an_edit_is_told_and_mended_by_the_next(desk: Des
         assert statuses(host) == {"mine": "connected", "here": "connected"}
 
 
-async def test_reloads_at_once_come_one_after_another(desk: Desk):
+async def test_concurrent_reloads_run_one_after_another(desk: Desk):
     desk.user({"mine": CALM})
     async with Host.configured(**OPTIONS) as host:
         await host.ready(timeout=30)
@@ -254,7 +254,7 @@ async def test_reloads_at_once_come_one_after_another(desk: Desk):
         assert [plan.is_empty for plan in plans] == [False, True, True, True, True]
 
 
-async def test_a_call_to_a_server_that_is_removed_meanwhile_ends_with_a_named_error(desk: Desk):
+async def test_a_call_to_a_server_removed_during_it_ends_with_a_named_error(desk: Desk):
     desk.user({"box": workshop("ours")})
     async with Host.configured(**OPTIONS) as host:
         await host.ready(timeout=30)
@@ -275,7 +275,7 @@ async def _has_begun(host: Host) -> bool:
 
 
 @pytest.mark.requirement("CFG-13")
-async def test_an_agent_shares_servers_it_names_and_owns_those_it_defines(desk: Desk):
+async def test_an_agent_shares_named_servers_and_has_its_own_defined_ones(desk: Desk):
     desk.user({"shared": CALM, "hidden": other_calm()})
     async with Host.configured(**OPTIONS) as host:
         pid = (await host.ready(timeout=30))["shared"].pid
@@ -325,7 +325,7 @@ async def test_two_agents_may_define_the_same_name(desk: Desk):
         (["mine", {"mine": CALM}], [], "names server 'mine' twice"),
     ],
 )
-async def test_a_server_an_agent_needs_and_cannot_have_is_an_error_before_it_starts(
+async def test_a_missing_required_server_of_an_agent_is_an_error_before_its_start(
     desk: Desk, servers: list[Any], required: list[str], complaint: str
 ):
     desk.user(
@@ -339,7 +339,7 @@ async def test_a_server_an_agent_needs_and_cannot_have_is_an_error_before_it_sta
 
 
 @pytest.mark.requirement("CFG-7", "CFG-13")
-async def test_policy_holds_for_an_agents_own_servers(desk: Desk, tmp_path: Path):
+async def test_policy_applies_to_an_agents_own_servers(desk: Desk, tmp_path: Path):
     canary = tmp_path / "canary"
     desk.managed(deniedMcpServers=[{"serverCommand": ["touch", "*"]}])
     inline = {"evil": {"command": "touch", "args": [str(canary)]}}
@@ -357,7 +357,7 @@ async def _changed(listener: Any, wanted: Callable[[ConfigurationChanged], bool]
     raise AssertionError("the host was closed first")
 
 
-def test_nothing_of_this_process_is_changed_by_looking(desk: Desk):
+def test_loading_does_not_change_the_process(desk: Desk):
     before = dict(os.environ)
     desk.user({"mine": CALM}, env={"MCP_TIMEOUT": "1000", "OTHER": "x"})
     Host.configured()
@@ -368,7 +368,7 @@ def test_nothing_of_this_process_is_changed_by_looking(desk: Desk):
 
 
 @pytest.mark.requirement("CFG-11")
-async def test_a_reload_that_nobody_waits_for_is_finished_all_the_same(desk: Desk):
+async def test_a_reload_whose_caller_is_cancelled_is_completed(desk: Desk):
     desk.user({"a": CALM, "b": other_calm()})
     async with Host.configured(**OPTIONS) as host:
         await host.ready(timeout=30)
@@ -380,7 +380,7 @@ async def test_a_reload_that_nobody_waits_for_is_finished_all_the_same(desk: Des
         assert statuses(host) == {"b": "connected", "c": "connected"}
 
 
-async def test_a_server_that_a_reload_is_ending_does_not_outlive_the_host(desk: Desk):
+async def test_a_server_ended_by_a_reload_is_ended_when_the_host_closes(desk: Desk):
     desk.user({"a": zoo("will_not_die.py"), "b": other_calm()})
     async with Host.configured(**OPTIONS) as host:
         pid = (await host.ready(timeout=30))["a"].pid
@@ -393,7 +393,7 @@ async def test_a_server_that_a_reload_is_ending_does_not_outlive_the_host(desk: 
 
 
 @pytest.mark.requirement("CFG-13")
-async def test_an_agents_own_servers_end_with_the_host_and_obey_a_policy_that_changes(desk: Desk):
+async def test_an_agents_own_servers_end_with_the_host_and_follow_policy_changes(desk: Desk):
     async with Host.configured(**OPTIONS) as host, host.for_agent([{"own": CALM}]) as part:
         await part.ready(timeout=30)
         desk.managed(deniedMcpServers=[{"serverName": "own"}])
@@ -407,7 +407,7 @@ async def test_an_agents_own_servers_end_with_the_host_and_obey_a_policy_that_ch
         assert not Path(f"/proc/{pid}").exists()
 
 
-async def test_a_reload_succeeds_also_where_nothing_can_be_written_down(desk: Desk):
+async def test_a_reload_succeeds_without_a_writable_state_folder(desk: Desk):
     desk.user({"a": CALM})
     async with Host.configured(**OPTIONS) as host:
         await host.ready(timeout=30)

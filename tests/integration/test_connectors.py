@@ -72,7 +72,7 @@ async def _served() -> AsyncIterator[Endpoint]:
 
 
 @pytest.mark.requirement("CFG-1")
-async def test_the_list_is_fetched_with_the_bearer_and_kept(
+async def test_the_list_is_fetched_with_the_bearer_token_and_cached(
     desk: Desk, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("ORG_TOKEN", "s3cret")
@@ -94,7 +94,7 @@ async def test_the_list_is_fetched_with_the_bearer_and_kept(
 
 
 @pytest.mark.requirement("CFG-1")
-async def test_a_server_of_any_other_scope_comes_before_a_connector(desk: Desk, endpoint: Endpoint):
+async def test_a_server_of_any_other_scope_takes_precedence_over_a_connector(desk: Desk, endpoint: Endpoint):
     endpoint.answer = {
         "connectors": [{"name": "box", **FIGMA}, {"name": "same", "url": "https://dup.example/mcp"}]
     }
@@ -119,7 +119,7 @@ async def test_a_server_of_any_other_scope_comes_before_a_connector(desk: Desk, 
         (200, b" " * (connectors.LIMIT_BYTES + 1), "larger than"),
     ],
 )
-async def test_a_failure_keeps_the_last_list_and_is_told(
+async def test_a_failure_keeps_the_last_list_and_is_reported(
     desk: Desk, endpoint: Endpoint, status: int, answer: Any, complaint: str
 ):
     config = ConnectorsConfig(endpoint.url, "s3cret")
@@ -139,7 +139,7 @@ async def test_a_failure_keeps_the_last_list_and_is_told(
 
 
 @pytest.mark.requirement("CFG-1")
-async def test_an_endpoint_that_does_not_answer_delays_nobody(
+async def test_an_endpoint_that_does_not_answer_delays_no_server(
     desk: Desk, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(connectors, "TIMEOUT_SECONDS", 0.5)
@@ -152,7 +152,9 @@ async def test_an_endpoint_that_does_not_answer_delays_nobody(
 
 
 @pytest.mark.requirement("CFG-1", "CFG-7")
-async def test_what_comes_over_the_network_runs_nothing_and_takes_nothing(desk: Desk, endpoint: Endpoint):
+async def test_entries_from_the_network_run_no_command_and_read_no_local_value(
+    desk: Desk, endpoint: Endpoint
+):
     endpoint.answer = {
         "mcpServers": {
             "runs": {"command": "touch", "args": ["canary"]},
@@ -175,7 +177,7 @@ async def test_what_comes_over_the_network_runs_nothing_and_takes_nothing(desk: 
 
 @pytest.mark.requirement("CFG-1")
 @pytest.mark.parametrize("url", ["http://example.com/list", "ftp://example.com", "https://", "${GONE}"])
-async def test_a_list_that_cannot_be_trusted_or_found_is_told(desk: Desk, url: str):
+async def test_a_list_from_an_invalid_or_missing_url_is_reported(desk: Desk, url: str):
     desk.user({"mine": CALM}, connectors={"url": url, "bearer": "s3cret"})
     async with Host.configured(**OPTIONS) as host:
         await host.ready(timeout=30)
@@ -185,7 +187,7 @@ async def test_a_list_that_cannot_be_trusted_or_found_is_told(desk: Desk, url: s
         assert "s3cret" not in problem
 
 
-async def test_the_administrators_list_counts_before_the_persons(desk: Desk, endpoint: Endpoint):
+async def test_the_administrators_list_takes_precedence_over_the_persons(desk: Desk, endpoint: Endpoint):
     desk.managed(connectors={"url": endpoint.url})
     desk.user(connectors={"url": "https://other.example"})
     async with Host.configured(**OPTIONS) as host:

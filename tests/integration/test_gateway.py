@@ -97,7 +97,7 @@ async def test_questions_reach_a_legacy_client_as_requests(revision: str):
 
 
 @pytest.mark.requirement("GWY-2")
-async def test_a_client_that_answers_no_questions_has_them_declined():
+async def test_questions_to_a_client_without_elicitation_are_declined():
     async with gateway_of({"office": Office((LEGACY,))}) as running, Client(running.url) as client:
         called = await client.modern("tools/call", {"name": "office__ask", "arguments": {}})
         assert text_of(called.last) == [{"action": "decline"}, {"action": "decline"}]
@@ -218,7 +218,7 @@ async def test_callers_may_use_what_their_entry_names():
 
 
 @pytest.mark.requirement("GWY-3")
-async def test_a_uri_that_two_servers_have_is_read_from_the_one_that_is_meant():
+async def test_a_uri_of_two_servers_is_read_from_the_named_one():
     second = Office()
     second.files = {"file:///a": "of the second"}
     callers = {"ada": CallerEntry(token=ADA), "bob": CallerEntry(token=BOB, servers=("second",))}
@@ -268,7 +268,7 @@ async def test_a_view_has_its_own_names_and_fixed_arguments():
             assert hidden.last["error"]["message"] == "Unknown tool: other__echo"
 
 
-async def test_rules_hold_for_clients_and_denied_tools_are_unknown():
+async def test_rules_apply_to_clients_and_denied_tools_are_unknown():
     rules = {"deny": ["mcp__other__echo"], "ask": ["mcp__office__ledger"]}
     servers = {"office": Office(), "other": echo_server()}
     async with gateway_of(servers, rules=rules) as running, Client(running.url) as client:
@@ -330,7 +330,7 @@ def echo_server() -> InMemoryServer:
     return server
 
 
-async def test_a_client_that_waits_for_100_continue_is_told_to_send_the_body():
+async def test_a_client_that_waits_for_100_continue_gets_it():
     async with gateway_of({"office": Office((LEGACY,))}) as running:
         reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
         body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'

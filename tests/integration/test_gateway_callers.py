@@ -178,7 +178,9 @@ async def has_names(client: Client, expected: list[str]) -> bool:
     return await names(client) == expected
 
 
-async def test_a_server_of_a_caller_whose_name_looks_like_a_shared_ones_shares_no_name(site: CallersSite):
+async def test_a_callers_server_with_a_name_similar_to_a_shared_one_has_distinct_tool_names(
+    site: CallersSite,
+):
     servers = {"a.b": site.entry, "a_b": files()}
     async with gateway_of(servers, own=["a.b"]) as running, Client(running.url) as ada:
         sign_in, shared = await names(ada)
@@ -215,7 +217,7 @@ async def test_a_server_that_does_not_answer_delays_only_the_first_list_of_its_c
             assert len((await ada.modern("resources/list")).last["result"]["resources"]) == 1
 
 
-async def test_the_servers_of_an_idle_caller_are_closed_and_come_back_with_its_next_request(
+async def test_the_servers_of_an_idle_caller_are_closed_and_reopened_by_its_next_request(
     site: CallersSite, monkeypatch: pytest.MonkeyPatch
 ):
     async with gateway(site) as running, Client(running.url) as ada:
@@ -270,7 +272,7 @@ async def begin_again(running: Running, client: Client) -> str:
     return await begin(client)
 
 
-async def test_servers_see_no_session_that_two_callers_share(site: CallersSite):
+async def test_no_session_is_shared_by_two_callers(site: CallersSite):
     async with gateway(site) as running, Client(running.url) as ada, Client(running.url, BOB) as bob:
         await signed_in(ada, site, "anna")
         await signed_in(bob, site, "bert")
@@ -385,7 +387,7 @@ async def test_log_messages_reach_their_caller_while_another_uses_the_same_serve
         assert [of_ada.texts, of_bob.texts, of_all.texts] == [["for ada"], ["for bob"], []]
 
 
-async def test_a_call_that_is_being_answered_by_a_callers_server_has_time_when_the_gateway_ends(
+async def test_a_running_call_of_a_callers_server_may_finish_when_the_gateway_ends(
     site: CallersSite,
 ):
     async with Client("") as ada:
@@ -404,7 +406,7 @@ SIGN_IN: Json = {"name": "tracker__authenticate", "arguments": {}}
 DONE = "The sign-in to tracker is done. Its tools can be used now."
 
 
-async def test_a_client_that_shows_pages_is_sent_the_page_itself(site: CallersSite):
+async def test_a_client_with_url_elicitation_gets_the_sign_in_page(site: CallersSite):
     async with gateway(site) as running, Client(running.url) as ada, Browser(site, "anna") as browser:
         asked = (await ada.modern("tools/call", SIGN_IN, capabilities=PAGES)).last["result"]
         ((key, question),) = asked["inputRequests"].items()
@@ -424,7 +426,7 @@ async def test_a_client_that_shows_pages_is_sent_the_page_itself(site: CallersSi
 
 
 @pytest.mark.requirement("ASK-2")
-async def test_a_legacy_client_that_is_sent_the_page_is_notified_when_the_sign_in_has_ended(
+async def test_a_legacy_client_with_the_page_is_notified_when_the_sign_in_ends(
     site: CallersSite,
 ):
     async with gateway(site) as running, Client(running.url) as ada, Browser(site, "anna") as browser:
@@ -448,7 +450,7 @@ async def test_a_legacy_client_that_is_sent_the_page_is_notified_when_the_sign_i
         assert done["result"]["content"][0]["text"] == DONE
 
 
-async def test_a_person_who_declines_the_page_is_given_the_link(site: CallersSite):
+async def test_after_a_declined_page_the_result_contains_its_url(site: CallersSite):
     async with gateway(site) as running, Client(running.url) as ada:
         asked = (await ada.modern("tools/call", SIGN_IN, capabilities=PAGES)).last["result"]
         ((key, question),) = asked["inputRequests"].items()

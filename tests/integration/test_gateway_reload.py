@@ -107,7 +107,7 @@ async def test_added_changed_and_removed_servers_reach_clients_of_both_eras():
         assert last["error"]["message"] == "Unknown tool: two__add"
 
 
-async def test_a_call_under_way_at_another_server_is_not_disturbed():
+async def test_a_running_call_of_another_server_is_not_affected():
     write(mcpServers={"one": DEMO, "two": DEMO})
     async with gateway() as running, Client(running.url) as client:
         pid = running.host.servers["one"].pid
@@ -142,7 +142,7 @@ async def test_rules_and_policy_that_change_reach_clients_of_both_eras():
         await until(lambda: has_servers(client, "one"))
 
 
-async def test_servers_with_accounts_of_callers_follow_the_files_as_well():
+async def test_servers_with_accounts_of_callers_follow_changed_files_too():
     with CallersSite() as site:
         write(mcpServers={"one": DEMO, "tracker": site.entry})
         async with (
@@ -181,7 +181,7 @@ async def test_servers_with_accounts_of_callers_follow_the_files_as_well():
             await notified(seen)
 
 
-async def test_a_call_under_way_at_a_server_that_is_removed_ends_with_an_error_that_names_it():
+async def test_a_running_call_of_a_removed_server_ends_with_an_error_that_names_it():
     write(mcpServers={"one": DEMO})
     async with gateway() as running, Client(running.url) as client:
         params: Json = {"name": "one__count", "arguments": {"to": 30, "seconds": 60}}

@@ -52,7 +52,7 @@ def texts(*given: str) -> list[Json]:
         {"content": texts("x" * 3000), "isError": True},
     ],
 )
-async def test_what_is_small_enough_is_passed_on_as_it_came(result: Json):
+async def test_a_small_result_is_passed_on_unchanged(result: Json):
     assert await result_of(result) == result
 
 
@@ -69,7 +69,7 @@ async def test_a_larger_text_is_cut_with_a_mark():
     assert not (paths.state_dir() / "saved").exists(), "nothing is written here"
 
 
-async def test_a_view_may_pass_on_everything():
+async def test_a_view_without_a_limit_passes_on_everything():
     result = {"content": texts("x" * 300_000)}
     assert await result_of(result, "whole") == result
 
@@ -99,7 +99,7 @@ async def test_structured_content_that_does_not_fit_is_left_out_or_cut_as_text()
     assert "structuredContent" not in found
 
 
-async def test_an_image_stays_and_other_data_is_named():
+async def test_an_image_is_kept_and_other_data_is_named():
     made = io.BytesIO()
     Image.effect_noise((300, 300), 90).save(made, "PNG")
     image = {"type": "image", "data": base64.b64encode(made.getvalue()).decode(), "mimeType": "image/png"}
@@ -112,7 +112,7 @@ async def test_an_image_stays_and_other_data_is_named():
     )
 
 
-async def test_a_result_that_is_changed_by_a_hook_is_cut_as_well():
+async def test_a_result_changed_by_a_hook_is_cut_too():
     def add(event: Any) -> Any:
         return {"hookSpecificOutput": {"additionalContext": "from the hook"}}
 
@@ -121,7 +121,7 @@ async def test_a_result_that_is_changed_by_a_hook_is_cut_as_well():
     assert estimate(json.dumps(found)) <= TOKENS
 
 
-async def test_an_output_schema_that_cut_results_cannot_keep_is_not_listed():
+async def test_an_output_schema_is_not_listed_if_results_may_be_cut():
     schema = {"type": "object", "properties": {"rows": {"type": "array"}}}
     server = server_with({"content": []}, outputSchema=schema)
     views = limited({"whole": View(result_tokens=0)}, TOKENS)
@@ -134,7 +134,7 @@ async def test_an_output_schema_that_cut_results_cannot_keep_is_not_listed():
 
 
 @pytest.mark.parametrize(("tokens", "is_usable"), [(0, True), (999, False), (1000, True), (-1, False)])
-def test_the_limit_in_the_file_is_checked(tmp_path: Path, tokens: int, is_usable: bool):
+def test_the_limit_in_the_file_is_validated(tmp_path: Path, tokens: int, is_usable: bool):
     path = tmp_path / "gateway.json"
     callers = {"a": {"token": "0123456789abcdef"}}
     for place in ({"resultTokens": tokens}, {"views": {"v": {"resultTokens": tokens}}}):

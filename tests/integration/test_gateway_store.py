@@ -13,7 +13,7 @@ from tests.servers.office import Office
 pytestmark = pytest.mark.requirement("GWY-4")
 
 
-async def test_a_legacy_session_outlives_the_gateway(tmp_path: Path):
+async def test_a_legacy_session_continues_after_a_restart_of_the_gateway(tmp_path: Path):
     file = tmp_path / "state" / "sessions.sqlite"
     async with gateway_of({"office": Office((LEGACY,))}, store=SqliteStore(file)) as running:
         client = Client(running.url)

@@ -67,7 +67,7 @@ async def test_a_task_is_a_call_with_progress_and_a_result_or_an_error(
 
 
 @server_eras
-async def test_the_input_that_a_task_needs_comes_from_a_modern_client(server_era: str, tmp_path: Path):
+async def test_a_modern_client_gives_the_input_of_a_task(server_era: str, tmp_path: Path):
     server, _ = keeps_tasks(server_era, tmp_path)
     async with gateway_of({"t": server}) as running, Client(running.url) as client:
         *_, asked = await call(client, "modern", "ask")
@@ -96,7 +96,7 @@ async def ask_over_a_session(client: Client, name: str, both: asyncio.Barrier) -
 
 @server_eras
 @pytest.mark.parametrize("count", [1, 2])
-async def test_the_input_that_a_task_needs_comes_from_the_legacy_client_that_made_the_call(
+async def test_the_calling_legacy_client_gives_the_input_of_a_task(
     server_era: str, count: int, tmp_path: Path
 ):
     server, _ = keeps_tasks(server_era, tmp_path)
@@ -111,7 +111,7 @@ async def test_the_input_that_a_task_needs_comes_from_the_legacy_client_that_mad
 
 
 @server_eras
-async def test_a_client_that_cannot_be_asked_has_the_question_declined(server_era: str, tmp_path: Path):
+async def test_a_question_to_a_client_without_elicitation_is_declined(server_era: str, tmp_path: Path):
     server, _ = keeps_tasks(server_era, tmp_path)
     async with gateway_of({"t": server}) as running, Client(running.url) as client:
         reply = await client.modern("tools/call", {"name": "t__ask", "arguments": {}})
@@ -137,7 +137,7 @@ async def test_a_task_of_a_cancelled_or_abandoned_call_is_cancelled(server_era: 
 
 
 @server_eras
-async def test_a_task_goes_on_while_the_connection_of_a_session_is_lost(server_era: str, tmp_path: Path):
+async def test_a_task_continues_while_the_connection_of_its_session_is_lost(server_era: str, tmp_path: Path):
     server, _ = keeps_tasks(server_era, tmp_path)
     async with gateway_of({"t": server}) as running, Client(running.url) as client:
         await client.initialize()

@@ -159,7 +159,7 @@ async def test_calls_are_counted_and_the_audit_log_names_the_tool_itself(home: P
         ({"name": "mcp__desk__close"}, "Unknown tool: mcp__desk__close"),
     ],
 )
-async def test_arguments_of_call_tool_that_cannot_be_used_are_named(arguments: Json, message: str):
+async def test_invalid_arguments_of_call_tool_are_named(arguments: Json, message: str):
     async with gateway_of({"desk": desk()}, views=SEARCHED) as running, Client(running.url) as client:
         reply = await client.modern("tools/call", {"name": "call_tool", "arguments": arguments})
         assert reply.last["error"] == {"code": -32602, "message": message}
@@ -194,7 +194,7 @@ async def test_a_schema_that_is_too_long_beside_others_is_shown_alone():
 
 
 @pytest.mark.requirement("CAT-7")
-async def test_the_list_of_a_large_catalogue_takes_a_hundredth_of_the_tokens():
+async def test_the_search_tools_take_a_hundredth_of_the_tokens_of_a_large_catalogue():
     servers: dict[str, InMemoryServer] = {}
 
     async def answer(arguments: Json, context: ToolContext) -> str:

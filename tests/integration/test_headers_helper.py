@@ -80,7 +80,7 @@ def tokens_of(server: Site) -> list[str]:
 
 
 @pytest.mark.parametrize("leg", LEGS)
-async def test_what_it_prints_goes_on_every_request_and_beats_the_entrys_headers(tmp_path: Path, leg: str):
+async def test_printed_headers_are_sent_with_every_request_and_replace_the_entrys(tmp_path: Path, leg: str):
     tokens = Tokens(tmp_path, "from-the-helper")
     static = {"authorization": "Bearer from-the-entry", "X-Other": "kept"}
     async with LEGS[leg]() as server:
@@ -98,7 +98,7 @@ async def test_what_it_prints_goes_on_every_request_and_beats_the_entrys_headers
 
 
 @pytest.mark.parametrize("leg", LEGS)
-async def test_a_token_that_is_refused_at_the_door_is_asked_for_once_more(tmp_path: Path, leg: str):
+async def test_after_a_401_at_the_handshake_the_helper_runs_once_more(tmp_path: Path, leg: str):
     tokens = Tokens(tmp_path, "stale", "fresh")
     async with LEGS[leg](on={"*": admits("fresh")}) as server:
         async with host_of(leg, server, tokens.command) as host:
@@ -108,9 +108,7 @@ async def test_a_token_that_is_refused_at_the_door_is_asked_for_once_more(tmp_pa
 
 
 @pytest.mark.parametrize("leg", LEGS)
-async def test_a_token_that_stays_refused_needs_a_sign_in_and_is_not_asked_for_in_a_loop(
-    tmp_path: Path, leg: str
-):
+async def test_a_token_refused_twice_needs_authentication_and_the_helper_stops(tmp_path: Path, leg: str):
     tokens = Tokens(tmp_path, "s3cret-stale")
     async with LEGS[leg](on={"*": admits("fresh")}) as server:
         async with host_of(leg, server, tokens.command, settings={"DRAGOMAN_RECONNECT_ATTEMPTS": 3}) as host:
@@ -122,7 +120,7 @@ async def test_a_token_that_stays_refused_needs_a_sign_in_and_is_not_asked_for_i
 
 
 @pytest.mark.parametrize("leg", ["http", "http, modern", "sse"])
-async def test_a_token_that_runs_out_while_connected_is_renewed_within_the_call(tmp_path: Path, leg: str):
+async def test_a_token_that_expires_while_connected_is_renewed_within_the_call(tmp_path: Path, leg: str):
     tokens = Tokens(tmp_path, "first", "second")
     async with LEGS[leg]() as server:
         async with host_of(leg, server, tokens.command) as host:
@@ -135,7 +133,7 @@ async def test_a_token_that_runs_out_while_connected_is_renewed_within_the_call(
 
 
 @pytest.mark.parametrize("leg", ["http", "http, modern", "sse"])
-async def test_many_calls_that_meet_the_401_together_share_one_run(tmp_path: Path, leg: str):
+async def test_concurrent_calls_with_a_401_share_one_run_of_the_helper(tmp_path: Path, leg: str):
     tokens = Tokens(tmp_path, "first", "second", seconds=0.1)
     async with LEGS[leg]() as server:
         async with host_of(leg, server, tokens.command) as host:
@@ -147,7 +145,7 @@ async def test_many_calls_that_meet_the_401_together_share_one_run(tmp_path: Pat
         assert tokens.runs == 2
 
 
-async def test_the_stream_of_a_legacy_server_meets_the_401_as_well(tmp_path: Path):
+async def test_a_401_for_the_get_stream_of_a_legacy_server_runs_the_helper_too(tmp_path: Path):
     tokens = Tokens(tmp_path, "first", "second")
     async with streamable(revisions=(LEGACY,), on={"GET": admits("second")}) as server:
         async with host_of("http", server, tokens.command) as host:
@@ -156,7 +154,7 @@ async def test_the_stream_of_a_legacy_server_meets_the_401_as_well(tmp_path: Pat
         assert [ask.headers["Authorization"] for ask in streams] == ["Bearer first", "Bearer second"]
 
 
-async def test_each_connection_asks_anew(tmp_path: Path):
+async def test_each_connection_runs_the_helper_again(tmp_path: Path):
     tokens = Tokens(tmp_path, "first", "second")
     async with streamable(revisions=(MODERN,)) as server:
         async with host_of("http", server, tokens.command) as host:
@@ -166,7 +164,7 @@ async def test_each_connection_asks_anew(tmp_path: Path):
         assert list(dict.fromkeys(tokens_of(server))) == ["first", "second"]
 
 
-async def test_a_slow_helper_is_not_taken_for_an_old_server(tmp_path: Path):
+async def test_a_slow_helper_does_not_cause_a_fallback_to_the_legacy_era(tmp_path: Path):
     """It takes longer than the probe that finds out which revision a server speaks."""
     tokens = Tokens(tmp_path, "token", seconds=0.5)
     settings = {"DRAGOMAN_PROBE_TIMEOUT_MS": 250}
@@ -189,7 +187,7 @@ async def test_a_slow_helper_is_not_taken_for_an_old_server(tmp_path: Path):
     ],
     ids=["exit 3", "no JSON", "two lines", "host", "hangs"],
 )
-async def test_one_that_fails_is_told_with_cause_and_next_step_and_nothing_is_sent(
+async def test_a_failed_helper_is_reported_with_cause_and_next_step_and_nothing_is_sent(
     monkeypatch: pytest.MonkeyPatch, leg: str, command: str, cause: str
 ):
     monkeypatch.setattr(helper, "LIMIT_SECONDS", 0.3 if "sleep" in command else 10)
@@ -205,7 +203,7 @@ async def test_one_that_fails_is_told_with_cause_and_next_step_and_nothing_is_se
         assert server.asks == []
 
 
-async def test_one_that_fails_in_the_middle_costs_the_call_and_is_told(tmp_path: Path):
+async def test_a_helper_that_fails_during_a_call_fails_the_call_and_is_reported(tmp_path: Path):
     command = """test -e there && exit 5; touch there; printf '{"Authorization": "Bearer first"}'"""
     async with streamable(revisions=(MODERN,)) as server:
         async with host_of("http", server, command, cwd=str(tmp_path)) as host:
@@ -220,7 +218,7 @@ async def test_one_that_fails_in_the_middle_costs_the_call_and_is_told(tmp_path:
 
 @pytest.mark.requirement("AUT-11")
 @pytest.mark.parametrize("leg", ["http", "http, modern", "sse"])
-async def test_a_server_that_says_the_token_back_does_not_get_it_shown(tmp_path: Path, leg: str):
+async def test_a_token_repeated_in_an_error_of_the_server_is_not_shown(tmp_path: Path, leg: str):
     tokens = Tokens(tmp_path, "s3cret-t0ken-value")
     echo = answers.status(418, "no: Bearer s3cret-t0ken-value", headers={"Content-Type": "text/plain"})
     async with LEGS[leg]() as server:
@@ -233,7 +231,7 @@ async def test_a_server_that_says_the_token_back_does_not_get_it_shown(tmp_path:
 
 
 @pytest.mark.requirement("AUT-11")
-async def test_a_handshake_that_says_the_token_back_does_not_get_it_shown(tmp_path: Path):
+async def test_a_token_repeated_in_the_handshake_is_not_shown(tmp_path: Path):
     tokens = Tokens(tmp_path, "s3cret-t0ken-value")
     echo = answers.status(418, "no: Bearer s3cret-t0ken-value", headers={"Content-Type": "text/plain"})
     async with websocket(on={"*": echo}) as server, host_of("ws", server, tokens.command) as host:
@@ -250,7 +248,7 @@ async def test_with_a_helper_no_redirect_is_followed(tmp_path: Path):
         assert elsewhere.asks == []
 
 
-async def test_it_runs_in_the_home_folder_unless_the_entry_names_another(tmp_path: Path, home: Path):
+async def test_the_helper_runs_in_the_home_folder_unless_the_entry_names_another(tmp_path: Path, home: Path):
     command = """printf '{"X-Folder": "%s"}' "$(pwd -P)\""""
     (home / "sub").mkdir()
     async with streamable(revisions=(MODERN,)) as server:
@@ -261,7 +259,7 @@ async def test_it_runs_in_the_home_folder_unless_the_entry_names_another(tmp_pat
             assert server.asks[-1].headers["X-Folder"] == str(folder.resolve())
 
 
-async def test_it_is_told_name_and_url_of_its_server():
+async def test_the_helper_gets_name_and_url_of_its_server():
     command = """printf '{"X-A": "%s %s", "X-B": "%s %s"}' "$DRAGOMAN_SERVER_NAME" "$DRAGOMAN_SERVER_URL" """
     command += '"$CLAUDE_CODE_MCP_SERVER_NAME" "$CLAUDE_CODE_MCP_SERVER_URL"'
     async with streamable(revisions=(MODERN,)) as server, host_of("http", server, command) as host:
@@ -269,7 +267,7 @@ async def test_it_is_told_name_and_url_of_its_server():
         assert server.asks[0].headers["X-A"] == server.asks[0].headers["X-B"] == f"x {server.url}"
 
 
-async def test_a_host_that_is_closed_while_it_runs_ends_it(tmp_path: Path):
+async def test_closing_the_host_ends_a_running_helper(tmp_path: Path):
     command = "echo $$ > started; exec sleep 60"
     async with streamable() as server:
         entry = {"url": server.url, "headersHelper": command, "cwd": str(tmp_path)}
@@ -281,7 +279,7 @@ async def test_a_host_that_is_closed_while_it_runs_ends_it(tmp_path: Path):
 
 
 @pytest.mark.parametrize("kind", ["stdio", "sse-ide"])
-async def test_where_it_is_of_no_use_it_is_said_and_not_run(tmp_path: Path, kind: str):
+async def test_a_helper_on_a_transport_without_headers_is_reported_and_not_run(tmp_path: Path, kind: str):
     entry: dict[str, Any] = {"headersHelper": f"touch {shlex.quote(str(tmp_path / 'ran'))}"}
     entry |= zoo("calm.py") if kind == "stdio" else {"type": kind}
     async with Host({"x": entry}, settings={"DRAGOMAN_RECONNECT_ATTEMPTS": 0}) as host:
@@ -290,7 +288,7 @@ async def test_where_it_is_of_no_use_it_is_said_and_not_run(tmp_path: Path, kind
     assert not (tmp_path / "ran").exists()
 
 
-async def test_json_with_everything_a_helper_may_give_arrives_as_printed():
+async def test_all_allowed_headers_of_a_helper_are_sent_as_printed():
     given = {"X-Api-Key": "a b", "Cookie": "one=1; two=2", "X-Name": "J\u00f6rg", "X-Long": "v" * 6000}
     command = f"printf %s {shlex.quote(json.dumps(given))}"
     async with streamable(revisions=(MODERN,)) as server, host_of("http", server, command) as host:
@@ -299,7 +297,7 @@ async def test_json_with_everything_a_helper_may_give_arrives_as_printed():
 
 
 @pytest.mark.requirement("AUT-11")
-async def test_a_tool_that_says_the_token_back_does_not_get_it_into_a_result(tmp_path: Path):
+async def test_a_token_repeated_in_a_result_is_redacted(tmp_path: Path):
     token = "tok-4f9a1c7720aa51e3"
     helper = tmp_path / "token"
     helper.write_text(f'#!/bin/sh\necho \'{{"Authorization": "Bearer {token}"}}\'\n')

@@ -154,7 +154,7 @@ FAILURES = [
 
 @pytest.mark.requirement("PRM-5")
 @pytest.mark.parametrize(("command", "problem"), FAILURES, ids=[problem for _, problem in FAILURES])
-async def test_a_command_that_fails_is_reported_and_blocks_only_where_it_is_to(command: str, problem: str):
+async def test_a_failing_command_is_reported_and_blocks_only_with_on_error_block(command: str, problem: str):
     seconds = 0.5 if "0.5" in problem else 20.0
     async with Desk(runs(command, timeout_seconds=seconds)) as desk:
         assert await desk.before() == Before({})
@@ -166,7 +166,7 @@ async def test_a_command_that_fails_is_reported_and_blocks_only_where_it_is_to(c
         assert before.hook_decision.behaviour == "deny"
 
 
-async def test_a_folder_that_is_gone_is_told(home: Path):
+async def test_a_missing_folder_is_reported(home: Path):
     async with Desk(runs("true")) as desk:
         os.chdir(home)
         (home / "work").rmdir()
@@ -174,21 +174,21 @@ async def test_a_folder_that_is_gone_is_told(home: Path):
         assert desk.reports == ["it could not be started: no such file or directory"]
 
 
-async def test_ten_megabytes_for_a_program_that_reads_nothing():
+async def test_an_event_of_ten_megabytes_for_a_program_that_reads_nothing():
     async with Desk(runs("exit 0"), runs("exec <&-; exit 2")) as desk:
         before = await desk.before({"text": "x" * 10_000_000})
         assert before.hook_decision is not None
         assert desk.reports == []
 
 
-async def test_ten_megabytes_for_a_program_that_reads_them_all():
+async def test_an_event_of_ten_megabytes_for_a_program_that_reads_it():
     async with Desk(runs("wc -c >&2; exit 2")) as desk:
         before = await desk.before({"text": "x" * 10_000_000})
         assert before.hook_decision is not None
         assert int(before.hook_decision.reason) > 10_000_000
 
 
-async def test_a_child_that_holds_the_output_does_not_hold_the_call():
+async def test_a_child_that_keeps_the_output_open_does_not_delay_the_call():
     async with Desk(runs(f"sleep 60 & {prints(decides(additionalContext='c'))}")) as desk:
         started = time.monotonic()
         assert (await desk.before()).context == ("c",)
@@ -239,7 +239,7 @@ async def test_cancelling_while_a_command_is_being_started_leaves_nothing(home: 
 
 
 @pytest.mark.parametrize("others", [(), (runs("sleep 61"),)], ids=["alone", "among others"])
-async def test_closing_ends_what_runs(home: Path, others: tuple[Hook, ...]):
+async def test_closing_ends_running_hooks(home: Path, others: tuple[Hook, ...]):
     desk = Desk(runs(TREE, blocks_on_error=True), *others)
     call = asyncio.create_task(desk.before())
     pid = await pid_in(home / "work" / "pid")
@@ -251,9 +251,7 @@ async def test_closing_ends_what_runs(home: Path, others: tuple[Hook, ...]):
     assert other_tasks() == []
 
 
-async def test_what_waits_for_a_place_does_not_start_after_closing(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-):
+async def test_waiting_hooks_do_not_start_after_closing(home: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("dragoman.hooks.runner.COMMANDS_AT_ONCE", 1)
     desk = Desk(runs(TREE), runs("touch started", "PostToolUse"))
     running = asyncio.create_task(desk.before())
@@ -268,7 +266,7 @@ async def test_what_waits_for_a_place_does_not_start_after_closing(
 
 
 @pytest.mark.requirement("PRM-5")
-async def test_commands_run_side_by_side(home: Path):
+async def test_command_hooks_run_concurrently(home: Path):
     def waits_for(mine: str, other: str) -> Hook:
         return runs(f"touch {mine}; until [ -e {other} ]; do sleep 0.01; done", timeout_seconds=20)
 
@@ -277,7 +275,7 @@ async def test_commands_run_side_by_side(home: Path):
         assert desk.reports == []
 
 
-async def test_only_so_many_commands_run_at_once_and_waiting_is_not_their_time(
+async def test_the_number_of_concurrent_commands_is_limited_and_waiting_does_not_count_as_their_time(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("dragoman.hooks.runner.COMMANDS_AT_ONCE", 1)
@@ -307,12 +305,12 @@ async def test_text_at_the_start_of_a_session_is_context():
         assert await desk.hooks.notify("SessionEnd", {"reason": "other"}) == ()
 
 
-async def test_after_a_call_exit_code_2_tells_the_model_why():
+async def test_after_a_call_exit_code_2_adds_the_reason_for_the_model():
     async with Desk(runs("echo look again >&2; exit 2", "PostToolUse")) as desk:
         assert await desk.hooks.after_call(TOOL, {}, "text", is_error=False) == After(("look again",))
 
 
-async def test_hooks_that_lead_to_hooks_come_to_an_end():
+async def test_recursive_hooks_end():
     environ = {**os.environ, commands.DEPTH: str(commands.DEPTH_LIMIT)}
     async with Desk(runs("true", blocks_on_error=True), environ=environ) as desk:
         before = await desk.before()
@@ -322,13 +320,13 @@ async def test_hooks_that_lead_to_hooks_come_to_an_end():
 
 
 @pytest.mark.parametrize("depth", ["-1", "x", "99999", "²", ""])
-async def test_a_depth_that_is_none_is_too_deep(depth: str):
+async def test_an_invalid_depth_counts_as_too_deep(depth: str):
     async with Desk(runs("true"), environ={**os.environ, commands.DEPTH: depth}) as desk:
         await desk.before()
         assert "too deep" in desk.reports[0]
 
 
-async def test_what_json_has_no_words_for_is_told():
+async def test_an_event_that_json_cannot_express_is_reported():
     async with Desk(runs("cat"), hook(lambda given: None, "PreToolUse")) as desk:
         await desk.before({"what": object()})
         assert "cannot be written as JSON" in desk.reports[0]
@@ -368,7 +366,7 @@ async def there() -> AsyncIterator[Site]:
 
 
 @pytest.mark.requirement("PRM-5")
-async def test_an_address_gets_the_event_and_decides(there: Site):
+async def test_an_http_hook_gets_the_event_and_decides(there: Site):
     there.answer = lambda request: web.json_response(decides(permissionDecision="ask", updatedInput={"a": 1}))
     async with Desk(there.hook()) as desk:
         before = await desk.before({"a": 0})
@@ -409,7 +407,7 @@ ANSWERS: list[tuple[Answering, str | None]] = [
 
 @pytest.mark.requirement("PRM-5")
 @pytest.mark.parametrize(("answer", "problem"), ANSWERS, ids=[str(problem) for _, problem in ANSWERS])
-async def test_an_answer_that_is_none_is_reported(there: Site, answer: Answering, problem: str | None):
+async def test_an_invalid_answer_is_reported(there: Site, answer: Answering, problem: str | None):
     there.answer = answer
     async with Desk(there.hook()) as desk:
         assert await desk.before() == Before({})
@@ -421,14 +419,14 @@ async def test_an_answer_that_is_none_is_reported(there: Site, answer: Answering
     assert len(there.requests) == 2  # and nobody was sent on
 
 
-async def test_an_address_that_does_not_answer_in_time_is_reported(there: Site):
+async def test_an_http_hook_that_does_not_answer_in_time_is_reported(there: Site):
     there.hold = asyncio.Event()
     async with Desk(there.hook(timeout_seconds=0.3)) as desk:
         await desk.before()
         assert desk.reports == ["it took longer than 0.3 s"]
 
 
-async def test_an_address_where_nobody_is_is_reported():
+async def test_an_unreachable_http_hook_is_reported():
     async with site() as port:
         pass
     gone = Hook(event="PreToolUse", what=HttpHook(f"http://127.0.0.1:{port}/"), name="h")
@@ -438,7 +436,7 @@ async def test_an_address_where_nobody_is_is_reported():
 
 
 @pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "a\0b"])
-async def test_a_header_that_cannot_be_sent_is_reported_and_not_told(there: Site, value: str):
+async def test_a_header_that_cannot_be_sent_is_reported_without_its_value(there: Site, value: str):
     what = HttpHook(f"http://127.0.0.1:{there.port}/hook", (("X-Key", f"s3cret{value}"),))
     async with Desk(Hook(event="PreToolUse", what=what, name="h")) as desk:
         await desk.before()
@@ -459,14 +457,14 @@ async def test_closing_ends_running_requests(there: Site):
 
 
 @pytest.mark.requirement("PRM-5")
-async def test_the_same_address_is_asked_once(there: Site):
+async def test_the_same_url_is_called_once(there: Site):
     async with Desk(there.hook(), there.hook()) as desk:
         await desk.before()
     assert len(there.requests) == 1
 
 
 @pytest.mark.requirement("PRM-5")
-async def test_programs_addresses_and_functions_decide_together(there: Site):
+async def test_commands_urls_and_functions_decide_together(there: Site):
     there.answer = lambda request: web.json_response(decides(permissionDecision="allow"))
     async with Desk(
         there.hook(),
@@ -513,7 +511,7 @@ async def test_a_hook_changes_arguments_and_adds_context():
     assert "got 42" in outcome.text
 
 
-async def test_changed_arguments_must_fit_the_tool():
+async def test_changed_arguments_must_match_the_schema():
     server = WatchedServer()
     change = hook(answers(decides(permissionDecision="allow", updatedInput={"a": "x"})), "PreToolUse")
     async with Host({"shop": server}, permission_mode="bypassPermissions", hooks=[change]) as host:
@@ -524,7 +522,7 @@ async def test_changed_arguments_must_fit_the_tool():
 
 
 @pytest.mark.requirement("PRM-5")
-async def test_a_hook_allows_what_would_be_asked_but_never_what_is_denied():
+async def test_a_hook_allows_calls_that_would_be_asked_about_but_not_denied_ones():
     yes = hook(answers(decides(permissionDecision="allow")), "PreToolUse")
     granted = hook(answers({"hookSpecificOutput": {"decision": {"behavior": "allow"}}}), "PermissionRequest")
     for allowing in (yes, granted):
@@ -564,7 +562,7 @@ async def test_an_administrators_hook_that_fails_blocks_and_a_persons_is_only_re
 
 
 @pytest.mark.requirement("PRM-5")
-async def test_hooks_are_told_of_sessions_and_servers():
+async def test_hooks_are_run_for_sessions_and_connections():
     told: list[tuple[str, str]] = []
 
     def note(given: dict[str, Any]) -> None:

@@ -60,7 +60,7 @@ async def next_turn() -> None:
 
 
 @pytest.mark.requirement("TRN-5")
-async def test_messages_arrive_on_the_next_turn_of_the_loop_and_in_order(pair) -> None:
+async def test_messages_arrive_in_the_next_loop_turn_and_in_order(pair) -> None:
     transport, server, inbox = pair
     for number in (b"1", b"2", b"3"):
         server.end.send(number)
@@ -85,7 +85,7 @@ async def test_closing_the_servers_end_closes_the_hosts(pair) -> None:
 
 
 @pytest.mark.requirement("TRN-5")
-async def test_closing_the_hosts_end_closes_the_servers_and_nothing_is_delivered_after(pair) -> None:
+async def test_closing_the_hosts_end_closes_the_servers_and_no_message_follows(pair) -> None:
     transport, server, inbox = pair
     server.end.send(b"on its way")
     await transport.close()
@@ -104,7 +104,7 @@ async def test_built_in_sdk_and_fastmcp_objects_serve(make) -> None:
         assert (await host.call("mcp__shop__add", {"a": 40, "b": 2})).text == "42"
 
 
-async def test_one_object_can_serve_two_hosts_and_again_after_they_closed() -> None:
+async def test_one_server_object_can_serve_two_hosts_and_again_after_their_close() -> None:
     server = sdk_server()
     for _ in range(2):
         async with (
@@ -124,7 +124,7 @@ async def test_an_object_that_cannot_serve_is_named() -> None:
     assert error.hint
 
 
-async def test_a_serve_that_raises_during_a_call_costs_its_own_calls_only() -> None:
+async def test_a_serve_function_that_raises_fails_its_own_calls_only() -> None:
     class Raises(InMemoryServer):
         async def serve(self, end: ServerEnd) -> None:
             serving = asyncio.create_task(super().serve(end))
@@ -150,7 +150,7 @@ async def test_a_serve_that_raises_during_a_call_costs_its_own_calls_only() -> N
         assert (await host.call("mcp__demo__add", {"a": 1, "b": 2})).text == "3"
 
 
-async def test_a_lifespan_is_entered_and_left_with_the_connection() -> None:
+async def test_a_lifespan_starts_and_ends_with_the_connection() -> None:
     from contextlib import asynccontextmanager
 
     story: list[str] = []

@@ -14,7 +14,7 @@ from tests.servers import zoo
 
 
 @pytest.mark.slow
-async def test_of_ten_servers_three_are_broken_and_the_other_seven_work_at_once() -> None:
+async def test_with_three_of_ten_servers_broken_the_others_work_at_once() -> None:
     good = {f"calm{n}": zoo("calm.py") for n in range(5)} | {"ours": our_server(), "sdk": sdk_server()}
     broken = {
         "missing": {"command": "no-such-program-anywhere"},
@@ -50,7 +50,7 @@ async def test_of_ten_servers_three_are_broken_and_the_other_seven_work_at_once(
         assert (await host.call("mcp__calm0__echo", {"message": "still here"})).text == "still here"
 
 
-async def test_a_slow_starter_delays_nobody(tmp_path: Path) -> None:
+async def test_a_server_that_starts_slowly_delays_no_other(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     servers = {"late": workshop("ours", "--gate", gate), "quick": our_server()}
     async with Host(servers, permission_mode="bypassPermissions") as host:
@@ -65,7 +65,7 @@ async def test_a_slow_starter_delays_nobody(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["ours", pytest.param("sdk", marks=pytest.mark.slow)])
-async def test_a_server_that_crashes_in_a_tool_costs_that_call_and_no_other(kind: str) -> None:
+async def test_a_server_that_crashes_in_a_tool_fails_only_that_call(kind: str) -> None:
     servers = {"doomed": workshop(kind), "other": our_server()}
     async with Host(servers, permission_mode="bypassPermissions") as host:
         await host.ready(timeout=30)
@@ -111,7 +111,7 @@ async def test_objects_and_processes_of_all_kinds_share_a_host() -> None:
     ],
     ids=str,
 )
-async def test_an_entry_that_cannot_be_used_is_named_and_costs_no_other(entry: object) -> None:
+async def test_an_invalid_entry_is_named_and_affects_no_other(entry: object) -> None:
     async with Host({"bad": entry, "ours": our_server()}, permission_mode="bypassPermissions") as host:
         await host.ready(timeout=30)
         bad = host.servers["bad"]
@@ -121,7 +121,7 @@ async def test_an_entry_that_cannot_be_used_is_named_and_costs_no_other(entry: o
 
 
 @pytest.mark.requirement("CFG-4")
-async def test_a_missing_variable_is_an_error_of_its_own_server_alone(
+async def test_a_missing_variable_is_an_error_of_its_server_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SHOP_KIND", "ours")
@@ -133,7 +133,7 @@ async def test_a_missing_variable_is_an_error_of_its_own_server_alone(
         assert (await host.call("mcp__shop__add", {"a": 1, "b": 2})).text == "3"
 
 
-async def test_giving_up_on_a_bare_session_leaves_no_process_behind() -> None:
+async def test_cancelling_a_session_leaves_no_process() -> None:
     """The census after the test looks."""
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.5):

@@ -34,7 +34,7 @@ async def held(host: Host) -> str:
     return (await host.call(tool("held"))).text
 
 
-async def test_it_is_connected_in_the_right_revision_with_all_its_tools(connect: Connect) -> None:
+async def test_a_server_is_connected_in_its_revision_with_all_tools(connect: Connect) -> None:
     async with connect() as host:
         view = host.servers[SERVER]
         assert (view.status, view.reason, view.problems) == ("connected", None, ())
@@ -46,7 +46,7 @@ async def test_it_is_connected_in_the_right_revision_with_all_its_tools(connect:
         assert set(host.tools()[0].input_schema["required"]) == {"a", "b"}
 
 
-async def test_a_result_comes_back_as_text_and_structure(connect: Connect) -> None:
+async def test_a_result_has_text_and_structured_content(connect: Connect) -> None:
     async with connect() as host:
         outcome = await host.call(tool("add"), {"a": 40, "b": 2})
         assert (outcome.server, outcome.tool) == (SERVER, tool("add"))
@@ -64,7 +64,7 @@ async def test_a_tool_that_fails_is_an_outcome_and_the_next_call_works(connect: 
         assert (await host.call(tool("add"), {"a": 1, "b": 1})).text == "2"
 
 
-async def test_what_cannot_be_called_is_said_without_asking_the_server(connect: Connect) -> None:
+async def test_a_call_that_cannot_be_made_is_reported_without_a_request(connect: Connect) -> None:
     async with connect() as host:
         listener = host.events()
         unknown = await host.call(tool("ad"), {})
@@ -90,7 +90,7 @@ async def test_progress_reaches_the_caller_and_the_events(connect: Connect) -> N
 
 
 @pytest.mark.requirement("CAL-3")
-async def test_parallel_calls_of_one_tool_are_told_apart_by_their_ids(connect: Connect) -> None:
+async def test_parallel_calls_of_one_tool_are_distinguished_by_their_ids(connect: Connect) -> None:
     uses: list[tuple[str, str]] = []
 
     def look(event: dict[str, Any]) -> None:
@@ -134,7 +134,9 @@ async def test_cancelling_the_task_cancels_the_call_on_the_server(connect: Conne
         await until(lambda: _says(host, "1 begun, 1 given up"))
 
 
-async def test_a_call_over_its_time_limit_is_a_typed_error_and_the_server_is_told(connect: Connect) -> None:
+async def test_a_call_over_its_time_limit_is_a_typed_error_and_is_cancelled_at_the_server(
+    connect: Connect,
+) -> None:
     async with connect() as host:
         # The server would hold it for ever. On a busy machine the first limit may be over before it begins.
         for seconds in (0.1, 1.0, 10.0):
@@ -146,7 +148,7 @@ async def test_a_call_over_its_time_limit_is_a_typed_error_and_the_server_is_tol
         await until(lambda: _says_all_were_given_up(host))
 
 
-async def test_events_tell_the_story_in_order(connect: Connect) -> None:
+async def test_events_are_published_in_order(connect: Connect) -> None:
     async with connect.made() as host:
         listener = host.events()
         async with host:
@@ -166,7 +168,7 @@ async def test_events_tell_the_story_in_order(connect: Connect) -> None:
     ]
 
 
-async def test_closing_ends_the_call_in_flight_and_leaves_nothing(connect: Connect) -> None:
+async def test_closing_ends_a_running_call_and_leaves_no_process(connect: Connect) -> None:
     before = asyncio.all_tasks()
     async with connect() as host:
         pid = host.servers[SERVER].pid

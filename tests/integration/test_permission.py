@@ -19,7 +19,7 @@ async def call_add(host: Host, **arguments: int) -> CallOutcome:
     return await host.call(ADD, arguments or {"a": 1, "b": 2})
 
 
-async def test_a_person_is_asked_each_time_and_the_answer_counts() -> None:
+async def test_a_person_is_asked_each_time_and_the_answer_applies() -> None:
     user = ScriptedUser(True, PermissionAnswer(False, "use the abacus"), True)
     server = WatchedServer()
     async with Host({"shop": server}, interaction=user) as host:
@@ -49,7 +49,7 @@ async def test_a_person_is_asked_each_time_and_the_answer_counts() -> None:
     ],
     ids=["nobody-to-ask", "dontAsk"],
 )
-async def test_without_a_question_the_answer_is_no(options: dict, reason: str) -> None:
+async def test_without_an_interaction_the_call_is_refused(options: dict, reason: str) -> None:
     server = WatchedServer()
     async with Host({"shop": server}, **options) as host:
         await host.ready()
@@ -61,7 +61,7 @@ async def test_without_a_question_the_answer_is_no(options: dict, reason: str) -
         assert options["interaction"].asked == []
 
 
-async def test_nobody_is_asked_about_a_call_that_cannot_be_made() -> None:
+async def test_no_question_is_asked_about_a_call_that_cannot_be_made() -> None:
     user = ScriptedUser(True)
     async with Host({"shop": WatchedServer()}, interaction=user) as host:
         await host.ready()
@@ -114,7 +114,7 @@ async def test_calls_that_wait_for_a_question_are_decided_by_the_new_mode() -> N
 
 
 @pytest.mark.requirement("PRM-2")
-async def test_a_mode_that_the_administrator_forbids_is_not_entered(home: Path) -> None:
+async def test_a_mode_that_the_administrator_forbids_is_refused(home: Path) -> None:
     managed = home / "managed/managed-mcp.json"
     managed.parent.mkdir(parents=True, exist_ok=True)
     managed.write_text('{"permissions": {"disableBypassPermissionsMode": "disable"}}')

@@ -44,7 +44,7 @@ async def test_arguments_are_completed_with_what_is_known(way: Way):
         assert known.values == ("kind for divan",)
 
 
-async def test_a_modern_server_may_ask_back():
+async def test_a_modern_server_may_require_input():
     async with Way("in-process", MODERN)(interaction=Reader()) as host:
         result = await host.prompts.run("/mcp__lib__ask divan")
         assert result.messages[0].content == TextBlock('ask: {"book": "divan"}')
@@ -52,7 +52,7 @@ async def test_a_modern_server_may_ask_back():
 
 @pytest.mark.requirement("LIF-2", "CAT-5")
 @pytest.mark.parametrize("revision", [MODERN, LEGACY])
-async def test_a_new_prompt_is_there_when_the_server_says_so(revision: str):
+async def test_a_new_prompt_is_listed_after_a_list_changed_notification(revision: str):
     library = Library(revisions=(revision,))
     async with Host({"lib": library}, permission_mode="bypassPermissions") as host:
         listener = host.events()
@@ -69,7 +69,7 @@ async def test_a_new_prompt_is_there_when_the_server_says_so(revision: str):
     assert counts == [3, 4]
 
 
-async def test_two_servers_that_look_alike_keep_their_prompts_apart():
+async def test_prompts_of_two_servers_with_similar_names_are_distinguished():
     servers = {"my lib": Library(), "my_lib": Library()}
     async with Host(servers, permission_mode="bypassPermissions") as host:
         await host.ready()

@@ -12,7 +12,7 @@ from dragoman.demo.server import demo_server
 
 
 @pytest.mark.requirement("LIB-1")
-async def test_a_host_lists_calls_tells_events_and_shows_servers() -> None:
+async def test_a_host_lists_and_calls_tools_and_has_events_and_servers() -> None:
     async with Host({"demo": demo_server()}, permission_mode="bypassPermissions") as host:
         listener = host.events()
         await host.ready()
@@ -34,7 +34,7 @@ def test_about_fifty_public_names_typed_and_documented() -> None:
 
 
 @pytest.mark.requirement("LIB-1")
-def test_importing_does_nothing() -> None:
+def test_importing_has_no_side_effects() -> None:
     program = "import sys; old = set(sys.modules); import dragoman; print(*set(sys.modules) - old)"
     loaded = subprocess.run(
         [sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True, timeout=30

@@ -84,7 +84,7 @@ async def test_a_question_names_its_server_and_its_call(era: str):
 
 @pytest.mark.requirement("ASK-1")
 @both_eras
-async def test_an_answer_of_a_program_that_does_not_fit_the_form_is_not_sent(era: str):
+async def test_an_answer_of_a_program_that_does_not_match_the_form_is_not_sent(era: str):
     user = ScriptedUser(forms=[{"name": 7}, {}, {"name": "x", "age": 1}])
     async with host_of(era, user) as host:
         await host.ready(timeout=20)
@@ -177,7 +177,7 @@ class Calls:
 
 @pytest.mark.requirement("ASK-3")
 @both_eras
-async def test_an_answer_that_needs_calls_with_questions_of_their_own_is_no_deadlock(era: str):
+async def test_an_answer_that_needs_calls_with_questions_causes_no_deadlock(era: str):
     person = Calls(era)
     servers = {"s": zoo("asks_back.py", protocol=era), "t": zoo("asks_back.py", protocol=era)}
     async with Host(
@@ -254,7 +254,7 @@ async def test_a_page_that_is_complete_before_it_is_waited_for_is_not_waited_for
 
 
 @pytest.mark.requirement("ASK-2")
-async def test_the_person_can_say_that_they_are_done_and_is_asked_three_times_at_most():
+async def test_the_person_can_confirm_completion_and_is_asked_three_times_at_most():
     person = AtThePage(says=True)
     async with shop(person, "late") as host:
         await host.ready(timeout=20)
@@ -264,7 +264,7 @@ async def test_the_person_can_say_that_they_are_done_and_is_asked_three_times_at
     assert (len(person.opened), person.waiting) == (3, 3)
 
 
-async def test_a_person_who_gives_up_waiting_has_cancelled():
+async def test_a_person_who_stops_waiting_cancels_the_question():
     async with shop(AtThePage(says=False), "late") as host:
         await host.ready(timeout=20)
         outcome = await host.call("mcp__s__buy", {})
@@ -287,7 +287,7 @@ async def test_only_the_modern_era_waits_for_the_page_before_it_answers(era: str
 
 @pytest.mark.requirement("ASK-3")
 @both_eras
-async def test_hooks_are_given_everything_and_answer_without_a_person(era: str):
+async def test_hooks_get_all_fields_and_answer_without_a_person(era: str):
     given: list[dict[str, Any]] = []
 
     def answer(facts: dict[str, Any]) -> dict[str, Any]:
@@ -375,7 +375,7 @@ async def test_sampling_that_is_not_offered_is_refused(era: str, mode: str, mode
 
 @pytest.mark.requirement("ASK-4")
 @both_eras
-async def test_a_person_sees_changes_and_refuses_request_and_answer(era: str):
+async def test_a_person_reviews_changes_and_refuses_request_and_answer(era: str):
     model = Model()
     other = SamplingMessage("user", ({"type": "text", "text": "Bye"},))
     request = SamplingRequest(server="s", messages=(other,), max_tokens=5)
@@ -425,7 +425,7 @@ async def test_a_model_that_calls_tools_that_ask_the_model_ends(era: str):
     assert "sampling within sampling is nested too deeply" in said[0]
 
 
-async def test_what_a_model_fails_with_is_not_told_to_the_server():
+async def test_the_error_of_a_model_is_not_sent_to_the_server():
     async def fail() -> None:
         raise RuntimeError("key sk-123 is wrong")
 
@@ -440,7 +440,7 @@ async def test_what_a_model_fails_with_is_not_told_to_the_server():
 
 @pytest.mark.requirement("ASK-5")
 @both_eras
-async def test_a_local_server_is_told_the_working_directory_and_other_folders(era: str, tmp_path: Path):
+async def test_a_local_server_gets_the_working_directory_and_other_folders_as_roots(era: str, tmp_path: Path):
     other = tmp_path / "a folder"
     other.mkdir()
     async with host_of(era, roots=[other]) as host:
@@ -458,7 +458,7 @@ async def test_a_local_server_is_told_the_working_directory_and_other_folders(er
 @pytest.mark.parametrize(
     ("entry", "named"), [({"roots": False}, True), ({}, False)], ids=["its entry says so", "none were named"]
 )
-async def test_a_local_server_is_given_no_roots_if(
+async def test_a_local_server_gets_no_roots_in_these_cases(
     era: str, entry: dict[str, Any], named: bool, tmp_path: Path
 ):
     """A filesystem server takes roots in place of the folders that its own entry names."""
@@ -470,7 +470,7 @@ async def test_a_local_server_is_given_no_roots_if(
 @pytest.mark.requirement("ASK-5")
 @both_eras
 @pytest.mark.parametrize("roots", [True, None])
-async def test_a_remote_server_is_told_roots_and_their_changes_only_if_its_entry_says_so(
+async def test_a_remote_server_gets_roots_and_their_changes_only_if_its_entry_allows_it(
     era: str, roots: bool | None, tmp_path: Path
 ):
     async with streamable(revisions=(era,)) as server:

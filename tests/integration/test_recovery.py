@@ -98,7 +98,7 @@ SPELLINGS: dict[str, tuple[Any, float, float]] = {
 
 @pytest.mark.requirement("CAL-5")
 @pytest.mark.parametrize(("spelling", "era"), some(SPELLINGS, (LEGACY, MODERN), each=1))
-async def test_a_busy_server_is_asked_again_after_the_wait_it_asks_for(spelling: str, era: str):
+async def test_a_request_to_a_busy_server_is_retried_after_its_retry_after(spelling: str, era: str):
     headers, least, most = SPELLINGS[spelling]
     async with connected(era) as (host, server):
         server.on["tools/call"] = answers.first(1, answers.status(429, "busy", headers=headers()))
@@ -110,7 +110,7 @@ async def test_a_busy_server_is_asked_again_after_the_wait_it_asks_for(spelling:
 
 @pytest.mark.requirement("CAL-5")
 @both_eras
-async def test_a_server_that_stays_busy_is_asked_four_times(era: str):
+async def test_a_request_to_a_busy_server_is_sent_four_times_at_most(era: str):
     async with connected(era, on={"tools/call": answers.status(429, "busy")}) as (host, server):
         with pytest.raises(HttpError, match="429") as caught:
             await run(host)
@@ -133,7 +133,7 @@ async def test_a_server_that_stays_busy_is_asked_four_times(era: str):
     ],
     ids=["beyond the deadline", "just beyond it", "beyond what is waited for", "a day", "for ever"],
 )
-async def test_a_wait_that_is_too_long_is_the_error_at_once(
+async def test_a_retry_after_that_is_too_long_is_an_error_at_once(
     era: str, header: dict[str, str], limit_seconds: float | None, said: float
 ):
     async with connected(era, on={"tools/call": answers.status(429, headers=header)}) as (host, server):
@@ -146,7 +146,7 @@ async def test_a_wait_that_is_too_long_is_the_error_at_once(
 
 @pytest.mark.requirement("CAL-5", "CAL-2")
 @both_eras
-async def test_the_wait_for_a_busy_server_can_be_given_up(era: str, monkeypatch: pytest.MonkeyPatch):
+async def test_the_wait_for_a_busy_server_can_be_cancelled(era: str, monkeypatch: pytest.MonkeyPatch):
     waits = asyncio.Event()
 
     def react(*about: Any, **more: Any) -> recovery.Step:
@@ -201,7 +201,7 @@ BELIEFS: dict[str, tuple[dict[str, Any], bool, int, bool]] = {
 @both_eras
 @pytest.mark.parametrize("status", [500, 502, 503, 504, 599])
 @pytest.mark.parametrize(("hints", "trusted", "setting", "again"), BELIEFS.values(), ids=list(BELIEFS))
-async def test_after_a_5xx_nothing_runs_twice_unless_it_is_believed_to_do_no_harm(
+async def test_after_a_5xx_only_retry_safe_calls_are_repeated(
     era: str, status: int, hints: dict[str, Any], trusted: bool, setting: int, again: bool
 ):
     options: Any = {"entry": {"trusted": trusted}, "settings": {"DRAGOMAN_REPEAT_SAFE_CALLS": setting}}
@@ -221,7 +221,7 @@ async def test_after_a_5xx_nothing_runs_twice_unless_it_is_believed_to_do_no_har
 
 @pytest.mark.requirement("CAL-5")
 @both_eras
-async def test_what_does_no_harm_is_tried_three_times_and_no_more(era: str):
+async def test_a_retry_safe_call_is_sent_three_times_at_most(era: str):
     options: Any = {"entry": {"trusted": True}, "settings": {"DRAGOMAN_REPEAT_SAFE_CALLS": 1}}
     async with connected(era, **options) as (host, server):
         server.zoo.add_tool("look", lambda *_: "", annotations=READS)
@@ -235,7 +235,7 @@ async def test_what_does_no_harm_is_tried_three_times_and_no_more(era: str):
 @pytest.mark.requirement("CAL-5")
 @both_eras
 @pytest.mark.parametrize("status", [500, 503])
-async def test_words_of_the_protocol_in_a_5xx_are_an_outcome_and_nothing_is_repeated(era: str, status: int):
+async def test_a_protocol_error_in_a_5xx_is_an_outcome_and_not_repeated(era: str, status: int):
     options: Any = {"entry": {"trusted": True}, "settings": {"DRAGOMAN_REPEAT_SAFE_CALLS": 1}}
     async with connected(era, **options) as (host, server):
         server.on["tools/call"] = answers.error(-32603, "the database is down", status=status)
@@ -253,7 +253,7 @@ LOST: list[answers.Lost] = ["404", "404 -32001", "400 -32000", "200 -32600"]
 
 @pytest.mark.requirement("CAL-5")
 @pytest.mark.parametrize("how", LOST)
-async def test_a_call_whose_session_was_lost_is_made_once_more_in_a_new_one(how: answers.Lost):
+async def test_a_call_whose_session_was_lost_is_repeated_once_in_a_new_session(how: answers.Lost):
     async with connected(LEGACY, lost_as=how) as (host, server):
         await server.lose_sessions()
         assert (await run(host)).text == "1"
@@ -264,7 +264,7 @@ async def test_a_call_whose_session_was_lost_is_made_once_more_in_a_new_one(how:
 
 @pytest.mark.requirement("CAL-5")
 @pytest.mark.parametrize("how", LOST)
-async def test_a_second_loss_is_the_error(how: answers.Lost):
+async def test_a_second_loss_of_the_session_is_the_error(how: answers.Lost):
     async with connected(LEGACY, on={"tools/call": answers.session_lost(how)}) as (host, server):
         with pytest.raises(ConnectionLost) as caught:
             await run(host)
@@ -318,7 +318,7 @@ def wants_pages(*pages: Any, data: Any = None) -> Answer:
 
 @pytest.mark.requirement("CAL-5")
 @pytest.mark.parametrize("times", [1, 2, 3])
-async def test_a_call_is_made_again_after_each_visit_up_to_three_times(times: int):
+async def test_a_call_is_repeated_after_each_page_up_to_three_times(times: int):
     visitor = Visitor("accept")
     async with connected(LEGACY, interaction=visitor) as (host, server):
         server.on["tools/call"] = answers.first(times, wants_pages(page()))
@@ -330,7 +330,7 @@ async def test_a_call_is_made_again_after_each_visit_up_to_three_times(times: in
 
 
 @pytest.mark.requirement("CAL-5")
-async def test_after_three_visits_the_servers_words_are_the_outcome():
+async def test_after_three_pages_the_servers_error_is_the_outcome():
     visitor = Visitor("accept")
     async with connected(LEGACY, interaction=visitor, on={"tools/call": wants_pages(page())}) as (
         host,
@@ -359,7 +359,7 @@ async def says_no(host: Host, **options: Any) -> None:
     ],
     ids=["a front end that fails", "cannot be sent", "nobody"],
 )
-async def test_without_a_visit_the_servers_words_are_the_outcome(who: Any, visits: int):
+async def test_without_an_opened_page_the_servers_error_is_the_outcome(who: Any, visits: int):
     async with connected(LEGACY, interaction=who, on={"tools/call": wants_pages(page())}) as (host, server):
         await says_no(host)
         assert len(server.asked("tools/call")) == 1
@@ -368,7 +368,7 @@ async def test_without_a_visit_the_servers_words_are_the_outcome(who: Any, visit
 
 @pytest.mark.requirement("CAL-5", "ASK-2")
 @pytest.mark.parametrize(("action", "word"), [("decline", "declined"), ("cancel", "cancelled")])
-async def test_a_no_to_a_page_is_the_outcome(action: Any, word: str):
+async def test_a_declined_page_is_the_outcome(action: Any, word: str):
     who = Visitor(action)
     async with connected(LEGACY, interaction=who, on={"tools/call": wants_pages(page())}) as (host, server):
         outcome = await run(host)
@@ -381,7 +381,7 @@ async def test_a_no_to_a_page_is_the_outcome(action: Any, word: str):
 
 
 @pytest.mark.requirement("CAL-5")
-async def test_several_pages_are_visited_one_by_one_and_a_no_ends_it():
+async def test_several_pages_are_opened_one_by_one_and_a_refusal_ends_the_call():
     two = wants_pages(page("https://one.example/"), page("https://two.example/"))
     visitor = Visitor("accept", "accept", "accept", "decline")
     async with connected(LEGACY, interaction=visitor, on={"tools/call": two}) as (host, server):
@@ -408,7 +408,7 @@ async def test_several_pages_are_visited_one_by_one_and_a_no_ends_it():
     ],
     ids=lambda data: json.dumps(data)[:40],
 )
-async def test_pages_that_cannot_be_read_are_put_to_nobody(data: Any):
+async def test_pages_that_cannot_be_decoded_are_not_shown(data: Any):
     visitor = Visitor("accept")
     refusing = wants_pages(data=data)
     async with connected(LEGACY, interaction=visitor, on={"tools/call": refusing}) as (host, server):
@@ -417,7 +417,7 @@ async def test_pages_that_cannot_be_read_are_put_to_nobody(data: Any):
 
 
 @pytest.mark.requirement("CAL-2")
-async def test_the_time_limit_of_a_call_holds_while_a_person_is_on_a_page():
+async def test_the_time_limit_of_a_call_applies_while_a_person_visits_a_page():
     visitor = Visitor(None)
     refusing = {"tools/call": wants_pages(page())}
     async with connected(LEGACY, interaction=visitor, on=refusing) as (host, server):
@@ -428,7 +428,7 @@ async def test_the_time_limit_of_a_call_holds_while_a_person_is_on_a_page():
 
 
 @pytest.mark.requirement("CAL-2")
-async def test_a_call_can_be_given_up_while_a_person_is_on_a_page():
+async def test_a_call_can_be_cancelled_while_a_person_visits_a_page():
     visitor = Visitor(None)
     async with connected(LEGACY, interaction=visitor, on={"tools/call": wants_pages(page())}) as (
         host,
@@ -464,7 +464,7 @@ async def ask_for_page(host: Host, server: Streamable, **params: Any) -> dict[st
 
 @pytest.mark.requirement("CAL-5")
 @pytest.mark.parametrize("word", ["accept", "decline", "cancel"])
-async def test_a_legacy_servers_question_about_a_page_is_put_and_answered(word: Any):
+async def test_a_url_elicitation_of_a_legacy_server_is_asked_and_answered(word: Any):
     visitor = Visitor(word)
     async with connected(LEGACY, interaction=visitor) as (host, server):
         (opening,) = server.asked("initialize")
@@ -477,7 +477,7 @@ async def test_a_legacy_servers_question_about_a_page_is_put_and_answered(word: 
 
 @pytest.mark.requirement("CAL-5")
 @pytest.mark.parametrize("word", ["accept", "decline", "cancel"])
-async def test_a_modern_servers_question_about_a_page_is_put_and_answered(word: Any):
+async def test_a_url_elicitation_of_a_modern_server_is_asked_and_answered(word: Any):
     visitor = Visitor(word)
 
     def call(params: dict[str, Any]) -> dict[str, Any]:
@@ -494,7 +494,7 @@ async def test_a_modern_servers_question_about_a_page_is_put_and_answered(word: 
     assert [question.url for question in visitor.visited] == [PAGE]
 
 
-async def test_without_anyone_to_send_a_question_about_a_page_is_refused():
+async def test_without_an_interaction_a_url_elicitation_is_refused():
     async with connected(LEGACY, interaction=Homebody()) as (host, server):
         assert server.asked("initialize")[0].params["capabilities"] == {}
         answer = await ask_for_page(host, server, **page())
@@ -502,7 +502,7 @@ async def test_without_anyone_to_send_a_question_about_a_page_is_refused():
 
 
 @both_eras
-async def test_a_front_end_that_fails_leaves_no_server_waiting(era: str):
+async def test_a_failing_interaction_leaves_no_server_waiting(era: str):
     visitor = Visitor(RuntimeError("the window is gone"))
     async with connected(era, interaction=visitor) as (host, server):
         if era == LEGACY:
@@ -530,7 +530,7 @@ async def test_a_front_end_that_fails_leaves_no_server_waiting(era: str):
 @both_eras
 @pytest.mark.parametrize("code", [-32700, -32600, -32601, -32602, -32603, -32000, -32050, 0, 7])
 @pytest.mark.parametrize("status", [200, 400])
-async def test_an_error_of_the_protocol_is_an_outcome_in_the_servers_words(era: str, code: int, status: int):
+async def test_a_protocol_error_is_an_outcome_with_the_servers_message(era: str, code: int, status: int):
     said = answers.error(code, "that does not work \x1b[2J", status=status, data={"more": 1})
     async with connected(era, on={"tools/call": said}) as (host, server):
         outcome = await run(host)
@@ -580,7 +580,7 @@ async def told_once(era: str, server: Streamable) -> None:
     [(300, None, None), (60_000, 300, None), (60_000, 60_000, 0.3), (1, 1, 0.3)],
     ids=["the setting", "the entry's", "the caller's", "the caller's, though longer"],
 )
-async def test_the_nearest_time_limit_holds_and_the_server_is_told_once(
+async def test_the_shortest_time_limit_applies_and_one_cancellation_is_sent(
     era: str, setting: int, entry: int | None, asked: float | None
 ):
     options: Any = {"settings": {"MCP_TOOL_TIMEOUT": setting}}
@@ -598,7 +598,7 @@ async def test_the_nearest_time_limit_holds_and_the_server_is_told_once(
 @pytest.mark.requirement("CAL-2", "CAL-3")
 @both_eras
 @pytest.mark.parametrize("replies", ["sse", "json"])
-async def test_progress_resets_the_time_limit_if_asked(era: str, replies: Any):
+async def test_progress_resets_the_time_limit_if_requested(era: str, replies: Any):
     steps = {"to": 8, "pause": 0.1}
     seen: list[Progress] = []
     async with connected(era, replies=replies) as (host, server):
@@ -624,7 +624,7 @@ async def test_progress_resets_the_time_limit_if_asked(era: str, replies: Any):
 
 
 @pytest.mark.requirement("CAL-2")
-async def test_after_progress_the_rounds_of_a_call_have_their_time_as_well():
+async def test_after_progress_the_input_rounds_of_a_call_have_the_reset_time_limit():
     """The limit began anew with each progress, so what follows is not late."""
     async with connected(MODERN, interaction=Visitor("accept")) as (host, server):
         asked = {"method": "elicitation/create", "params": page()}
@@ -642,7 +642,7 @@ async def test_after_progress_the_rounds_of_a_call_have_their_time_as_well():
 
 
 @pytest.mark.requirement("CAL-2", "CAL-5")
-async def test_after_progress_a_call_that_is_made_again_has_its_time_as_well():
+async def test_after_progress_a_repeated_call_has_the_reset_time_limit():
     visitor = Visitor("accept")
     async with connected(LEGACY, interaction=visitor) as (host, server):
 
@@ -671,7 +671,7 @@ HANGS: dict[str, Answer | None] = {
 @pytest.mark.requirement("CAL-2")
 @both_eras
 @pytest.mark.parametrize("hangs", HANGS.values(), ids=list(HANGS))
-async def test_cancelling_returns_at_once_though_the_server_hangs(era: str, hangs: Answer | None):
+async def test_cancelling_returns_at_once_while_the_server_hangs(era: str, hangs: Answer | None):
     async with connected(era, on={} if hangs is None else {"tools/call": hangs}) as (host, server):
         calling = asyncio.create_task(host.call("mcp__x__hold", {}))
         await server.wait_for("tools/call")
@@ -688,7 +688,7 @@ async def test_cancelling_returns_at_once_though_the_server_hangs(era: str, hang
 
 
 @pytest.mark.requirement("CAL-2", "CAL-5")
-async def test_cancelling_returns_at_once_while_a_lost_session_is_made_anew():
+async def test_cancelling_returns_at_once_while_a_lost_session_is_replaced():
     async with connected(LEGACY, lost_as="404") as (host, server):
         server.on["initialize"] = answers.never()
         await server.lose_sessions()

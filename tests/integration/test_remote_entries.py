@@ -65,7 +65,7 @@ async def every_leg(leg: str, server: Site) -> None:
 @pytest.mark.requirement("TRN-4", "TRN-2", "TRN-3")
 @pytest.mark.parametrize("leg", LEGS)
 @pytest.mark.parametrize("said_in", ["entry", "environment"])
-async def test_proxy_authority_and_certificate_hold_on_every_leg(tmp_path, monkeypatch, leg, said_in):
+async def test_proxy_ca_and_client_certificate_apply_to_every_request(tmp_path, monkeypatch, leg, said_in):
     authority = Authority(tmp_path)
     certificate, key = authority.issue("client")
     server = secured(LEGS[leg](), authority.serving(wants_ours=True))
@@ -92,7 +92,7 @@ async def test_proxy_authority_and_certificate_hold_on_every_leg(tmp_path, monke
 @pytest.mark.requirement("TRN-4", "TRN-2", "TRN-3")
 @pytest.mark.parametrize("leg", LEGS)
 @pytest.mark.parametrize("lacking", ["authority", "certificate"])
-async def test_without_authority_or_certificate_there_is_no_connection(tmp_path, leg, lacking):
+async def test_without_the_ca_or_the_client_certificate_there_is_no_connection(tmp_path, leg, lacking):
     authority = Authority(tmp_path)
     certificate, key = authority.issue("client")
     server = secured(LEGS[leg](), authority.serving(wants_ours=True))
@@ -107,7 +107,7 @@ async def test_without_authority_or_certificate_there_is_no_connection(tmp_path,
 
 @pytest.mark.parametrize("said", [{"ca": "/nonexistent"}, {"cert": "/nonexistent", "key": "/nonexistent"}])
 @pytest.mark.parametrize("leg", ["http", "sse", "ws"])
-async def test_certificates_that_are_not_there_are_named_and_nothing_is_tried_without(tmp_path, leg, said):
+async def test_missing_certificate_files_are_named_and_no_connection_is_tried(tmp_path, leg, said):
     server = secured(LEGS[leg](), Authority(tmp_path).serving())
     async with server, host_of({"type": leg, "url": server.url, "tls": said}) as host:
         error = host.servers["x"].error
@@ -118,7 +118,7 @@ async def test_certificates_that_are_not_there_are_named_and_nothing_is_tried_wi
 
 @pytest.mark.parametrize("leg", ["http", "sse", "ws", "http, older"])
 @pytest.mark.parametrize("spared", [False, True])
-async def test_a_plain_address_goes_through_the_proxy_unless_it_is_spared(monkeypatch, leg, spared):
+async def test_an_http_url_uses_the_proxy_unless_excluded(monkeypatch, leg, spared):
     async with LEGS[leg]() as server, Tunnel() as proxy:
         monkeypatch.setenv("HTTP_PROXY", proxy.url)
         if spared:
@@ -130,7 +130,7 @@ async def test_a_plain_address_goes_through_the_proxy_unless_it_is_spared(monkey
 
 
 @pytest.mark.parametrize("leg", ["http", "sse", "ws"])
-async def test_the_entrys_proxy_beats_that_of_the_environment(monkeypatch, leg):
+async def test_the_entrys_proxy_takes_precedence_over_the_environments(monkeypatch, leg):
     async with LEGS[leg]() as server, Tunnel() as own, Tunnel() as other:
         monkeypatch.setenv("HTTP_PROXY", other.url)
         async with host_of({"type": leg, "url": server.url, "proxy": own.url}) as host:
@@ -155,7 +155,7 @@ async def test_a_proxy_that_cannot_be_used_is_named_without_its_password(tmp_pat
         assert server.connections == 0, "nothing is tried without it"
 
 
-async def test_a_password_in_the_proxys_address_is_for_the_proxy_alone(tmp_path):
+async def test_a_password_in_the_proxy_url_is_sent_to_the_proxy_only(tmp_path):
     authority = Authority(tmp_path)
     server = secured(streamable(), authority.serving())
     async with server, Tunnel() as proxy:
@@ -197,7 +197,7 @@ def editor(kind: str) -> Any:
 @pytest.mark.requirement("TRN-7")
 @pytest.mark.parametrize("kind", ["sse-ide", "ws-ide"])
 @pytest.mark.parametrize("header", [None, "X-Editor-Token"])
-async def test_an_editor_is_found_by_its_lockfile_and_offers_only_what_is_for_models(home, kind, header):
+async def test_an_ide_is_found_by_its_lockfile_and_offers_only_tools_for_models(home, kind, header):
     async with editor(kind) as server:
         lock(home, server.port, kind.partition("-")[0])
         entry = {"type": kind, **({} if header is None else {"tokenHeader": header})}
@@ -218,7 +218,7 @@ async def test_an_editor_is_found_by_its_lockfile_and_offers_only_what_is_for_mo
 
 @pytest.mark.requirement("TRN-7")
 @pytest.mark.parametrize("kind", ["sse-ide", "ws-ide"])
-async def test_an_editor_for_another_folder_or_none_at_all_is_told_as_such(home, kind):
+async def test_an_ide_for_another_folder_or_a_missing_one_is_reported(home, kind):
     async with editor(kind) as server:
         lock(home, server.port, kind.partition("-")[0], workspaceFolders=["/somewhere/else"])
         async with host_of({"type": kind}) as host:
@@ -231,7 +231,7 @@ async def test_an_editor_for_another_folder_or_none_at_all_is_told_as_such(home,
 
 @pytest.mark.requirement("TRN-7")
 @pytest.mark.parametrize("kind", ["sse-ide", "ws-ide"])
-async def test_a_proxy_for_everything_never_sees_an_editors_token(home, monkeypatch, kind):
+async def test_a_proxy_for_all_urls_never_gets_an_ides_token(home, monkeypatch, kind):
     async with editor(kind) as server, Tunnel() as proxy:
         monkeypatch.setenv("HTTP_PROXY", proxy.url)
         monkeypatch.setenv("ALL_PROXY", proxy.url)
@@ -252,7 +252,7 @@ async def test_a_server_of_the_embedding_program_is_reached_by_control_messages(
 
 
 @pytest.mark.requirement("TRN-6")
-async def test_without_an_embedding_program_such_a_server_says_what_is_missing():
+async def test_without_an_embedding_program_an_sdk_server_states_what_is_missing():
     async with host_of({"type": "sdk"}) as host:
         error = host.servers["x"].error
         assert error is not None
@@ -287,7 +287,7 @@ def admits(token: str) -> Any:
 
 @pytest.mark.requirement("TRN-8")
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
-async def test_a_connector_is_signed_for_and_a_401_renews_once(era):
+async def test_a_connector_gets_the_token_and_a_401_renews_it_once(era):
     bearers = Bearers("stale", "fresh")
     async with streamable(revisions=(era,), on={"*": admits("fresh")}) as server:
         entry = {"type": "claudeai-proxy", "url": server.url, "protocol": era}
@@ -309,7 +309,7 @@ async def test_a_connector_is_signed_for_and_a_401_renews_once(era):
 
 @pytest.mark.requirement("TRN-2", "TRN-3")
 @pytest.mark.parametrize("leg", ["http", "http, modern", "sse", "http, older"])
-async def test_every_request_names_the_hosts_session(leg):
+async def test_every_request_has_the_hosts_session_id(leg):
     named: list[set[str | None]] = []
     async with LEGS[leg]() as server:
         for _ in range(2):
@@ -329,7 +329,7 @@ async def test_every_request_names_the_hosts_session(leg):
 
 
 @pytest.mark.requirement("TRN-8")
-async def test_a_connector_whose_token_stays_refused_wants_a_sign_in_and_is_not_asked_in_a_loop():
+async def test_a_connector_whose_token_is_refused_twice_needs_authentication_and_is_not_retried():
     bearers = Bearers("stale")
     async with streamable(on={"*": admits("fresh")}) as server:
         entry = {"type": "claudeai-proxy", "url": server.url}
@@ -342,7 +342,7 @@ async def test_a_connector_whose_token_stays_refused_wants_a_sign_in_and_is_not_
 
 
 @pytest.mark.requirement("TRN-8")
-async def test_a_token_that_runs_out_while_connected_is_renewed_within_the_call():
+async def test_a_token_that_expires_while_connected_is_renewed_within_the_call():
     bearers = Bearers("first", "second")
     async with streamable(revisions=(MODERN,), on={"*": admits("first")}) as server:
         entry = {"type": "claudeai-proxy", "url": server.url}
@@ -357,7 +357,7 @@ async def test_a_token_that_runs_out_while_connected_is_renewed_within_the_call(
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_marked_arguments_travel_as_headers_too():
+async def test_annotated_arguments_are_sent_as_headers_too():
     async with streamable(revisions=(MODERN,)) as server, host_of({"url": server.url}) as host:
         given = {"region": " Zürich\n", "shard": 7, "dry": False, "unrouted": "not this one"}
         outcome = await host.call("mcp__x__route", given)
@@ -383,7 +383,7 @@ async def test_a_legacy_server_gets_no_such_headers():
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_a_tool_whose_header_changed_is_listed_again_and_its_call_made_once_more():
+async def test_a_tool_whose_header_changed_is_listed_again_and_its_call_repeated_once():
     """The server moved the mark to another argument without a word: it answers -32020 and runs nothing."""
     async with streamable(revisions=(MODERN,)) as server, host_of({"url": server.url}) as host:
         lists = len(server.asked("tools/list"))
@@ -400,7 +400,7 @@ async def test_a_tool_whose_header_changed_is_listed_again_and_its_call_made_onc
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_a_server_that_never_agrees_with_its_headers_is_asked_twice_and_no_more():
+async def test_a_header_mismatch_is_retried_once():
     on = {"tools/call": answers.error(-32020, "the headers differ", status=400)}
     async with streamable(revisions=(MODERN,), on=on) as server, host_of({"url": server.url}) as host:
         outcome = await host.call("mcp__x__ledger", {"key": "k"})
@@ -410,7 +410,7 @@ async def test_a_server_that_never_agrees_with_its_headers_is_asked_twice_and_no
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_a_tool_with_a_bad_mark_is_left_out_alone():
+async def test_a_tool_with_an_invalid_annotation_is_left_out_alone():
     async with streamable(revisions=(MODERN,)) as server:
         server.zoo.add_tool("bad", lambda *_: "", properties={"a": {"type": "number", "x-mcp-header": "A"}})
         async with host_of({"url": server.url}) as host:
@@ -467,7 +467,7 @@ def asking(rounds: int) -> Any:
 
 @pytest.mark.parametrize("kind", ["http", "ws"])
 @pytest.mark.parametrize("rounds", [1, 3])
-async def test_a_call_that_needs_answers_goes_round_by_round_to_its_end(kind, rounds):
+async def test_a_call_with_input_rounds_is_completed(kind, rounds):
     person = Person(FormAnswer("accept", {"name": "Ada"}))
     async with {"http": streamable, "ws": websocket}[kind](revisions=(MODERN,)) as server:
         liar(server, {"tools/call": asking(rounds)})
@@ -484,7 +484,7 @@ async def test_a_call_that_needs_answers_goes_round_by_round_to_its_end(kind, ro
 
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
-async def test_a_no_is_told_to_the_server_and_holds_no_values(action):
+async def test_a_declined_form_is_sent_without_values(action):
     person = Person(FormAnswer(action, {"name": "Ada"}))
     async with streamable(revisions=(MODERN,)) as server:
         liar(server, {"tools/call": asking(1)})
@@ -493,7 +493,7 @@ async def test_a_no_is_told_to_the_server_and_holds_no_values(action):
             assert json.loads(outcome.text) == [{"action": action}]
 
 
-async def test_rounds_without_end_are_ended():
+async def test_the_number_of_input_rounds_is_limited():
     person = Person(FormAnswer("accept", {}))
     async with streamable(revisions=(MODERN,)) as server:
         liar(server, {"tools/call": asking(1_000)})
@@ -512,7 +512,7 @@ class Thinker(Person):
         raise AssertionError
 
 
-async def test_a_call_can_be_given_up_while_a_person_thinks():
+async def test_a_call_can_be_cancelled_while_a_person_is_asked():
     person = Thinker()
     async with streamable(revisions=(MODERN,)) as server:
         liar(server, {"tools/call": asking(1)})
@@ -525,7 +525,7 @@ async def test_a_call_can_be_given_up_while_a_person_thinks():
             assert len(server.asked("tools/call")) == 1
 
 
-async def test_the_time_limit_of_a_call_holds_while_a_person_thinks():
+async def test_the_time_limit_of_a_call_applies_while_a_person_is_asked():
     async with streamable(revisions=(MODERN,)) as server:
         liar(server, {"tools/call": asking(1)})
         async with host_of({"url": server.url}, interaction=Thinker()) as host:

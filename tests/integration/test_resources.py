@@ -37,7 +37,7 @@ async def test_resources_are_listed_over_all_pages_and_read(way: Way):
 
 
 @ways
-async def test_a_template_is_listed_filled_in_completed_and_read(way: Way):
+async def test_a_template_is_listed_expanded_completed_and_read(way: Way):
     async with way() as host:
         (template,) = await host.resources.templates("lib")
         assert template.variables == ("name", "page")
@@ -58,7 +58,7 @@ class Reader:
         return FormAnswer("accept", {"name": "Ada"})
 
 
-async def test_a_modern_server_may_ask_back_before_it_lets_read():
+async def test_a_modern_server_may_require_input_before_a_read():
     async with Way("in-process", MODERN)(interaction=Reader()) as host:
         assert (await host.resources.read("lib", "book://secret")).text.startswith("for those")
     async with Way("in-process", MODERN)() as host:
@@ -66,7 +66,7 @@ async def test_a_modern_server_may_ask_back_before_it_lets_read():
             await host.resources.read("lib", "book://secret")
 
 
-async def test_what_was_read_after_an_answer_is_not_kept():
+async def test_a_resource_read_after_an_answer_is_not_cached():
     library = Library(revisions=(MODERN,), ttl_ms=60_000)
     async with Host({"lib": library}, interaction=Reader(), permission_mode="bypassPermissions") as host:
         await host.ready()
@@ -78,7 +78,7 @@ async def test_what_was_read_after_an_answer_is_not_kept():
 
 @pytest.mark.requirement("CAT-5", "LIF-2")
 @pytest.mark.parametrize("revision", [MODERN, LEGACY])
-async def test_lists_are_read_ahead_kept_and_read_again_on_a_change(revision: str):
+async def test_lists_are_read_at_connect_cached_and_read_again_after_a_change(revision: str):
     library = Library(revisions=(revision,))
     async with Host({"lib": library}, permission_mode="bypassPermissions") as host:
         listener = host.events()
@@ -96,7 +96,7 @@ async def test_lists_are_read_ahead_kept_and_read_again_on_a_change(revision: st
 
 
 @pytest.mark.requirement("CAT-5")
-async def test_what_a_server_says_keeps_is_read_once_and_again_after_an_update():
+async def test_a_resource_with_a_ttl_is_read_once_and_again_after_an_update():
     library = Library(revisions=(MODERN,), ttl_ms=60_000)
     async with Host({"lib": library}, permission_mode="bypassPermissions") as host:
         await host.ready()
@@ -111,7 +111,7 @@ async def test_what_a_server_says_keeps_is_read_once_and_again_after_an_update()
 
 
 @pytest.mark.requirement("CAT-5", "LIF-4")
-async def test_nothing_of_a_link_that_ended_is_given_out_again():
+async def test_cached_values_of_an_ended_connection_are_not_used():
     library = Library(revisions=(MODERN,), ttl_ms=60_000)
     async with Host({"lib": library}, permission_mode="bypassPermissions") as host:
         await host.ready()
@@ -124,7 +124,7 @@ async def test_nothing_of_a_link_that_ended_is_given_out_again():
         assert "resources/list" in library.heard[before:]
 
 
-async def test_one_broken_server_spoils_nothing():
+async def test_one_broken_server_does_not_affect_the_others():
     servers = {"lib": Library(), "gone": {"command": "/nonexistent/program"}}
     async with Host(servers, permission_mode="bypassPermissions") as host:
         await host.ready(timeout=30)
@@ -149,7 +149,7 @@ async def test_a_model_lists_freely_and_reads_only_with_permission(home: Path):
         assert [question.tool for question in person.asked] == ["read_mcp_resource"] * 2
 
 
-async def test_a_model_is_shown_images_and_told_where_other_data_is(home: Path):
+async def test_a_model_gets_images_and_the_paths_of_other_data(home: Path):
     async with Way("in-process", LEGACY)() as host:
         own = {tool.name: tool for tool in resource_tools(host.resources, host._reader)}
 
@@ -176,7 +176,7 @@ async def read_without_a_server(host: Host, uri: str) -> CallOutcome:
 
 
 @pytest.mark.parametrize("uri", ["book://divan", "book://divan?page=2"], ids=["listed", "template"])
-async def test_a_model_need_not_name_the_server_where_only_one_has_the_resource(home: Path, uri: str):
+async def test_a_model_need_not_name_the_server_if_only_one_has_the_resource(home: Path, uri: str):
     person, given = ScriptedUser(True), []
     other = Library()
     other.holdings, other.lists_templates = {"note://a": {"text": "A note"}}, False
@@ -198,7 +198,7 @@ async def test_a_model_need_not_name_the_server_where_only_one_has_the_resource(
     ]
 
 
-async def test_a_listed_resource_counts_more_than_a_matching_template(home: Path):
+async def test_a_listed_resource_takes_precedence_over_a_matching_template(home: Path):
     only_template = Library()
     only_template.holdings = {}
     servers = {"lib": Library(), "copy": only_template}
@@ -207,7 +207,7 @@ async def test_a_listed_resource_counts_more_than_a_matching_template(home: Path
         assert await host.resources.server_of("book://divan") == "lib"
 
 
-async def test_where_several_servers_have_the_resource_or_none_the_model_is_told_to_name_one(home: Path):
+async def test_if_several_servers_or_none_have_the_resource_the_error_asks_for_the_server(home: Path):
     servers = {"lib": Library(), "copy": Library(), "gone": {"command": "/nonexistent/program"}}
     async with Host(servers, permission_mode="bypassPermissions") as host:
         await host.ready()
@@ -233,7 +233,7 @@ async def test_mentions_in_a_persons_text_are_read_for_the_model(home: Path):
         assert problem.startswith("@lib:book://none was not added: lib answered error -32602")
 
 
-async def test_a_host_that_is_closed_has_none():
+async def test_a_closed_host_reads_no_resources():
     host = Host({"lib": Library()})
     with pytest.raises(HostNotOpen):
         _ = host.resources

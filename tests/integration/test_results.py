@@ -39,7 +39,7 @@ async def far() -> AsyncIterator[Far]:
         yield Far(host)
 
 
-async def test_a_model_reads_on_in_a_result_that_was_too_large(far: Far):
+async def test_a_model_continues_reading_a_saved_result(far: Far):
     outcome = await far.text(20_000)
     (saved,) = outcome.saved
     assert saved.handle in text_of(outcome)
@@ -49,7 +49,7 @@ async def test_a_model_reads_on_in_a_result_that_was_too_large(far: Far):
     assert found.startswith('1: A line of "text".\n2: ')
 
 
-async def test_a_model_finds_a_place_in_large_json_and_reads_there(far: Far):
+async def test_a_model_searches_large_json_and_reads_at_the_position(far: Far):
     rows = json.dumps([{"id": number, "name": f"n{number}"} for number in range(30_000)])
     outcome = await far.result(f'"content":[],"structuredContent":{{"rows":{rows}}}')
     (saved,) = outcome.saved
@@ -61,7 +61,7 @@ async def test_a_model_finds_a_place_in_large_json_and_reads_there(far: Far):
     assert str(await far.read({"handle": saved.handle, "offset": offset})).startswith('"n29999"}]}\n')
 
 
-async def test_a_person_gets_everything(far: Far):
+async def test_a_person_gets_the_complete_result(far: Far):
     outcome = await far.text(20_000, raw=True)
 
     assert outcome.text.count("\n") == 20_000
@@ -79,7 +79,7 @@ async def test_structured_content_reaches_a_model_once(far: Far):
 
 
 @pytest.mark.requirement("CAL-6")
-async def test_an_error_of_a_tool_is_an_outcome_with_its_words(far: Far):
+async def test_an_error_of_a_tool_is_an_outcome_with_its_message(far: Far):
     outcome = await far.result(
         '"isError":true,"content":[{"type":"text","text":"no such file"},{"type":"odd"}]'
     )
@@ -88,7 +88,7 @@ async def test_an_error_of_a_tool_is_an_outcome_with_its_words(far: Far):
     assert parts_of(outcome) == ["no such file", "[content of unknown type 'odd']"]
 
 
-async def test_what_came_with_a_result_is_passed_on(far: Far):
+async def test_the_metadata_of_a_result_is_passed_on(far: Far):
     outcome = await far.result('"content":[],"_meta":{"a/b":[1]}')
 
     assert outcome.meta == {"a/b": [1]}

@@ -60,7 +60,7 @@ async def test_a_server_that_ignores_the_probe_is_probed_once_by_each_host(home:
     assert not (home / ".dragoman" / "state" / "eras.json").exists()
 
 
-async def test_a_lost_or_damaged_memory_costs_only_the_probe(home: Path) -> None:
+async def test_with_a_missing_or_damaged_file_of_eras_servers_are_probed_again(home: Path) -> None:
     entry = zoo("lies_at_the_door.py", "method not found")
     memory = home / ".dragoman" / "state" / "eras.json"
     memory.parent.mkdir(parents=True)
@@ -69,7 +69,7 @@ async def test_a_lost_or_damaged_memory_costs_only_the_probe(home: Path) -> None
     assert PROBE not in await methods_seen(entry)
 
 
-async def test_a_server_that_changed_its_era_is_found_out_in_spite_of_the_memory(tmp_path: Path) -> None:
+async def test_a_server_that_changed_its_era_is_detected_despite_the_stored_era(tmp_path: Path) -> None:
     speaking = tmp_path / "revisions"
     entry = workshop("ours", "--speaking", speaking)
     speaking.write_text(" ".join(LEGACY_REVISIONS))
@@ -104,7 +104,7 @@ async def test_a_pinned_legacy_server_is_never_probed() -> None:
         ("2025-11-25", "2024-11-05", ("2025-11-25", "2024-11-05")),
     ],
 )
-async def test_a_pin_the_server_cannot_keep_is_explained(
+async def test_a_pinned_revision_that_the_server_does_not_support_is_explained(
     tmp_path: Path, speaks: str, pin: str, words: tuple[str, ...]
 ) -> None:
     speaking = tmp_path / "revisions"

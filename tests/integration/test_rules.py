@@ -64,7 +64,7 @@ async def verdicts(host: Host, *names: str, **arguments: Any) -> list[bool]:
 
 
 @pytest.mark.requirement("PRM-1", "CAL-1")
-async def test_a_programs_rules_decide_and_what_they_do_not_is_refused():
+async def test_a_programs_rules_decide_and_other_calls_are_refused():
     ran: list[Any] = []
     rules = {"allow": ["mcp__shop(readOnly)", "mcp__shop__put(a=ok*)"], "deny": ["mcp__shop__burn"]}
     async with Host({"shop": server(ran)}, rules=rules) as host:
@@ -85,7 +85,7 @@ def test_a_programs_rule_that_cannot_be_read_is_an_error(rules: dict[str, list[s
 
 
 @pytest.mark.requirement("PRM-1")
-async def test_rules_of_code_and_of_files_count_together_and_the_strictest_wins(home: Path):
+async def test_rules_of_code_and_files_are_combined_and_the_strictest_applies(home: Path):
     write(home, "user", allow=["mcp__shop"], ask=["mcp__shop__put"])
     write(home, "local", deny=["mcp__shop__get"], allow=["mcp__shop__put"])
     async with Host.configured(servers={"shop": server()}, rules={"deny": ["mcp__shop__burn"]}) as host:
@@ -100,7 +100,7 @@ async def test_rules_of_code_and_of_files_count_together_and_the_strictest_wins(
 
 @pytest.mark.requirement("PRM-1")
 @pytest.mark.parametrize("made", ["from files", "in code"])
-async def test_an_administrators_rules_hold_for_every_host_and_beat_all(home: Path, made: str):
+async def test_an_administrators_rules_apply_to_every_host_and_override_others(home: Path, made: str):
     write(home, "enterprise", deny=["mcp__shop__burn"], ask=["mcp__shop__put"], allow=["mcp__shop__get"])
     options: dict[str, Any] = {
         "permission_mode": "bypassPermissions",
@@ -120,7 +120,7 @@ async def test_an_administrators_rules_hold_for_every_host_and_beat_all(home: Pa
 
 @pytest.mark.requirement("PRM-1")
 @pytest.mark.parametrize("how", ["reload", "watch"])
-async def test_rules_that_change_while_a_host_runs_hold_for_the_next_call(home: Path, how: str):
+async def test_rules_changed_while_a_host_runs_apply_to_the_next_call(home: Path, how: str):
     write(home, "user", allow=["mcp__shop"])
     async with Host.configured(servers={"shop": server()}, watch=how == "watch") as host:
         await host.ready()
@@ -138,7 +138,7 @@ async def test_rules_that_change_while_a_host_runs_hold_for_the_next_call(home: 
             await until(followed)
 
 
-async def test_a_file_that_breaks_while_a_host_runs_does_not_open_it(home: Path):
+async def test_a_file_broken_while_a_host_runs_allows_nothing(home: Path):
     file = write(home, "enterprise", deny=["mcp__shop__put"])
     async with Host.configured(servers={"shop": server()}, rules={"allow": ["mcp__shop"]}) as host:
         await host.ready()
@@ -154,7 +154,7 @@ async def test_a_file_that_breaks_while_a_host_runs_does_not_open_it(home: Path)
 
 
 @pytest.mark.requirement("PRM-1", "CAL-1")
-async def test_an_agents_servers_obey_the_same_rules(home: Path):
+async def test_the_same_rules_apply_to_an_agents_servers(home: Path):
     rules = {"allow": ["mcp__shop__get", "mcp__own__get"], "deny": ["mcp__*__burn"]}
     user = ScriptedUser(False)
     async with Host({"shop": server()}, rules=rules, interaction=user) as host:
@@ -168,7 +168,7 @@ async def test_an_agents_servers_obey_the_same_rules(home: Path):
 
 
 @pytest.mark.requirement("PRM-1")
-async def test_an_administrators_rule_that_comes_later_reaches_an_agents_own_servers(home: Path):
+async def test_an_administrators_later_rule_applies_to_an_agents_own_servers(home: Path):
     async with (
         Host.configured(servers={}, rules={"allow": ["mcp__own"]}) as host,
         host.for_agent([{"own": server()}]) as agent,
@@ -189,7 +189,7 @@ def builtin(name: str, ran: list[Any], **more: Any) -> BuiltinTool:
 
 
 @pytest.mark.requirement("PRM-1", "CAL-1")
-async def test_built_in_tools_pass_the_same_gate():
+async def test_built_in_tools_have_the_same_permission_check():
     ran: list[Any] = []
     own = {name: builtin(name, ran) for name in ("Write", "Read", "Other")}
     shell = builtin("Bash", ran, shell_argument="command")
@@ -208,7 +208,7 @@ async def test_built_in_tools_pass_the_same_gate():
     assert len(ran) == 2
 
 
-async def test_the_tools_of_a_conversation_pass_it_too():
+async def test_tools_of_a_conversation_have_the_same_permission_check():
     async with Host({"shop": server()}, rules={"allow": ["mcp__shop__get"], "deny": ["read_result"]}) as host:
         await host.ready()
         toolbox = host.toolbox()
@@ -220,7 +220,7 @@ async def test_the_tools_of_a_conversation_pass_it_too():
 
 
 @pytest.mark.requirement("CAL-4")
-async def test_the_calls_of_a_turn_are_each_decided():
+async def test_each_call_of_a_turn_is_decided():
     rules = {"allow": ["mcp__shop(readOnly)"], "deny": ["mcp__shop__burn"]}
     async with Host({"shop": server()}, rules=rules) as host:
         await host.ready()
@@ -235,7 +235,7 @@ async def test_the_calls_of_a_turn_are_each_decided():
 
 @pytest.mark.requirement("PRM-2")
 @pytest.mark.parametrize("trusted", [True, False])
-async def test_auto_lets_a_trusted_server_read_and_has_the_rest_asked(trusted: bool):
+async def test_auto_mode_allows_reads_of_a_trusted_server_and_asks_about_the_rest(trusted: bool):
     tools = [{"name": "get", "annotations": {"readOnlyHint": True}}, {"name": "put"}]
     pages = json.dumps([{"tools": [{"inputSchema": {"type": "object"}, **tool} for tool in tools]}])
     user = ScriptedUser(False)
@@ -269,7 +269,7 @@ class Judge:
     ],
     ids=str,
 )
-async def test_a_classifier_decides_or_has_a_person_asked(classification: Any, made: bool, asked: int):
+async def test_a_classifier_decides_or_leads_to_a_question(classification: Any, made: bool, asked: int):
     user, judge = ScriptedUser(True), Judge(classification)
     options: dict[str, Any] = {"permission_mode": "auto", "interaction": user, "classifier": judge}
     async with Host({"shop": server()}, rules={"deny": ["mcp__shop__burn"]}, **options) as host:
@@ -281,7 +281,7 @@ async def test_a_classifier_decides_or_has_a_person_asked(classification: Any, m
 
 
 @pytest.mark.requirement("PRM-2")
-async def test_a_classifier_that_fails_without_anybody_to_ask_is_a_no():
+async def test_a_failing_classifier_without_an_interaction_refuses():
     judge = Judge(ValueError("secret detail"))
     async with Host({"shop": server()}, permission_mode="auto", classifier=judge) as host:
         await host.ready()
@@ -292,7 +292,7 @@ async def test_a_classifier_that_fails_without_anybody_to_ask_is_a_no():
 
 
 @pytest.mark.requirement("PRM-2")
-async def test_a_plan_reads_only_whatever_is_allowed():
+async def test_plan_mode_only_reads_even_with_allow_rules():
     user = ScriptedUser(True)
     options: dict[str, Any] = {"permission_mode": "plan", "interaction": user}
     async with Host({"shop": server()}, rules={"allow": ["mcp__shop__put"]}, **options) as host:
@@ -303,7 +303,7 @@ async def test_a_plan_reads_only_whatever_is_allowed():
 
 
 @pytest.mark.requirement("PRM-2")
-async def test_unattended_a_refusal_names_the_rule_that_would_allow_it_and_the_one_that_asks():
+async def test_without_an_interaction_a_refusal_names_the_rule_to_add_and_the_ask_rule():
     user = ScriptedUser(True)
     options: dict[str, Any] = {"permission_mode": "dontAsk", "interaction": user}
     rules = {"ask": ["mcp__shop__burn"], "allow": ["mcp__shop__get"]}
@@ -358,7 +358,7 @@ async def test_hooks_and_rules(says: str, rules: dict[str, Any], made: bool, ask
 
 
 @pytest.mark.requirement("PRM-5", "CAL-1")
-async def test_rules_and_people_see_what_a_hook_made_of_the_arguments():
+async def test_rules_and_questions_get_the_arguments_changed_by_a_hook():
     ran: list[Any] = []
     user = ScriptedUser(True)
     hooks = [hook(lambda given: _decides("allow", updatedInput={"a": "/etc/passwd"}), "PreToolUse")]
@@ -372,7 +372,7 @@ async def test_rules_and_people_see_what_a_hook_made_of_the_arguments():
 
 
 @pytest.mark.requirement("PRM-5", "CAL-1")
-async def test_what_a_hook_made_of_the_arguments_is_checked_again():
+async def test_arguments_changed_by_a_hook_are_validated_again():
     ran: list[Any] = []
     hooks = [hook(lambda given: _decides("allow", updatedInput={"a": 7}), "PreToolUse")]
     async with Host({"shop": server(ran)}, hooks=hooks, permission_mode="bypassPermissions") as host:
@@ -390,7 +390,7 @@ async def test_what_a_hook_made_of_the_arguments_is_checked_again():
     "rule",
     ["mcp__my.shop__delete.all", "mcp__my_shop__delete_all", "MCP__MY_SHOP__DELETE_ALL", "mcp__*__delete*"],
 )
-async def test_a_deny_finds_a_tool_that_had_to_be_renamed(rule: str):
+async def test_a_deny_matches_a_renamed_tool(rule: str):
     made = InMemoryServer("x")
     for name in ("delete.all", "delete_all"):  # both would have one name, so each gets a hash
         made.add_tool(name, lambda arguments, context: "gone")
@@ -407,7 +407,7 @@ async def test_a_deny_finds_a_tool_that_had_to_be_renamed(rule: str):
 
 
 @pytest.mark.requirement("PRM-3")
-async def test_a_person_who_looks_something_up_before_answering_waits_for_nobody():
+async def test_an_interaction_that_calls_tools_before_answering_does_not_wait():
     class Curious(ScriptedUser):
         async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
             if question.tool == "mcp__shop__burn":
@@ -426,7 +426,7 @@ async def test_a_person_who_looks_something_up_before_answering_waits_for_nobody
 
 
 @pytest.mark.requirement("PRM-3")
-async def test_a_front_end_that_raises_is_a_no_with_its_reason_and_the_next_is_asked():
+async def test_an_interaction_that_raises_is_a_refusal_and_the_next_question_is_asked():
     class Broken:
         times = 0
 
@@ -445,7 +445,7 @@ async def test_a_front_end_that_raises_is_a_no_with_its_reason_and_the_next_is_a
 
 
 @pytest.mark.requirement("PRM-3")
-async def test_a_question_that_is_cancelled_leaves_the_next_one_its_turn():
+async def test_a_cancelled_question_lets_the_next_one_be_asked():
     class Slow:
         def __init__(self) -> None:
             self.reached, self.asked = asyncio.Event(), 0
@@ -470,7 +470,7 @@ async def test_a_question_that_is_cancelled_leaves_the_next_one_its_turn():
 
 
 @pytest.mark.requirement("PRM-3")
-async def test_a_lasting_yes_holds_for_this_host_for_later_ones_and_for_no_other_tool(home: Path):
+async def test_a_permanent_grant_applies_to_this_and_later_hosts_and_to_no_other_tool(home: Path):
     user = ScriptedUser(PermissionAnswer(True, always="user"), False)
     async with Host.configured(servers={"shop": server()}, interaction=user) as host:
         await host.ready()
@@ -484,7 +484,7 @@ async def test_a_lasting_yes_holds_for_this_host_for_later_ones_and_for_no_other
 
 
 @pytest.mark.requirement("PRM-3")
-async def test_a_lasting_yes_holds_after_a_change_of_rules_or_mode(home: Path):
+async def test_a_permanent_grant_applies_after_a_change_of_rules_or_mode(home: Path):
     user = ScriptedUser(PermissionAnswer(True, always="user", whole_server=True))
     async with Host.configured(servers={"shop": server()}, interaction=user) as host:
         await host.ready()
@@ -498,7 +498,7 @@ async def test_a_lasting_yes_holds_after_a_change_of_rules_or_mode(home: Path):
 
 
 @pytest.mark.requirement("PRM-3")
-async def test_a_lasting_yes_does_not_open_what_the_administrator_wants_asked(home: Path):
+async def test_a_permanent_grant_does_not_override_the_administrators_ask_rule(home: Path):
     write(home, "enterprise", ask=["mcp__shop"])
     user = ScriptedUser(PermissionAnswer(True, always="user", for_session=True))
     async with Host.configured(servers={"shop": server()}, interaction=user) as host:

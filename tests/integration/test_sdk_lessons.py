@@ -64,7 +64,7 @@ def only_for(text: str, answer: Any) -> Any:
 @pytest.mark.requirement("TRN-2")
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("fault", ["hang up", "too late", "half an answer"])
-async def test_finding_7_one_network_error_costs_one_call_and_no_other(era, fault):
+async def test_finding_7_one_network_error_fails_one_call_only(era, fault):
     """With the official client every call in flight fails, and every later one too."""
     answer = {
         "hang up": answers.hang_up(),
@@ -88,7 +88,7 @@ async def test_finding_7_one_network_error_costs_one_call_and_no_other(era, faul
 @pytest.mark.requirement("LIF-3")
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("status", [403, 429, 500, 502, 503])
-async def test_finding_8_the_http_status_is_there_for_whoever_asks(era, status):
+async def test_finding_8_the_http_status_is_available(era, status):
     refusal = answers.status(status, "not now", retry_after="77")  # more than a call waits
     async with (
         streamable(revisions=(era,), on={"tools/call": refusal}) as server,
@@ -106,7 +106,7 @@ async def test_finding_8_the_http_status_is_there_for_whoever_asks(era, status):
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_finding_8_a_401_during_a_call_is_a_wish_for_a_sign_in_with_its_challenge(era):
+async def test_finding_8_a_401_during_a_call_is_needs_auth_with_its_challenge(era):
     async with (
         streamable(revisions=(era,)) as server,
         connected(remote(server.url, era)) as host,
@@ -120,7 +120,7 @@ async def test_finding_8_a_401_during_a_call_is_a_wish_for_a_sign_in_with_its_ch
 
 @pytest.mark.requirement("LIF-7")
 @pytest.mark.parametrize("lost_as", ["404 -32001", "404", "400 -32000", "200 -32600"])
-async def test_finding_9_an_expired_session_is_begun_anew_and_nobody_notices(lost_as: Lost):
+async def test_finding_9_an_expired_session_is_replaced_without_a_failed_call(lost_as: Lost):
     async with (
         streamable(revisions=(ERAS[0],), lost_as=lost_as) as server,
         connected(remote(server.url, ERAS[0])) as host,
@@ -135,7 +135,7 @@ async def test_finding_9_an_expired_session_is_begun_anew_and_nobody_notices(los
 
 
 @pytest.mark.requirement("LIF-8")
-async def test_finding_10_the_stream_of_a_server_is_opened_again_however_often_it_failed(monkeypatch):
+async def test_finding_10_the_stream_of_a_server_is_reopened_after_every_failure(monkeypatch):
     """The official client gives up after two attempts, and says so to nobody."""
     monkeypatch.setattr("dragoman.transports.http.RETRY_SECONDS", 0.01)
     on = {"GET": answers.first(6, answers.status(503))}
@@ -149,7 +149,7 @@ async def test_finding_10_the_stream_of_a_server_is_opened_again_however_often_i
 
 
 @pytest.mark.requirement("LIF-8")
-async def test_finding_10_a_stream_that_ends_again_and_again_is_opened_again_and_calls_go_on(monkeypatch):
+async def test_finding_10_a_stream_that_ends_repeatedly_is_reopened_and_calls_continue(monkeypatch):
     monkeypatch.setattr("dragoman.transports.http.RETRY_SECONDS", 0.01)
     async with (
         streamable(revisions=(ERAS[0],)) as server,
@@ -166,7 +166,7 @@ async def test_finding_10_a_stream_that_ends_again_and_again_is_opened_again_and
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_finding_17_a_call_is_one_request_and_nothing_else(era):
+async def test_finding_17_a_call_is_exactly_one_request(era):
     """The official client reads the list before a call of a tool that is not on its first page, each time."""
 
     def listed(params: dict[str, Any]) -> dict[str, Any]:
@@ -187,7 +187,7 @@ async def test_finding_17_a_call_is_one_request_and_nothing_else(era):
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_finding_11_a_server_that_dies_while_idle_is_an_event_and_a_public_status(era):
+async def test_finding_11_a_server_that_exits_while_idle_is_an_event_and_a_public_status(era):
     async with connected(zoo("calm.py", protocol=era)) as host:
         losing = asyncio.create_task(first(host, ServerLost))
         changing = asyncio.create_task(first(host, ServerStateChanged))
@@ -201,7 +201,7 @@ async def test_finding_11_a_server_that_dies_while_idle_is_an_event_and_a_public
 
 
 @pytest.mark.requirement("TRN-1")
-async def test_finding_12_pid_exit_code_and_stderr_are_there_for_whoever_asks():
+async def test_finding_12_pid_exit_code_and_stderr_are_available():
     async with connected(zoo("dies.py", "call", "7")) as host:
         pid = host.servers["server"].pid
         assert pid is not None
@@ -220,7 +220,7 @@ async def test_finding_12_pid_exit_code_and_stderr_are_there_for_whoever_asks():
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_finding_13_one_invalid_byte_does_not_wedge_the_connection(era):
+async def test_finding_13_one_invalid_byte_does_not_block_the_connection(era):
     async with connected(zoo("says_as_told.py", protocol=era)) as host:
         noise = '{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"\xff"}}\n'
         good = '{"jsonrpc":"2.0","id":$ID,"result":{"resultType":"complete","content":[]}}\n'
@@ -233,7 +233,7 @@ async def test_finding_13_one_invalid_byte_does_not_wedge_the_connection(era):
 
 
 @pytest.mark.slow
-async def test_finding_14_a_large_line_costs_linear_time_and_a_limit_holds():
+async def test_finding_14_a_large_line_takes_linear_time_and_has_a_limit():
     """The official client needs 15 times the processor time for 4 times the size, and has no limit."""
     async with connected(zoo("never_ends_a_line.py")) as host:
         seconds = {}
@@ -256,7 +256,7 @@ async def test_finding_14_a_large_line_costs_linear_time_and_a_limit_holds():
 
 @pytest.mark.requirement("TRN-1")
 @pytest.mark.parametrize("habits", [[], ["silent"], ["stubborn"], ["silent", "stubborn"]], ids="-".join)
-async def test_finding_15_shutdown_reaches_the_children_of_a_server_that_ends_by_itself(habits):
+async def test_finding_15_shutdown_ends_the_children_of_a_server_that_exits_itself(habits):
     async with connected(zoo("has_a_child.py", "orphaning", *habits)) as host:
         child = int((await host.call("mcp__server__child")).text)
         os.kill(child, 0)
@@ -295,7 +295,7 @@ async def test_finding_18_a_result_without_the_promised_structure_is_kept(era):
 
 @pytest.mark.requirement("CAL-6")
 @pytest.mark.parametrize("era", ERAS)
-async def test_finding_19_an_unknown_kind_of_content_costs_nothing_else(era):
+async def test_finding_19_an_unknown_content_type_affects_nothing_else(era):
     async with connected(zoo("answers_oddly.py", protocol=era)) as host:
         outcome = await host.call("mcp__server__act", {"how": "unknown_content"}, raw=True)
         assert outcome.content == (
@@ -307,7 +307,7 @@ async def test_finding_19_an_unknown_kind_of_content_costs_nothing_else(era):
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_finding_20_our_timeout_is_not_the_servers_own_error(era):
+async def test_finding_20_a_timeout_of_the_host_is_not_an_error_of_the_server(era):
     async with connected(zoo("answers_oddly.py", protocol=era)) as host:
         outcome = await host.call("mcp__server__act", {"how": "own_timeout"})
         assert isinstance(outcome.error, RemoteError)

@@ -21,7 +21,7 @@ from tests.torture.signed_in import credentials_of, host_of, sign_in_before
 
 
 @pytest.mark.requirement("AUT-3")
-async def test_finding_1_calls_that_wait_for_the_server_do_not_hold_others_up():
+async def test_finding_1_calls_that_wait_for_a_token_do_not_delay_others():
     """One call gets no answer; the next one does not wait for it."""
     async with AuthWorld() as world:
         sign_in_before(world)
@@ -36,7 +36,7 @@ async def test_finding_1_calls_that_wait_for_the_server_do_not_hold_others_up():
 
 
 @pytest.mark.requirement("AUT-3")
-async def test_findings_2_and_3_after_a_restart_an_expired_token_is_refreshed_without_browser_and_discovery():
+async def test_findings_2_and_3_an_expired_token_is_refreshed_after_a_restart_without_browser_and_discovery():
     async with AuthWorld() as world:
         async with host_of(world) as host:
             await host.ready(timeout=20)
@@ -59,7 +59,7 @@ async def test_findings_2_and_3_after_a_restart_an_expired_token_is_refreshed_wi
 
 @pytest.mark.requirement("AUT-3")
 @pytest.mark.parametrize("status", [429, 500, 503])
-async def test_finding_4_an_authorization_server_that_fails_for_a_moment_costs_no_sign_in(status: int):
+async def test_finding_4_a_temporary_failure_of_the_authorization_server_needs_no_new_sign_in(status: int):
     async with AuthWorld() as world:
         sign_in_before(world)
         credentials = credentials_of(world)
@@ -84,7 +84,7 @@ async def test_finding_5_tokens_are_refreshed_before_they_expire():
 
 
 @pytest.mark.requirement("AUT-5")
-async def test_finding_6_a_sign_out_revokes_both_tokens_and_forgets_them():
+async def test_finding_6_a_sign_out_revokes_and_deletes_both_tokens():
     async with AuthWorld() as world:
         account = sign_in_before(world)
         assert account.tokens is not None
@@ -111,7 +111,7 @@ async def test_finding_6_a_sign_out_revokes_both_tokens_and_forgets_them():
         (None, "its authorization server cannot revoke tokens; they stay valid until they expire"),
     ],
 )
-async def test_finding_6_tokens_are_forgotten_even_if_they_cannot_be_revoked(answer, reason: str):
+async def test_finding_6_tokens_are_deleted_even_if_they_cannot_be_revoked(answer, reason: str):
     async with AuthWorld() as world:
         if answer is None:
             del world.server_document["revocation_endpoint"]
@@ -125,7 +125,7 @@ async def test_finding_6_tokens_are_forgotten_even_if_they_cannot_be_revoked(ans
 
 
 @pytest.mark.requirement("AUT-5")
-async def test_finding_6_a_sign_out_that_the_store_refuses_is_told(monkeypatch: pytest.MonkeyPatch):
+async def test_finding_6_a_sign_out_that_the_store_refuses_is_reported(monkeypatch: pytest.MonkeyPatch):
     def fail(*_: object) -> None:
         raise StoreFailed("the folder cannot be written: Read-only file system")
 

@@ -54,7 +54,7 @@ async def _level(host: Host, level: str) -> bool:
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
-async def test_the_level_can_be_changed_and_holds_after_a_reconnect(home: Path, era: str):
+async def test_the_level_can_be_changed_and_applies_after_a_reconnect(home: Path, era: str):
     async with host_of(era) as host:
         await host.ready()
         assert await said(host, "emergency", "nobody asked") == "None"
@@ -128,7 +128,7 @@ async def test_a_process_that_ends_at_the_probe_and_is_started_again_is_in_the_l
     assert lines("stderr", "host") == [*output, ("info", "", again), *output]
 
 
-async def test_one_that_ends_later_has_no_such_line(home: Path):
+async def test_a_process_that_ends_later_has_no_such_line(home: Path):
     arguments = ["-S", "-E", str(SERVERS / "dies.py"), "list", "3"]
     async with Host({"s": {"command": sys.executable, "args": arguments}}, server_logs=True) as host:
         await host.ready()

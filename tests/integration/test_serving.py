@@ -46,7 +46,7 @@ async def result(host: Host, tool: str, /, **arguments: Any) -> Any:
 
 
 @every_revision
-async def test_our_client_calls_and_reads_in_every_revision(revision: str):
+async def test_dragomans_client_calls_and_reads_in_every_revision(revision: str):
     async with host_of(Office((revision,))) as host:
         (view,) = (await host.ready()).values()
         assert view.protocol_version == revision
@@ -60,7 +60,7 @@ async def test_our_client_calls_and_reads_in_every_revision(revision: str):
 
 
 @both_eras
-async def test_our_client_is_asked_and_answers(revision: str):
+async def test_dragomans_client_answers_elicitations(revision: str):
     office = Office((revision,))
     async with host_of(office) as host:
         await host.ready()
@@ -69,7 +69,7 @@ async def test_our_client_is_asked_and_answers(revision: str):
 
 
 @both_eras
-async def test_our_client_is_told_of_changes(revision: str):
+async def test_dragomans_client_is_notified_of_changes(revision: str):
     office = Office((revision,))
     async with host_of(office) as host:
         await host.ready()
@@ -85,7 +85,7 @@ async def test_our_client_is_told_of_changes(revision: str):
 
 
 @both_eras
-async def test_a_call_that_our_client_gives_up_is_cancelled(revision: str):
+async def test_a_call_cancelled_by_dragomans_client_is_cancelled_at_the_server(revision: str):
     office = Office((revision,))
     async with host_of(office) as host:
         await host.ready()
@@ -135,7 +135,7 @@ async def test_the_official_client_uses_the_demo_server(revision: str):
 
 @both_eras
 @pytest.mark.filterwarnings("ignore:resources/:mcp.MCPDeprecationWarning")
-async def test_the_official_client_is_asked_and_told(revision: str):
+async def test_the_official_client_gets_elicitations_and_notifications(revision: str):
     notices: list[Any] = []
 
     async def noticed(message: Any) -> None:

@@ -44,7 +44,7 @@ def page_in(text: str) -> str:
     return page
 
 
-async def test_it_is_offered_while_a_server_waits_for_a_sign_in_and_only_then():
+async def test_authenticate_is_offered_only_while_a_server_needs_authentication():
     async with AuthWorld() as world, waiting(world) as host:
         assert set(host.sign_in_tools()) == {NAME}
         toolbox = host.toolbox()
@@ -63,7 +63,7 @@ async def test_it_is_offered_while_a_server_waits_for_a_sign_in_and_only_then():
         assert "mcp__x__echo" in found, "the real tools take its place"
 
 
-async def test_it_is_always_allowed_and_starts_one_sign_in():
+async def test_authenticate_is_always_allowed_and_starts_one_sign_in():
     async with AuthWorld() as world, waiting(world, permission_mode="default") as host:
         first, second = await asyncio.gather(host.call(NAME, {}), host.call(NAME, {}))
         assert page_in(first.text) == page_in(second.text)
@@ -71,7 +71,7 @@ async def test_it_is_always_allowed_and_starts_one_sign_in():
         assert len(world.registrations) == 1
 
 
-async def test_when_the_sign_in_is_done_it_says_so():
+async def test_a_completed_sign_in_is_reported():
     async with AuthWorld() as world, waiting(world) as host:
         tool = host.sign_in_tools()[NAME]
         page = page_in((await host.call(NAME, {})).text)
@@ -82,7 +82,7 @@ async def test_when_the_sign_in_is_done_it_says_so():
         assert isinstance(outcome.error, UnknownTool), "it is gone"
 
 
-async def test_a_failure_is_told_with_its_reason_and_the_next_call_tries_again():
+async def test_a_failed_sign_in_is_reported_and_the_next_call_tries_again():
     async with AuthWorld() as world, waiting(world) as host:
         methods = world.server_document.pop("code_challenge_methods_supported")
         said = (await host.call(NAME, {})).text
@@ -103,7 +103,7 @@ async def test_a_client_secret_is_not_confirmed_by_a_model():
         assert world.canaries_in(world.auth) == []
 
 
-async def test_a_servers_own_tool_of_that_name_gets_nothing_from_it():
+async def test_a_servers_tool_of_the_same_name_does_not_start_a_sign_in():
     async with streamable() as server:
         server.zoo.add_tool("authenticate", lambda given, _: "the server's own")
         entry = {"type": "http", "url": server.url}
@@ -118,7 +118,7 @@ async def test_a_servers_own_tool_of_that_name_gets_nothing_from_it():
             assert (await host.call(NAME, {})).text == "the server's own"
 
 
-async def test_a_servers_own_tool_of_that_name_comes_after_the_sign_in_and_needs_permission():
+async def test_a_servers_tool_of_the_same_name_is_listed_after_the_sign_in_and_needs_permission():
     async with AuthWorld() as world:
         world.mcp.zoo.add_tool("authenticate", lambda given, _: "the server's own")
         async with waiting(world, permission_mode="default") as host:
@@ -133,7 +133,7 @@ async def test_a_servers_own_tool_of_that_name_comes_after_the_sign_in_and_needs
             assert world.mcp.asked("tools/call") == []
 
 
-async def test_an_agent_has_it_for_its_own_servers_alone():
+async def test_an_agent_has_authenticate_for_its_own_servers_only():
     async with (
         AuthWorld() as world,
         waiting(world) as host,
@@ -148,7 +148,7 @@ async def test_an_agent_has_it_for_its_own_servers_alone():
         assert "Ask the user to open this page" in (await Toolbox(with_it).call(NAME)).text
 
 
-async def test_closing_the_host_ends_a_sign_in_under_way():
+async def test_closing_the_host_ends_a_running_sign_in():
     async with AuthWorld() as world:
         async with waiting(world) as host:
             target = await ended_at(page_in((await host.call(NAME, {})).text))

@@ -26,7 +26,7 @@ async def touch(host: Host, uri: str = DIVAN, times: int = 1) -> None:
 
 
 @ways
-async def test_changes_are_told_for_as_long_as_somebody_watches(way: Way):
+async def test_updates_are_reported_while_a_subscriber_exists(way: Way):
     async with way() as host:
         listener = host.events()
         async with host.resources.subscribed("lib", DIVAN) as updates:
@@ -56,7 +56,7 @@ async def _next_update(listener: Any) -> Any:
 
 
 @pytest.mark.parametrize("revision", [MODERN, LEGACY])
-async def test_the_server_is_told_when_nobody_watches_any_more(revision: str):
+async def test_the_last_unsubscribe_is_sent_to_the_server(revision: str):
     library = Library(revisions=(revision,))
     async with Host({"lib": library}, permission_mode="bypassPermissions") as host:
         await ready(host)
@@ -71,7 +71,7 @@ async def test_the_server_is_told_when_nobody_watches_any_more(revision: str):
 
 
 @pytest.mark.parametrize("revision", [MODERN, LEGACY])
-async def test_after_a_loss_it_is_watched_again_and_may_have_changed(revision: str):
+async def test_after_a_lost_connection_the_subscription_is_renewed_and_an_update_reported(revision: str):
     entry = zoo("library.py", protocol=revision)
     settings = {"DRAGOMAN_RECONNECT_WAIT_MS": 10}
     async with Host({"lib": entry}, permission_mode="bypassPermissions", settings=settings) as host:
@@ -85,7 +85,7 @@ async def test_after_a_loss_it_is_watched_again_and_may_have_changed(revision: s
 
 
 @pytest.mark.parametrize("revision", [MODERN, LEGACY])
-async def test_a_server_that_does_not_tell_of_changes_says_so_at_once(revision: str):
+async def test_a_subscription_to_a_server_without_the_capability_fails_at_once(revision: str):
     library = Library(revisions=(revision,), subscribe=False)
     async with Host({"lib": library}, permission_mode="bypassPermissions") as host:
         await ready(host)
@@ -95,14 +95,14 @@ async def test_a_server_that_does_not_tell_of_changes_says_so_at_once(revision: 
         assert "resources/subscribe" not in library.heard
 
 
-async def test_a_resource_that_is_not_there_cannot_be_watched():
+async def test_a_missing_resource_cannot_be_subscribed_to():
     async with Way("in-process", LEGACY)() as host:
         with pytest.raises(RemoteError):
             async with host.resources.subscribed("lib", "book://none"):
                 raise AssertionError
 
 
-async def test_a_flood_of_updates_costs_the_host_nothing_but_the_reading():
+async def test_a_flood_of_updates_only_takes_the_time_to_read_it():
     async with Way("stdio", LEGACY)() as host, host.resources.subscribed("lib", DIVAN) as updates:
         await touch(host, f"{DIVAN}/#", times=20_000)
         await touch(host)
@@ -113,19 +113,19 @@ async def test_a_flood_of_updates_costs_the_host_nothing_but_the_reading():
         assert host.servers["lib"].status == "connected"
 
 
-async def test_closing_the_host_while_watching_is_no_trouble():
+async def test_closing_the_host_during_a_subscription_is_clean():
     async with Way("in-process", MODERN)() as host, host.resources.subscribed("lib", DIVAN):
         await host.close()
 
 
-async def test_closing_the_host_ends_the_telling():
+async def test_closing_the_host_ends_the_iteration():
     async with Way("in-process", LEGACY)() as host, host.resources.subscribed("lib", DIVAN) as updates:
         waiting = asyncio.create_task(anext(updates, None))
         await host.close()
         assert await asyncio.wait_for(waiting, 15) is None
 
 
-async def test_a_server_that_is_disabled_and_enabled_is_watched_on():
+async def test_a_subscription_continues_after_its_server_is_disabled_and_enabled():
     async with Way("in-process", LEGACY)() as host, host.resources.subscribed("lib", DIVAN) as updates:
         await host.disable("lib", remember=False)
         await host.enable("lib", remember=False)

@@ -48,7 +48,7 @@ def stored() -> list[str]:
     return [task.tool for task in TaskStore(lambda: 0.0).all()]
 
 
-async def test_a_call_that_becomes_a_task_looks_like_any_other(era: str, home: Path):
+async def test_a_call_that_becomes_a_task_has_an_ordinary_outcome(era: str, home: Path):
     async with host_of(era, home) as host:
         await host.ready()
         outcome = await host.call("mcp__s__work", {"text": "ready"}, timeout_seconds=LIMIT)
@@ -78,7 +78,7 @@ async def test_states_of_a_task_are_progress(era: str, home: Path):
     assert CallProgressed in kinds
 
 
-async def test_progress_of_a_legacy_task_goes_on_after_its_creation(home: Path):
+async def test_progress_of_a_legacy_task_continues_after_its_creation(home: Path):
     seen: list[Any] = []
     async with host_of("legacy", home) as host:
         await host.ready()
@@ -150,7 +150,7 @@ async def _was_cancelled(host: Host) -> bool:
     return ["tasks/cancel", "t1"] in await notes(host)
 
 
-async def test_the_time_limit_holds_and_cancels_the_task(era: str, home: Path):
+async def test_the_time_limit_applies_and_cancels_the_task(era: str, home: Path):
     async with host_of(era, home) as host:
         await host.ready()
         with pytest.raises(CallTimeout) as raised:
@@ -159,7 +159,7 @@ async def test_the_time_limit_holds_and_cancels_the_task(era: str, home: Path):
         await until(lambda: _was_cancelled(host))
 
 
-async def test_a_task_outlives_its_servers_process(era: str, home: Path):
+async def test_a_task_continues_after_a_restart_of_its_server(era: str, home: Path):
     async with host_of(era, home) as host:
         await host.ready()
         calling = asyncio.create_task(host.call("mcp__s__work", {"steps": 15}, timeout_seconds=LIMIT))
@@ -211,7 +211,7 @@ async def test_a_task_can_be_cancelled_by_its_id(era: str, home: Path):
             await host.tasks.cancel(outcome.task)
 
 
-async def test_unknown_and_forgotten_tasks_are_a_named_error(era: str, home: Path):
+async def test_unknown_and_expired_tasks_are_a_named_error(era: str, home: Path):
     async with host_of(era, home) as host:
         await host.ready()
         assert isinstance((await host.tasks.result("task_none")).error, TaskNotFound)
@@ -240,7 +240,7 @@ async def test_a_task_belongs_to_the_entry_that_it_was_created_at(era: str, home
         assert await notes(host) == before
 
 
-async def test_what_rules_deny_of_the_tool_they_deny_of_its_tasks(era: str, home: Path):
+async def test_a_deny_of_a_tool_applies_to_its_tasks(era: str, home: Path):
     async with host_of(era, home) as host:
         await host.ready()
         outcome = await host.call("mcp__s__work", {"steps": 8}, background_after_seconds=0)
@@ -273,7 +273,7 @@ async def test_a_lazy_server_is_not_stopped_while_its_task_runs(era: str, home: 
         assert (len(pids), len(set(pids)), None in pids) == (3, 1, False)
 
 
-async def test_a_call_that_is_no_task_is_not_moved(home: Path):
+async def test_an_ordinary_call_is_not_moved(home: Path):
     async with host_of("modern", home) as host:
         await host.ready()
         outcome = await host.call("mcp__s__notes", background_after_seconds=0)
@@ -334,7 +334,7 @@ async def test_a_task_of_a_server_in_this_process_can_be_fetched_while_the_host_
         assert await host.tasks.list() == []
 
 
-async def test_a_call_that_becomes_a_task_after_it_was_left_stays_one_entry(home: Path):
+async def test_a_background_call_that_becomes_a_task_stays_one_entry(home: Path):
     server = in_process()
     server.declares_tasks = False
     async with Host({"own": server}, permission_mode="bypassPermissions") as host:

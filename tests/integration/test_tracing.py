@@ -70,7 +70,7 @@ async def test_a_failed_call_is_a_failed_span(spans: InMemorySpanExporter):
     assert (name, attributes["error.type"], status) == ("tools/call fail", "tool_error", "ERROR")
 
 
-async def test_the_trace_of_a_gateways_client_goes_on_to_the_server(spans: InMemorySpanExporter):
+async def test_the_trace_of_a_gateways_client_continues_to_the_server(spans: InMemorySpanExporter):
     async with streamable() as upstream:
         served = gateway_of({"web": {"type": "http", "url": upstream.url}})
         async with served as running, Client(running.url) as client:
@@ -84,7 +84,7 @@ async def test_the_trace_of_a_gateways_client_goes_on_to_the_server(spans: InMem
     assert ask.meta["tracestate"] == "a=b"
 
 
-async def test_without_opentelemetry_the_trace_of_a_client_is_passed_on_as_it_is():
+async def test_without_opentelemetry_the_trace_of_a_client_is_passed_on_unchanged():
     assert not tracing.is_on()
     async with streamable() as upstream:
         served = gateway_of({"web": {"type": "http", "url": upstream.url}})

@@ -29,7 +29,7 @@ async def test_instructions_are_cleaned_and_cut(home: Path):
 
 
 @pytest.mark.requirement("LIF-4")
-async def test_a_server_that_is_disabled_leaves_nothing_in_the_catalogue(home: Path):
+async def test_a_disabled_server_has_no_tools_in_the_catalogue(home: Path):
     box = server()
     box.contents.add_resource("note://a", "a")
     box.contents.add_prompt("hello", lambda _: "hello", [], {})
@@ -56,7 +56,7 @@ async def test_unknown_fields_are_among_the_problems_of_a_server(home: Path):
 
 
 @pytest.mark.requirement("CAT-8")
-async def test_a_conversation_is_given_sections_and_at_each_turn_what_changed(home: Path):
+async def test_a_conversation_gets_instructions_and_at_each_turn_their_changes(home: Path):
     servers = {"box": server("Open it gently."), "lid": server("Close it."), "mute": server()}
     async with Host(servers) as host:
         await host.ready()
@@ -73,7 +73,7 @@ async def test_a_conversation_is_given_sections_and_at_each_turn_what_changed(ho
 
 
 @pytest.mark.requirement("CAT-8")
-async def test_an_agent_is_given_the_instructions_of_its_own_servers_only(home: Path):
+async def test_an_agent_gets_the_instructions_of_its_servers_only(home: Path):
     async with Host({"box": server("Open it gently."), "lid": server("Close it.")}) as host:
         await host.ready()
         async with host.for_agent(["box", {"own": server("Mine.")}]) as agent:
@@ -82,7 +82,7 @@ async def test_an_agent_is_given_the_instructions_of_its_own_servers_only(home: 
 
 
 @pytest.mark.requirement("PRM-5")
-async def test_what_session_start_hooks_say_reaches_whoever_leads_the_conversation(home: Path):
+async def test_session_start_context_is_available_to_the_program(home: Path):
     may_end = asyncio.Event()
 
     async def slowly(event: dict[str, Any]) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def judged(command: str, mode: str = "default", **rules: str) -> Verdict:
 
 @pytest.mark.requirement("LIB-1")
 @pytest.mark.usefixtures("without_extras")
-async def test_servers_are_called_also_where_there_are_rules_for_the_shell() -> None:
+async def test_servers_are_called_also_with_rules_for_the_shell() -> None:
     rules = {"allow": ["mcp__demo"], "deny": ["Bash(rm *)"]}
     async with Host({"demo": demo_server()}, rules=rules) as host:
         await host.ready()
@@ -65,7 +65,7 @@ def test_the_command_works(home: Path) -> None:
 
 
 @pytest.mark.requirement("PRM-4")
-def test_the_problem_says_what_to_install(home: Path) -> None:
+def test_the_problem_states_what_to_install(home: Path) -> None:
     file = settings(home, deny=["Bash(rm *)"], allow=["Bash(git *)"])
     (problem,) = json.loads(run("permissions", "list", "--json").stdout)["problems"]
 
@@ -93,13 +93,15 @@ def test_the_problem_says_what_to_install(home: Path) -> None:
         ("git status", "dontAsk", {"allow": "Bash(git *)"}, "deny"),
     ],
 )
-def test_a_command_is_in_doubt(command: str, mode: str, rules: dict[str, str], behaviour: str) -> None:
+def test_without_the_extra_a_shell_command_is_asked_about(
+    command: str, mode: str, rules: dict[str, str], behaviour: str
+) -> None:
     assert judged(command, mode, **rules).behaviour == behaviour
 
 
 @pytest.mark.requirement("PRM-4")
 @pytest.mark.usefixtures("without_extras")
-def test_the_reason_says_what_to_install() -> None:
+def test_the_reason_states_what_to_install() -> None:
     denied = judged("git status", deny="Bash(rm *)")
     asked = judged("git status", allow="Bash(git *)")
 

@@ -30,7 +30,7 @@ async def as_on_windows() -> dict[str, Any]:
 
 
 @pytest.mark.slow
-async def test_everything_but_commands_works_without_posix(home: Path):
+async def test_everything_except_local_processes_works_without_posix(home: Path):
     found = await as_on_windows()
     assert found["imports"] == {}
     assert found["host"] == {

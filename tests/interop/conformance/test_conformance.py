@@ -120,7 +120,7 @@ def names_in(revision: str) -> set[str]:
     return {name for name, revisions in {**SCENARIOS, **SIGN_IN}.items() if revision in revisions}
 
 
-async def test_no_scenario_is_forgotten(part: Part) -> None:
+async def test_every_scenario_is_listed(part: Part) -> None:
     code, said = await run_suite(part, "list", "--client")
     assert code == 0, said
     listed = dict(re.findall(r"^ +- (\S+) \[(.*)\]$", said, re.MULTILINE))

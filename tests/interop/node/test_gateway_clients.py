@@ -31,7 +31,7 @@ async def output_of(entry: dict[str, Any]) -> Any:
 
 @pytest.mark.needs("typescript-client")
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-async def test_the_typescript_sdk_lists_calls_reads_and_is_asked(part: Part, revision: str) -> None:
+async def test_the_typescript_sdk_lists_calls_reads_and_answers(part: Part, revision: str) -> None:
     async with gateway_of({"office": Office((revision,))}) as running:
         found = await output_of(part("typescript-client", running.url, ADA))
     assert found == {

@@ -45,7 +45,9 @@ def page(tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.needs("playwright")
 @pytest.mark.slow
-async def test_a_browsers_pages_and_pictures_fit_the_model(part: Part, page: str, tmp_path: Path) -> None:
+async def test_pages_and_screenshots_of_a_browser_server_are_prepared_for_the_model(
+    part: Part, page: str, tmp_path: Path
+) -> None:
     async with visit({**part("playwright"), "cwd": str(tmp_path)}, "2025-11-25") as browser:
         assert "Ledger" in (await browser.call("browser_navigate", url=page)).text
 
@@ -67,7 +69,7 @@ async def test_a_browsers_pages_and_pictures_fit_the_model(part: Part, page: str
 
 
 @pytest.mark.needs("server-everything")
-async def test_the_reference_servers_odd_results_fit_the_model(part: Part) -> None:
+async def test_unusual_results_of_the_reference_server_are_prepared_for_the_model(part: Part) -> None:
     async with visit(part("server-everything"), "2025-11-25") as server:
         tiny = await server.call("get-tiny-image")
         kinds = [type(block) for block in tiny.content]

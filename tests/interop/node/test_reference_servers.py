@@ -19,14 +19,14 @@ NO_NETWORK = Path(__file__).parent / "no_network.cjs"
 
 @pytest.mark.needs("server-everything")
 class TestEverything:
-    async def test_it_speaks_2025_11_25_and_answers(self, part: Part) -> None:
+    async def test_the_everything_server_uses_2025_11_25_and_answers(self, part: Part) -> None:
         async with visit(part("server-everything"), "2025-11-25") as server:
             assert {"echo", "get-sum", "get-tiny-image", "get-structured-content"} <= server.tool_names()
             assert "hello" in (await server.call("echo", message="hello")).text
             assert "42" in (await server.call("get-sum", a=40, b=2)).text
             assert server.view.instructions
 
-    async def test_a_long_operation_tells_how_far_it_is(self, part: Part) -> None:
+    async def test_a_long_operation_reports_progress(self, part: Part) -> None:
         async with visit(part("server-everything"), "2025-11-25") as server:
             seen: list[Any] = []
             operation = "mcp__visited__trigger-long-running-operation"
@@ -37,7 +37,7 @@ class TestEverything:
             assert [each.progress for each in seen] == [1, 2, 3, 4]
             assert {each.total for each in seen} == {4}
 
-    async def test_a_long_operation_can_be_given_up_and_the_session_goes_on(self, part: Part) -> None:
+    async def test_a_long_operation_can_be_cancelled_and_the_session_continues(self, part: Part) -> None:
         async with visit(part("server-everything"), "2025-11-25") as server:
             operation = "mcp__visited__trigger-long-running-operation"
             with pytest.raises(CallTimeout):
@@ -47,7 +47,7 @@ class TestEverything:
             call.cancel()
             assert "hello" in (await server.call("echo", message="hello")).text
 
-    async def test_pictures_structure_annotations_and_resources_come_as_what_they_are(
+    async def test_images_structured_content_annotations_and_resources_have_their_types(
         self, part: Part
     ) -> None:
         async with visit(part("server-everything"), "2025-11-25") as server:
@@ -67,7 +67,7 @@ class TestEverything:
             reference = await server.as_it_came("get-resource-reference", resourceType="Text", resourceId=1)
             assert [block for block in reference.content if isinstance(block, ResourceBlock)]
 
-    async def test_it_gets_nothing_of_our_environment(
+    async def test_the_server_does_not_inherit_the_environment(
         self, part: Part, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("SECRET_OF_THE_HOST", "do not tell")
@@ -79,7 +79,7 @@ class TestEverything:
 
 
 @pytest.mark.needs("server-filesystem")
-async def test_filesystem_lists_and_reads_its_folder_and_no_other(part: Part, tmp_path: Path) -> None:
+async def test_the_filesystem_server_lists_and_reads_its_folder_only(part: Part, tmp_path: Path) -> None:
     folder = tmp_path / "shared"
     folder.mkdir()
     (folder / "letter.txt").write_text("Dear Sultan,\n")
@@ -98,7 +98,7 @@ async def test_filesystem_lists_and_reads_its_folder_and_no_other(part: Part, tm
 
 
 @pytest.mark.needs("server-memory")
-async def test_memory_keeps_what_it_was_told(part: Part, tmp_path: Path) -> None:
+async def test_the_memory_server_stores_entities(part: Part, tmp_path: Path) -> None:
     entry = {**part("server-memory"), "env": {"MEMORY_FILE_PATH": str(tmp_path / "memory.jsonl")}}
     told = {"name": "Dragoman", "entityType": "interpreter", "observations": ["speaks for both sides"]}
     async with visit(entry, "2025-11-25") as server:
@@ -110,7 +110,7 @@ async def test_memory_keeps_what_it_was_told(part: Part, tmp_path: Path) -> None
 
 
 @pytest.mark.needs("server-github")
-async def test_github_speaks_the_oldest_revision_and_fails_politely_without_network(part: Part) -> None:
+async def test_the_github_server_uses_the_oldest_revision_and_reports_missing_network(part: Part) -> None:
     entry = {**part("server-github"), "env": {"NODE_OPTIONS": f"--require={NO_NETWORK}"}}
     async with visit(entry, "2024-11-05") as server:
         assert {"search_repositories", "create_issue", "get_file_contents"} <= server.tool_names()

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.needs("server-everything")
 
 @pytest.mark.requirement("TRN-2", "TRN-3", "TRN-10")
 @pytest.mark.parametrize("name", ["everything-http", "everything-sse"])
-async def test_it_is_connected_listed_and_called_over_the_network(part: Part, name: str) -> None:
+async def test_a_remote_server_is_connected_listed_and_called(part: Part, name: str) -> None:
     async with Remote(RECIPES[name], part) as server, visit(server.entry, "2025-11-25") as visited:
         assert {"echo", "get-sum", "get-tiny-image"} <= visited.tool_names()
         assert "42" in (await visited.call("get-sum", a=40, b=2)).text
@@ -31,6 +31,8 @@ async def test_it_is_connected_listed_and_called_over_the_network(part: Part, na
 @pytest.mark.requirement("LIF-5", "LIF-7")
 @pytest.mark.timeout(60 + 20 * RESTARTS)
 @pytest.mark.parametrize("name", ["everything-http", "everything-sse"])
-async def test_killed_and_restarted_under_load_it_comes_back_and_no_call_hangs(part: Part, name: str) -> None:
+async def test_a_remote_server_restarted_under_load_is_reconnected_and_no_call_hangs(
+    part: Part, name: str
+) -> None:
     async with Remote(RECIPES[name], part) as server:
         await restart_under_load(server, times=RESTARTS)

@@ -111,7 +111,7 @@ async def test_its_task_is_cancelled_and_moved_to_the_background(part: Part):
 
 
 @pytest.mark.requirement("ASK-6")
-async def test_its_log_messages_come_at_the_level_that_was_set(part: Part):
+async def test_its_log_messages_have_the_configured_level(part: Part):
     async def look(name: str, entry: dict[str, Any]) -> None:
         async with visited(name, entry, server_logs=True) as host:
             await host.set_log_level(name, "debug")

@@ -61,7 +61,7 @@ class Person:
 @pytest.mark.requirement("AGT-1")
 @pytest.mark.needs("oidc-provider", "playwright")
 @pytest.mark.parametrize("spec", ["anthropic:claude-sonnet-5", "openai:gpt-5.5"])
-async def test_from_a_prompt_by_way_of_a_sign_in_and_a_page_to_the_answer(
+async def test_from_a_prompt_through_a_sign_in_and_a_page_to_the_answer(
     spec: str, part: Part, authorization: AuthorizationServer, tmp_path: Path
 ) -> None:
     entry = {**part("playwright", "--caps", "devtools"), "cwd": str(tmp_path)}

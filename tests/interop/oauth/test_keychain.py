@@ -62,7 +62,7 @@ print(len([each for each in keyring.get_keyring().get_preferred_collection().get
 
 @pytest.mark.requirement("AUT-2")
 @pytest.mark.needs("keychain")
-def test_small_and_large_secrets_are_stored_and_leave_nothing_behind(part: Part, home: Path) -> None:
+def test_small_and_large_secrets_are_stored_and_deleted_completely(part: Part, home: Path) -> None:
     lines = in_keychain(part, home, sys.executable, "-c", ROUND).splitlines()
     # 20 480 bytes are 27 308 characters in base64: 28 parts and the list of them; beside it the other secret.
     assert lines == ["in SecretService Keyring", "30", "1"]
@@ -78,7 +78,7 @@ print(vault.description_of("s|1|"))
 
 @pytest.mark.requirement("AUT-2")
 @pytest.mark.needs("keychain")
-def test_a_keychain_that_works_is_preferred_and_one_that_does_not_is_replaced_by_files(
+def test_a_working_keychain_is_preferred_and_a_failing_one_is_replaced_by_files(
     part: Part, home: Path
 ) -> None:
     assert in_keychain(part, home, sys.executable, "-c", VAULT) == "in SecretService Keyring\n"

@@ -72,7 +72,7 @@ async def test_one_refresh_when_a_token_stops_being_accepted(
 
 
 @pytest.mark.requirement("AUT-3")
-async def test_a_process_that_was_idle_for_several_refreshes_goes_on(
+async def test_a_process_that_was_idle_during_several_refreshes_continues(
     authorization: AuthorizationServer, person: Person
 ) -> None:
     async with Protected(authorization) as server, AsyncExitStack() as stack:

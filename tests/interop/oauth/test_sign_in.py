@@ -132,7 +132,7 @@ async def test_a_token_that_expires_soon_is_refreshed_before_it_is_refused(part:
 
 
 @pytest.mark.requirement("AUT-3")
-async def test_a_revoked_refresh_token_asks_for_a_new_sign_in(
+async def test_a_revoked_refresh_token_needs_a_new_sign_in(
     authorization: AuthorizationServer, person: Person
 ) -> None:
     async with Protected(authorization) as server:
@@ -155,7 +155,9 @@ async def test_a_revoked_refresh_token_asks_for_a_new_sign_in(
 
 
 @pytest.mark.requirement("AUT-5")
-async def test_sign_out_revokes_and_forgets(authorization: AuthorizationServer, person: Person) -> None:
+async def test_sign_out_revokes_and_deletes_tokens(
+    authorization: AuthorizationServer, person: Person
+) -> None:
     async with Protected(authorization) as server:
         await signed_in(authorization, server, person)
         (token,) = server.tokens
@@ -171,7 +173,7 @@ async def test_sign_out_revokes_and_forgets(authorization: AuthorizationServer, 
 
 
 @pytest.mark.requirement("AUT-4", "CAL-5")
-async def test_step_up_asks_for_the_union_of_scopes(
+async def test_step_up_requests_the_union_of_scopes(
     authorization: AuthorizationServer, person: Person
 ) -> None:
     async with Protected(authorization) as server:
@@ -222,7 +224,7 @@ async def test_client_credentials_need_no_person(authorization: AuthorizationSer
 
 
 @pytest.mark.requirement("AUT-8")
-async def test_company_sign_on_serves_two_servers_with_one_visit(
+async def test_company_sign_on_serves_two_servers_with_one_sign_in(
     authorization: AuthorizationServer, person: Person, home: Path
 ) -> None:
     settings = home / ".dragoman" / "settings.json"
@@ -253,7 +255,7 @@ async def test_company_sign_on_serves_two_servers_with_one_visit(
 
 
 @pytest.mark.requirement("AUT-6", "AUT-7")
-async def test_the_pseudo_tool_signs_in_although_the_server_is_only_remembered(
+async def test_the_authenticate_tool_signs_in_to_a_server_remembered_as_needs_auth(
     authorization: AuthorizationServer, person: Person
 ) -> None:
     async with Protected(authorization) as server:

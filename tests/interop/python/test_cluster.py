@@ -127,7 +127,7 @@ async def test_a_legacy_client_is_served_by_any_replica(cluster: Cluster) -> Non
             assert failure_in(await client.legacy("tools/call", {"name": "up__pid"})) is None
 
 
-async def test_a_killed_replica_costs_the_calls_in_flight_there(cluster: Cluster) -> None:
+async def test_a_killed_replica_fails_only_its_running_calls(cluster: Cluster) -> None:
     async with load_on(cluster) as load:
         await load.more(100)
         await cluster.kill("replica-a")
@@ -138,7 +138,7 @@ async def test_a_killed_replica_costs_the_calls_in_flight_there(cluster: Cluster
     }
 
 
-async def test_a_killed_redis_costs_no_call_of_a_caller_without_a_limit(cluster: Cluster) -> None:
+async def test_a_killed_redis_fails_no_call_of_a_caller_without_a_limit(cluster: Cluster) -> None:
     async with load_on(cluster) as load, Client(cluster.url, cluster.token) as client:
         await client.initialize()
         await load.more(100)
@@ -152,7 +152,7 @@ async def test_a_killed_redis_costs_no_call_of_a_caller_without_a_limit(cluster:
     assert load.failures == []
 
 
-async def test_a_killed_upstream_costs_the_calls_in_flight_there(cluster: Cluster) -> None:
+async def test_a_killed_upstream_server_fails_only_its_running_calls(cluster: Cluster) -> None:
     async with load_on(cluster) as load, Client(cluster.url, cluster.token) as client:
         await load.more(100)
         reply = await client.modern("tools/call", {"name": "up__pid", "arguments": {}})

@@ -35,7 +35,7 @@ def names_in(text: str) -> list[str]:
 
 @servers
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_the_official_client_lists_calls_reads_and_is_asked(revision: str, mode: str) -> None:
+async def test_the_official_client_lists_calls_reads_and_answers(revision: str, mode: str) -> None:
     async with (
         gateway_of({"office": Office((revision,))}) as running,
         httpx.AsyncClient(headers=HEADERS) as http,
@@ -76,7 +76,7 @@ class Clerk(ScriptedUser):
 
 @servers
 @pytest.mark.parametrize("type_", ["http", "sse", "ws"])
-async def test_a_dragoman_in_front_of_a_dragoman(revision: str, type_: str) -> None:
+async def test_a_gateway_in_front_of_a_gateway(revision: str, type_: str) -> None:
     async with gateway_of({"office": Office((revision,))}) as running:
         path = {"http": "/mcp", "sse": "/sse", "ws": "/ws"}[type_]
         scheme = "ws" if type_ == "ws" else "http"
@@ -93,7 +93,7 @@ async def test_a_dragoman_in_front_of_a_dragoman(revision: str, type_: str) -> N
             assert (await host.resources.read("near", "file:///a")).text == "one"
 
 
-async def test_a_dragoman_in_front_of_a_dragoman_over_stdio(home: Path) -> None:
+async def test_a_gateway_in_front_of_a_gateway_over_stdio(home: Path) -> None:
     server = Path(__file__).parents[2] / "servers" / "office.py"
     inner = {"mcpServers": {"office": {"command": sys.executable, "args": [str(server)]}}}
     words = ["-m", "dragoman", "serve", "--stdio", "--mcp-config", json.dumps(inner)]

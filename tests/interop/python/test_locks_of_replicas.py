@@ -44,7 +44,7 @@ async def test_a_redis_that_does_not_answer_is_not_waited_for(
         await take(stores[1])  # the lock that Redis gave too late ends soon
 
 
-async def test_a_lock_that_is_not_waited_for_any_more_is_free_soon(
+async def test_a_lock_whose_waiter_was_cancelled_is_released(
     redis: RedisServer, stores: tuple[RedisStore, RedisStore]
 ):
     with redis.stopped():

@@ -50,7 +50,7 @@ FLOWS = {
 
 
 @pytest.mark.requirement("ASK-1", "ASK-4", "ASK-5")
-async def test_every_flow_with_input_is_carried_to_its_end(part: Part) -> None:
+async def test_every_flow_with_input_is_completed(part: Part) -> None:
     user = ScriptedUser(forms=[answer for answers, _ in FLOWS.values() for answer in answers if answer])
     async with host_of(part, "2026-07-28", user) as host:
         for name, (_, expected) in FLOWS.items():
@@ -76,7 +76,7 @@ async def test_a_prompt_asks_for_input_first(part: Part) -> None:
     assert [call.method for form in user.forms for call in form.calls] == ["prompts/get"]
 
 
-async def test_what_was_not_declared_is_not_asked_for(part: Part) -> None:
+async def test_undeclared_capabilities_are_not_requested(part: Part) -> None:
     async with host_of(part, "2026-07-28", None, sampler=None) as host:
         outcome = await host.call("mcp__e__test_input_required_result_elicitation", {})
     assert isinstance(outcome.error, InputUnavailable), outcome
@@ -85,7 +85,7 @@ async def test_what_was_not_declared_is_not_asked_for(part: Part) -> None:
 
 @pytest.mark.requirement("ASK-1", "ASK-4")
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
-async def test_a_legacy_server_asks_in_the_course_of_a_call(part: Part, revision: str) -> None:
+async def test_a_legacy_server_asks_during_a_call(part: Part, revision: str) -> None:
     enums = {
         "untitledSingle": "active",
         "titledSingle": "low",

@@ -20,7 +20,7 @@ def make_repository(folder: Path) -> None:
 
 
 @pytest.mark.needs("mcp-server-git")
-async def test_git_tells_the_state_and_history_of_a_repository(part: Part, tmp_path: Path) -> None:
+async def test_the_git_server_returns_state_and_history_of_a_repository(part: Part, tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("Dear Sultan,\n")
     make_repository(tmp_path)
     (tmp_path / "draft.txt").write_text("Dear Doge,\n")
@@ -37,7 +37,7 @@ async def test_git_tells_the_state_and_history_of_a_repository(part: Part, tmp_p
 
 
 @pytest.mark.needs("mcp-server-time")
-async def test_time_speaks_2026_07_28_and_converts(part: Part) -> None:
+async def test_the_time_server_uses_2026_07_28_and_converts(part: Part) -> None:
     async with visit(part("mcp-server-time", "--local-timezone", "UTC"), "2026-07-28") as server:
         assert server.tool_names() == {"convert_time", "get_current_time"}
         outcome = await server.call(
@@ -53,7 +53,7 @@ async def test_time_speaks_2026_07_28_and_converts(part: Part) -> None:
 @pytest.mark.parametrize(
     "pin", ["legacy", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]
 )
-async def test_time_can_be_pinned_to_every_revision(part: Part, pin: str) -> None:
+async def test_the_time_server_can_be_pinned_to_every_revision(part: Part, pin: str) -> None:
     revision = "2025-11-25" if pin == "legacy" else pin
     async with visit({**part("mcp-server-time"), "protocol": pin}, revision) as server:
         assert "UTC" in (await server.call("get_current_time", timezone="UTC")).text

@@ -29,7 +29,7 @@ async def test_the_sdk_server_is_called_in_every_revision_from_2025_03_26_on(par
 
 @pytest.mark.requirement("TRN-2")
 @pytest.mark.needs("fastmcp")
-async def test_a_fastmcp_server_is_called_and_tells_how_far_it_is(part: Part) -> None:
+async def test_a_fastmcp_server_is_called_and_reports_progress(part: Part) -> None:
     async with Remote(RECIPES["fastmcp-http"], part) as server, visit(server.entry, "2026-07-28") as visited:
         assert visited.tool_names() == {"echo", "count"}
         assert visited.view.instructions == "Made to be called."
@@ -44,7 +44,7 @@ async def test_a_fastmcp_server_is_called_and_tells_how_far_it_is(part: Part) ->
 @pytest.mark.timeout(60 + 20 * RESTARTS)
 @pytest.mark.needs("sdk-everything-server")
 @pytest.mark.parametrize("protocol", ["auto", "legacy"])
-async def test_the_sdk_server_restarted_under_load_comes_back_and_no_call_hangs(
+async def test_the_sdk_server_restarted_under_load_is_reconnected_and_no_call_hangs(
     part: Part, protocol: str
 ) -> None:
     async with Remote(RECIPES["sdk-http"], part) as server:
@@ -55,6 +55,6 @@ async def test_the_sdk_server_restarted_under_load_comes_back_and_no_call_hangs(
 @pytest.mark.requirement("LIF-5")
 @pytest.mark.timeout(60 + 20 * RESTARTS)
 @pytest.mark.needs("fastmcp")
-async def test_a_fastmcp_server_restarted_under_load_comes_back_and_no_call_hangs(part: Part) -> None:
+async def test_a_fastmcp_server_restarted_under_load_is_reconnected_and_no_call_hangs(part: Part) -> None:
     async with Remote(RECIPES["fastmcp-http"], part) as server:
         await restart_under_load(server, times=RESTARTS)

@@ -141,7 +141,7 @@ async def test_a_subscription_made_elsewhere_reaches_the_stream_of_the_session(r
         await asyncio.gather(listening, return_exceptions=True)
 
 
-async def test_an_answer_that_comes_to_another_replica_reaches_the_call(redis: RedisServer) -> None:
+async def test_an_answer_received_by_another_replica_reaches_the_call(redis: RedisServer) -> None:
     async with two(redis) as (a, b, _, _), Client(a.url) as client:
         await client.initialize(FORMS)
         names, done = iter(["Ada", "Bob"]), []
@@ -185,7 +185,7 @@ async def test_questions_of_two_replicas_in_one_session_are_not_confused(redis: 
         assert found == [["Ada", "Ada"], ["Bob", "Bob"]]
 
 
-async def test_a_cancellation_that_comes_to_another_replica_reaches_the_call(redis: RedisServer) -> None:
+async def test_a_cancellation_received_by_another_replica_reaches_the_call(redis: RedisServer) -> None:
     async with two(redis) as (a, b, office, _), Client(a.url) as client, Client(b.url) as other:
         await client.initialize()
         other.headers.update(client.headers)
@@ -214,7 +214,7 @@ async def test_a_call_that_waits_is_continued_through_another_replica(redis: Red
         assert (office_a.ledger, office_b.ledger) == (["ask"], [])
 
 
-async def test_a_call_whose_replica_is_gone_is_a_named_error(redis: RedisServer) -> None:
+async def test_a_call_whose_replica_has_ended_is_a_named_error(redis: RedisServer) -> None:
     async with replica(redis.entry, Office((LEGACY,))) as b, Client(b.url) as client:
         params: Json = {"name": "office__ask", "arguments": {}}
         async with replica(redis.entry, Office((LEGACY,))) as a:
@@ -268,7 +268,9 @@ async def test_a_change_that_one_replica_notices_reaches_the_clients_of_another(
         assert "office__new" in [tool["name"] for tool in listed]
 
 
-async def test_a_grant_given_at_one_replica_holds_at_another_for_its_caller_only(redis: RedisServer) -> None:
+async def test_a_grant_given_at_one_replica_applies_at_another_for_its_caller_only(
+    redis: RedisServer,
+) -> None:
     async with (
         two(redis, permission_mode="default") as (a, b, _, _),
         Client(a.url) as client,
@@ -307,7 +309,7 @@ async def test_a_client_over_sse_may_send_its_messages_to_another_replica(redis:
             assert (await client.legacy("ping")).status == 404
 
 
-async def test_without_redis_what_cannot_be_checked_is_refused_and_the_rest_goes_on(
+async def test_without_redis_requests_that_need_it_are_refused_and_others_continue(
     redis: RedisServer,
 ) -> None:
     callers = {"ada": CallerEntry(token=ADA), "bob": CallerEntry(token=BOB, calls_per_minute=100)}
@@ -349,7 +351,7 @@ async def test_without_redis_what_cannot_be_checked_is_refused_and_the_rest_goes
         await until(is_found)  # each replica contacts it again after a moment
 
 
-async def test_a_call_costs_at_most_two_commands(redis: RedisServer) -> None:
+async def test_a_call_needs_at_most_two_redis_commands(redis: RedisServer) -> None:
     callers = {"ada": CallerEntry(token=ADA), "bob": CallerEntry(token=BOB, calls_per_minute=1000)}
     async with two(redis, callers) as (a, _, _, _), Client(a.url) as free, Client(a.url, BOB) as limited:
         await free.initialize()
@@ -367,7 +369,7 @@ async def test_a_call_costs_at_most_two_commands(redis: RedisServer) -> None:
         assert counted == {"EVALSHA": 40}
 
 
-async def test_redis_holds_nothing_that_can_be_read(redis: RedisServer) -> None:
+async def test_redis_contains_only_encrypted_values(redis: RedisServer) -> None:
     async with two(redis) as (a, _, _, _), Client(a.url) as client:
         await client.initialize(FORMS)
         keys = [word for word in (await redis.command("KEYS", "*")).split() if word.startswith(b"dragoman:")]

@@ -103,7 +103,7 @@ async def test_calls_at_all_replicas_are_shown_in_order_with_the_replica(redis: 
         await following.communicate()
 
 
-async def test_what_is_stored_is_encrypted_and_the_last_entries_come_with_the_end(redis: RedisServer):
+async def test_stored_entries_are_encrypted_and_the_last_ones_are_written_at_the_end(redis: RedisServer):
     async with two(redis) as replicas, Client(replicas[0].url) as ada:
         await count(ada, 1)
     assert [each["tool"] for each in await read(redis.entry)] == ["mcp__office__count"]
@@ -113,7 +113,7 @@ async def test_what_is_stored_is_encrypted_and_the_last_entries_come_with_the_en
     assert await read(StoreEntry(redis=redis.entry.redis, key="another-key-of-thirty-two-characters")) == []
 
 
-async def test_many_calls_need_few_commands(redis: RedisServer):
+async def test_many_calls_need_few_redis_commands(redis: RedisServer):
     async with two(redis) as replicas, Client(replicas[0].url) as ada:
         await asyncio.gather(*(count(ada, 1) for _ in range(200)))
     assert len(await read(redis.entry)) == 200
@@ -121,7 +121,7 @@ async def test_many_calls_need_few_commands(redis: RedisServer):
     assert int(stored.strip(b":\r\n")) <= 20
 
 
-async def test_without_redis_calls_go_on_and_what_does_not_fit_is_counted(
+async def test_without_redis_calls_continue_and_dropped_entries_are_counted(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(shared_audit, "WAITING_BYTES", 5000)

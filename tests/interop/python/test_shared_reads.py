@@ -77,7 +77,7 @@ async def counts(running: Running, client: Client, level: str) -> dict[str, int]
     return {line.split('result="')[1].split('"')[0]: int(line.rpartition(" ")[2]) for line in found}
 
 
-async def test_what_one_replica_has_read_the_other_need_not_read(redis: RedisServer) -> None:
+async def test_a_resource_read_by_one_replica_is_not_read_again_by_another(redis: RedisServer) -> None:
     office = KeepingOffice()
     async with two(redis, office) as (a, b, first, second):
         await read(first, "file:///b")  # the script is loaded
@@ -93,7 +93,7 @@ async def test_what_one_replica_has_read_the_other_need_not_read(redis: RedisSer
         assert (await counts(b, second, "memory"))["hit"] == 1
 
 
-async def test_a_change_that_one_replica_hears_of_holds_at_both(redis: RedisServer) -> None:
+async def test_a_change_notified_to_one_replica_applies_to_both(redis: RedisServer) -> None:
     office = KeepingOffice()
     async with two(redis, office) as (a, b, first, second), Client(b.url) as watching:
         assert [await read(first), await read(second)] == ["one", "one"]
@@ -113,7 +113,7 @@ async def _reads(client: Client, expected: str) -> bool:
 
 
 @pytest.mark.parametrize("scope", ["private", None, "Public"])
-async def test_what_is_not_for_everyone_is_not_shared(redis: RedisServer, scope: str | None) -> None:
+async def test_private_resources_are_not_shared(redis: RedisServer, scope: str | None) -> None:
     office = KeepingOffice(scope)
     async with two(redis, office) as (_, _, first, second):
         before = await redis.command("DBSIZE")
@@ -123,7 +123,7 @@ async def test_what_is_not_for_everyone_is_not_shared(redis: RedisServer, scope:
         assert await redis.command("DBSIZE") == before
 
 
-async def test_what_is_shared_ends_with_its_time(redis: RedisServer) -> None:
+async def test_shared_values_expire(redis: RedisServer) -> None:
     office = KeepingOffice(ttl_ms=1)
     async with two(redis, office) as (_, _, first, second):
         assert await read(first) == "one"
@@ -131,7 +131,7 @@ async def test_what_is_shared_ends_with_its_time(redis: RedisServer) -> None:
         await until(lambda: _reads(second, "another"))
 
 
-async def test_redis_has_neither_the_text_nor_the_address(redis: RedisServer) -> None:
+async def test_redis_contains_neither_the_text_nor_the_uri(redis: RedisServer) -> None:
     office = KeepingOffice()
     office.files["file:///a"] = "canary-text"
     async with two(redis, office) as (_, _, first, _):
@@ -143,7 +143,7 @@ async def test_redis_has_neither_the_text_nor_the_address(redis: RedisServer) ->
             assert not any(word in each for each in (*keys, *values)), word
 
 
-async def test_a_value_that_was_copied_to_another_place_is_not_used(redis: RedisServer) -> None:
+async def test_a_value_copied_to_another_key_is_not_used(redis: RedisServer) -> None:
     office = KeepingOffice()
     async with two(redis, office) as (_, _, first, second):
         strings: list[bytes] = []
@@ -158,7 +158,7 @@ async def test_a_value_that_was_copied_to_another_place_is_not_used(redis: Redis
 
 
 @pytest.mark.parametrize("scope", [None, "public"])
-async def test_t261_what_a_caller_has_read_with_its_account_no_other_gets_unless_it_is_public(
+async def test_t261_a_resource_read_with_a_callers_account_is_shared_only_if_public(
     redis: RedisServer, scope: str | None
 ) -> None:
     with CallersSite() as site:

@@ -93,7 +93,7 @@ async def has_tools(client: Client) -> bool:
     return await names(client) == TOOLS
 
 
-async def test_one_sign_in_counts_at_every_replica_and_for_all_callers(
+async def test_one_sign_in_applies_at_every_replica_and_for_all_callers(
     redis: RedisServer, site: CallersSite, gateway_file: Path
 ) -> None:
     async with two(redis, site) as (a, b), Client(a.url) as first, Client(b.url, BOB) as second:
@@ -123,7 +123,7 @@ async def test_one_refresh_serves_both_replicas_and_one_that_starts_later(
             assert (site.refreshes, site.reused) == (["unknown"] * round_number, [])
 
 
-async def test_what_is_stored_is_shown_and_ended_by_the_commands(
+async def test_stored_sign_ins_are_shown_and_ended_by_the_commands(
     redis: RedisServer, site: CallersSite, gateway_file: Path
 ) -> None:
     option = ("--gateway", str(gateway_file))
@@ -147,7 +147,7 @@ async def _is_refused(client: Client) -> bool:
     return await call(client) != "unknown"
 
 
-async def test_without_redis_commands_and_servers_name_it_and_servers_come_back_with_it(
+async def test_without_redis_errors_name_it_and_servers_reconnect_with_it(
     redis: RedisServer, site: CallersSite, gateway_file: Path
 ) -> None:
     await login(gateway_file)

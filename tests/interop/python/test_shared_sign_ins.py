@@ -102,7 +102,7 @@ async def test_the_browser_may_be_sent_to_another_replica_at_every_step(
         assert await call(client) == "anna"
 
 
-async def test_a_sign_in_of_a_replica_that_is_gone_is_said_to_be_over(
+async def test_a_sign_in_of_an_ended_replica_is_reported_as_ended(
     redis: RedisServer, site: CallersSite
 ) -> None:
     async with two(redis, site) as (a, b), Client(a.url) as client, Browser(site, "anna") as browser:
@@ -137,7 +137,7 @@ async def test_tokens_that_expire_soon_are_refreshed_once(redis: RedisServer) ->
             assert (site.refreshes, site.reused) == (["anna"], [])
 
 
-async def test_redis_holds_nothing_that_can_be_read(redis: RedisServer, site: CallersSite) -> None:
+async def test_redis_contains_only_encrypted_values(redis: RedisServer, site: CallersSite) -> None:
     async with two(redis, site) as (a, _), Client(a.url) as client:
         await signed_in(client, site, "anna")
         keys = (await redis.command("KEYS", "*")).split(b"\r\n")[2::2]
@@ -148,7 +148,9 @@ async def test_redis_holds_nothing_that_can_be_read(redis: RedisServer, site: Ca
             assert not any(word in each for each in (*keys, *values)), word
 
 
-async def test_a_value_of_another_place_or_key_is_no_account(redis: RedisServer, site: CallersSite) -> None:
+async def test_a_value_of_another_name_or_key_is_not_an_account(
+    redis: RedisServer, site: CallersSite
+) -> None:
     """A party that can write to Redis gives no caller the account of another."""
     async with two(redis, site) as (a, _), Client(a.url) as ada, Client(a.url, BOB) as bob:
         await signed_in(ada, site, "anna")
@@ -168,7 +170,7 @@ async def test_a_value_of_another_place_or_key_is_no_account(redis: RedisServer,
             assert await names(bob) == ["tracker__authenticate"]
 
 
-async def test_while_redis_is_away_tokens_in_memory_are_used_and_the_rest_names_it(
+async def test_while_redis_is_unreachable_tokens_in_memory_are_used_and_other_errors_name_it(
     redis: RedisServer, site: CallersSite
 ) -> None:
     async with two(redis, site) as (a, _), Client(a.url) as ada, Client(a.url, BOB) as bob:
@@ -184,7 +186,7 @@ async def test_while_redis_is_away_tokens_in_memory_are_used_and_the_rest_names_
         await until(lambda: has_names(ada, "tracker__authenticate"))
 
 
-async def test_a_sign_out_at_one_replica_holds_at_the_other(redis: RedisServer, site: CallersSite) -> None:
+async def test_a_sign_out_at_one_replica_applies_at_the_other(redis: RedisServer, site: CallersSite) -> None:
     async with two(redis, site) as (a, b), Client(a.url) as first, Client(b.url) as second:
         await signed_in(first, site, "anna")
         await until(lambda: has_names(second, "tracker__look", "tracker__whoami"))
@@ -207,7 +209,7 @@ async def test_a_sign_out_at_one_replica_holds_at_the_other(redis: RedisServer, 
         assert len(site.sent) == after
 
 
-async def test_a_lock_of_a_holder_that_died_ends_and_one_that_lives_stays(
+async def test_a_lock_of_an_ended_holder_expires_and_one_of_a_running_holder_stays(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(redis_module, "LOCK_SECONDS", 0.6)
@@ -231,7 +233,7 @@ async def test_a_lock_of_a_holder_that_died_ends_and_one_that_lives_stays(
         await store.close()
 
 
-async def test_a_write_is_tried_again_and_a_failure_names_the_store(
+async def test_a_write_is_retried_and_a_failure_names_the_store(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = RedisStore(redis.entry)

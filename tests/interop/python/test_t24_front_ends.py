@@ -100,7 +100,7 @@ async def error_of(host: Host, tool: str, seconds: float = 5, **arguments: Any) 
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-2")
 @pytest.mark.needs("nginx")
-async def test_t24_behind_nginx_limits_and_time_outs_cost_their_call_only(part: Part, tmp_path: Path) -> None:
+async def test_t24_behind_nginx_limits_and_timeouts_fail_their_call_only(part: Part, tmp_path: Path) -> None:
     async with (
         streamable(replies="json") as server,
         front_end(part("nginx", "-c", "{file}", "-e", "stderr"), NGINX, tmp_path, server.port) as port,
@@ -124,7 +124,9 @@ async def test_t24_behind_nginx_limits_and_time_outs_cost_their_call_only(part: 
 
 @pytest.mark.requirement("LIF-3")
 @pytest.mark.needs("nginx")
-async def test_t24_behind_nginx_a_server_that_is_down_is_told_by_status(part: Part, tmp_path: Path) -> None:
+async def test_t24_behind_nginx_a_server_that_is_down_is_reported_by_status(
+    part: Part, tmp_path: Path
+) -> None:
     async with (
         front_end(part("nginx", "-c", "{file}", "-e", "stderr"), NGINX, tmp_path, 1) as port,
         host_at(f"http://127.0.0.1:{port}/down", DRAGOMAN_RECONNECT_ATTEMPTS=0) as host,

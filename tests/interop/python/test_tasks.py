@@ -50,7 +50,7 @@ async def test_a_task_with_progress_one_with_input_and_one_that_fails(part: Part
         assert "it did not work" in failed.text
 
 
-async def test_cancelling_a_call_ends_the_work_at_the_server(part: Part):
+async def test_cancelling_a_call_cancels_the_work_at_the_server(part: Part):
     async with Remote(RECIPES["fastmcp-tasks"], part) as server, host_of(server) as host:
         calling = asyncio.create_task(host.call("mcp__f__work", {"seconds": 60}))
         await until(lambda: _has_begun(host))  # one that is cancelled before is not counted
@@ -72,7 +72,7 @@ async def _is_cancelled(host: Host) -> bool:
     return (await host.call("mcp__f__count_cancelled")).text == "1"
 
 
-async def test_a_later_host_fetches_the_result_of_a_task_that_went_on(part: Part):
+async def test_a_later_host_fetches_the_result_of_a_continued_task(part: Part):
     async with Remote(RECIPES["fastmcp-tasks"], part) as server:
         async with host_of(server) as host:
             outcome = await host.call("mcp__f__work", {"seconds": 0.5}, background_after_seconds=0)

@@ -80,7 +80,7 @@ async def test_a_refresh_token_that_could_not_be_stored_is_stored_when_redis_is_
         assert (site.refreshes, site.reused) == (["anna"], [])
 
 
-async def test_an_account_that_is_gone_when_redis_is_back_is_not_stored_again(
+async def test_an_account_deleted_when_redis_is_back_is_not_stored_again(
     redis: RedisServer, site: WaitingSite, tmp_path: Path
 ) -> None:
     """As after a sign-out."""
