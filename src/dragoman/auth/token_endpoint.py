@@ -67,17 +67,17 @@ async def request_token(
     document = answer.document()
     if answer.status in RETRY_STATUSES or answer.status >= 500:
         raise Unavailable(f"its authorization server answered with HTTP {answer.status}")
-    if document is not None and "error" in document:
+    refused = Rejected(f"HTTP {answer.status}", "its authorization server refused the request")
+    if document is None:
+        if answer.status == 200:
+            raise Unavailable("its authorization server did not answer with a JSON object")
+        raise Unavailable(refused.cause) if answer.status in PAGE_STATUSES else refused
+    if "error" in document:
         refusal = refusal_of(document, form, headers or {})
         raise Unavailable(str(refusal)) if refusal.error in TEMPORARY_ERRORS else refusal
-    if document is None and answer.status == 200:
-        raise Unavailable("its authorization server did not answer with a JSON object")
     if answer.status == 200:
         return document
-    refused = f"HTTP {answer.status}", "its authorization server refused the request"
-    if document is None and answer.status in PAGE_STATUSES:
-        raise Unavailable(": ".join(refused))
-    raise Rejected(*refused)
+    raise refused
 
 
 def refusal_of(document: Mapping[str, Any], form: Mapping[str, str], headers: Mapping[str, str]) -> Rejected:
