@@ -34,7 +34,7 @@
     ├── StoreUnavailable          the store of a gateway does not answer
     ├── HostNotOpen               the host was used before it was opened
     ├── HostClosed                the host was closed first
-    └── WrongLoop                 the host belongs to another event loop, which does not run
+    └── WrongLoop                 the host belongs to another event loop
 
 Each error has a stable `code`, takes facts as arguments and composes its message from them. Control
 characters in text from a server are escaped here, so that no message can control a terminal. Facts contain no
@@ -189,14 +189,16 @@ class HostClosed(DragomanError):
 
 
 class WrongLoop(DragomanError):
-    """The host was to be closed in another event loop than its own, and its own does not run."""
+    """A call was made in another event loop than the host's, or the host was to be closed there and its own
+    loop does not run."""
 
     code = "wrong-loop"
 
     def __init__(self) -> None:
         super().__init__(
-            "the host belongs to another event loop, which is not running",
-            hint="Close it in the event loop in which it was opened, before that loop ends.",
+            "the host belongs to another event loop",
+            hint="Use and close it in the event loop in which it was opened; from another thread with "
+            "asyncio.run_coroutine_threadsafe(host.call(…), loop).",
         )
 
 

@@ -239,6 +239,7 @@ class Host:
             raise HostClosed
         self._stage = "open"
         self._loop, self._pid = asyncio.get_running_loop(), os.getpid()
+        self._pipeline.loop = self._loop
         tracing.start()
         if self._parent is None:
             self._access.start()
@@ -580,8 +581,8 @@ class Host:
         not the local one; grants and the audit log distinguish callers.
 
         The outcome is what the tool or its server answers, including errors. The only exceptions are
-        `NotConnected`, `ConnectionLost`, `CallTimeout`, `HttpError`, `MalformedReply`, `MessageTooLarge` and
-        `HostClosed`.
+        `NotConnected`, `ConnectionLost`, `CallTimeout`, `HttpError`, `MalformedReply`, `MessageTooLarge`,
+        `HostClosed` and, in another event loop than the host's, `WrongLoop`.
         """
         if self._stage != "open":
             self._check_open()

@@ -8,10 +8,10 @@ spaces in its name, `@"my server:file:///my notes"`.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -21,6 +21,7 @@ from dragoman.catalog.tools import BuiltinTool
 from dragoman.cleaning import for_model, one_line
 from dragoman.errors import DragomanError
 from dragoman.host import Host
+from dragoman.own_threads import in_own_thread
 from dragoman.wire.uris import URI_LIMIT, is_usable
 
 _AT = re.compile(r"""(?<![\w@.%+/-])@""")
@@ -134,9 +135,9 @@ async def expanded(
             if isinstance(mention, Mention):
                 found = await host.resources.read(mention.server, mention.uri)
                 added.append(_marked("resource", mention.name, found.text))
-            elif (path := await asyncio.to_thread(_file, folder, extra_folders, mention.name)) is not None:
+            elif path := await in_own_thread(partial(_file, folder, extra_folders, mention.name)):
                 await _check_allowed(host, read_tool, path, _named(folder, mention.name))
-                content = await asyncio.to_thread(_read, path)
+                content = await in_own_thread(partial(_read, path))
                 added.append(_marked("file", mention.name, content))
         except (DragomanError, OSError, RuntimeError, ValueError) as error:
             problems.append(f"@{one_line(mention.name, 100)} was not added: {error}")

@@ -23,7 +23,7 @@ from pydantic_ai.exceptions import (
     ModelServerError,
     ModelTimeoutError,
 )
-from pydantic_ai.messages import ModelResponse
+from pydantic_ai.messages import ModelResponse, ToolCallPart
 
 from dragoman.cleaning import one_line
 
@@ -53,12 +53,25 @@ _UNREACHABLE_HINT: Final = (
 
 
 def is_cut_off(response: ModelResponse) -> bool:
-    """Whether the stream ended before the model's answer, without an error of the connection. (OpenAI's chat
-    format does not show this; an incomplete tool call then has invalid JSON arguments.)"""
+    """Whether the stream ended before the model's answer, without an error of the connection. In OpenAI's
+    chat format this is known only of a tool call without arguments, because some endpoints never give a
+    reason for the end; other incomplete calls have invalid JSON arguments."""
     if response.finish_reason == "length":
         return False
-    return response.state == "incomplete" or (
-        response.provider_name == "anthropic" and response.finish_reason is None
+    if response.provider_name == "anthropic" and response.finish_reason is None:
+        return True
+    return response.state == "incomplete" or _ends_with_a_name(response)
+
+
+def _ends_with_a_name(response: ModelResponse) -> bool:
+    """Whether the last part is a tool call of which only the name has arrived. The library makes up a
+    `finish_reason` for such a stream; what the endpoint sent is in `provider_details`."""
+    last = response.parts[-1] if response.parts else None
+    return (
+        isinstance(last, ToolCallPart)
+        and not last.args
+        and response.provider_name == "openai"
+        and "finish_reason" not in (response.provider_details or {})
     )
 
 

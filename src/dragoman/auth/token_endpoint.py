@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
 
 from dragoman import tracing
@@ -19,6 +19,12 @@ from dragoman.auth.tokens import OAuthClient, rejected
 
 if TYPE_CHECKING:
     from dragoman.auth.dpop import DpopKey
+
+TEMPORARY_ERRORS: Final = frozenset({"temporarily_unavailable", "server_error"})
+"""Errors after which a later request may succeed; the tokens stay valid."""
+PAGE_STATUSES: Final = frozenset({301, 302, 303, 307, 308, 403})
+"""Statuses with which, in place of the authorization server, a proxy or the sign-in of a network answers if
+the answer has no JSON object."""
 
 
 def choose_auth_method(server: AuthServer, *, has_secret: bool, preferred: str | None = None) -> str:
@@ -59,15 +65,19 @@ async def request_token(
     with tracing.span("token", url__full=address, dragoman__grant=form.get("grant_type", "")):
         answer = await _post(http, server, form, headers or {}, dpop)
     document = answer.document()
-    if document is not None and "error" in document and answer.status not in RETRY_STATUSES:
-        raise refusal_of(document, form, headers or {})
-    if answer.status == 200 and document is not None:
-        return document
-    if answer.status == 200:
-        raise Refused("its authorization server did not answer with a JSON object")
-    if answer.status in RETRY_STATUSES:
+    if answer.status in RETRY_STATUSES or answer.status >= 500:
         raise Unavailable(f"its authorization server answered with HTTP {answer.status}")
-    raise Rejected(f"HTTP {answer.status}", "its authorization server refused the request")
+    refused = Rejected(f"HTTP {answer.status}", "its authorization server refused the request")
+    if document is None:
+        if answer.status == 200:
+            raise Unavailable("its authorization server did not answer with a JSON object")
+        raise Unavailable(refused.cause) if answer.status in PAGE_STATUSES else refused
+    if "error" in document:
+        refusal = refusal_of(document, form, headers or {})
+        raise Unavailable(str(refusal)) if refusal.error in TEMPORARY_ERRORS else refusal
+    if answer.status == 200:
+        return document
+    raise refused
 
 
 def refusal_of(document: Mapping[str, Any], form: Mapping[str, str], headers: Mapping[str, str]) -> Rejected:

@@ -50,6 +50,7 @@ from dragoman.errors import (
     TaskNotFound,
     UnknownTool,
     UrlNotOpened,
+    WrongLoop,
 )
 from dragoman.events import CallFinished, CallStarted
 from dragoman.hooks.active import ActiveHooks
@@ -88,6 +89,8 @@ class Pipeline:
         self._checker = Checker()
         self._delivery = Delivery(servers, elicitor)
         self.tasks = self._delivery.tasks
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """The event loop of the host; known once it is open."""
 
     def call(self, request: ToolCall) -> Coroutine[Any, Any, CallOutcome]:
         """The outcome of the call. Raises only when the connection or the host fails."""
@@ -116,6 +119,8 @@ class Pipeline:
         `JudgedCall.check` runs before each sending: if the tool or its server has been replaced by then, the
         call starts again from the beginning.
         """
+        if self.loop is not None and self.loop is not asyncio.get_running_loop():
+            raise WrongLoop  # the server would get the call, and the caller no answer
         hooks, hook_decision, context = self._hooks, None, ()
         servers, permissions = self._servers, self._permissions
         try:

@@ -109,7 +109,9 @@ class ProgressRelay:
             return
         try:
             pending = self._callback(progress)
-        except (Exception, asyncio.CancelledError) as error:  # border: the caller's code; it awaits nothing
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # border: the caller's code; answers may be waiting behind the message
             self._give_up(error)
             return
         if inspect.isawaitable(pending):

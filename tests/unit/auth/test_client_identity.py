@@ -190,7 +190,10 @@ def test_the_other_client_authentication_methods():
     ("status", "body", "expected"),
     [
         (200, {"a": 1}, {"a": 1}),
-        (200, b"x", Refused),
+        (200, b"x", Unavailable),
+        (400, {"error": "temporarily_unavailable"}, Unavailable),
+        (403, b"x", Unavailable),
+        (403, {}, Rejected),
         (400, {"error": "invalid_grant"}, Rejected),
         (401, {"error": "invalid_client"}, Rejected),
         (400, b"x", Rejected),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import codecs
 import difflib
@@ -21,6 +20,7 @@ from dragoman.calls.requests import object_schema
 from dragoman.catalog.tools import BuiltinTool
 from dragoman.content.blocks import Block, ImageBlock
 from dragoman.content.images import kind_of
+from dragoman.own_threads import in_own_thread
 
 LINE_LIMIT: Final = 2000
 LINE_LENGTH_LIMIT: Final = 2000
@@ -292,7 +292,7 @@ def _in_thread(
 ) -> Callable[[Mapping[str, Any]], Any]:
     async def run(arguments: Mapping[str, Any]) -> str | tuple[Block, ...]:
         try:
-            return await asyncio.to_thread(work, arguments)
+            return await in_own_thread(partial(work, arguments))
         except OSError as error:
             raise BuiltinToolError(
                 f"{error.filename or 'the file'}: {os.strerror(error.errno or 0)}"

@@ -18,6 +18,7 @@ from dragoman.agent.builtin.workspace import BuiltinToolError, Workspace
 from dragoman.calls.requests import object_schema
 from dragoman.catalog.tools import BuiltinTool
 from dragoman.names import counted
+from dragoman.own_threads import in_own_thread
 from dragoman.programs import CommandFailure, Watches, run, search_path
 
 FILE_LIMIT: Final = 200
@@ -97,7 +98,7 @@ async def _glob(workspace: Workspace, arguments: Mapping[str, Any]) -> str:
             "the pattern must be relative and must not contain ..; give the folder as path"
         )
     is_hidden = _is_never_hidden if workspace.is_private(folder) else workspace.is_private
-    found, is_cut = await asyncio.to_thread(_find_files, folder, pattern, is_hidden)
+    found, is_cut = await in_own_thread(partial(_find_files, folder, pattern, is_hidden))
     if not found:
         return f"No file in {folder} matches the pattern."
     more = f"\n({len(found)} files; the {FILE_LIMIT} newest are shown.)" if len(found) > FILE_LIMIT else ""

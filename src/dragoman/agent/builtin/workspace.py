@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from dragoman import paths
 from dragoman.errors import CallError, InvalidArguments
+from dragoman.own_threads import in_own_thread
 
 PATH: Final = "file_path"
 PROCESSES: Final = Path("/proc")
@@ -68,8 +69,8 @@ class Workspace:
         """The arguments of a call, with the resolved path; without a path, with the working directory."""
         text = str(arguments.get(name) or ".")
         try:
-            path = self.resolve(text)
-        except ValueError as error:
+            path = await in_own_thread(lambda: self.resolve(text))  # a network folder may not answer
+        except (OSError, ValueError) as error:
             raise InvalidArguments("", tool, (f"{name} cannot be used: {error}",)) from None
         self._note_link(text, path)
         return {**arguments, name: str(path)}
