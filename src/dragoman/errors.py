@@ -332,6 +332,11 @@ class RemoteError(CallError):
         super().__init__(server, f"{server} answered error {remote_code}: {one_line(remote_message, 2048)}")
 
 
+def status_phrase(status: str) -> str:
+    """A status as the predicate of a sentence about a server."""
+    return {"failed": "has failed", "needs-auth": "needs authentication"}.get(status, f"is {status}")
+
+
 class NotConnected(CallError):
     code = "not-connected"
 
@@ -339,7 +344,7 @@ class NotConnected(CallError):
         self.status = status
         self.reason = None if reason is None else one_line(reason, 2048)
         why = (self.reason or "").removeprefix(f"{server}: ")
-        super().__init__(server, f"{server} is {status}" + (f": {why}" if why else ""), hint=hint)
+        super().__init__(server, f"{server} {status_phrase(status)}" + (f": {why}" if why else ""), hint=hint)
 
 
 def _doubt(may_have_run: bool, was_refused: bool = False) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dragoman.catalog.naming import assign, qualify
 from dragoman.catalog.tools import BuiltinTool
 from dragoman.connections.factory import oauth_unused
-from dragoman.errors import DragomanError, SignInFailed, reworded
+from dragoman.errors import DragomanError, SignInFailed, reworded, status_phrase
 from dragoman.interaction import SignInScreen
 from dragoman.names import ServerName, WireToolName
 from dragoman.servers.registry import ServerRegistry
@@ -139,7 +139,7 @@ class SignInTool(BuiltinTool):
             screen.problem = f"unexpected error {type(error).__name__}"
         else:
             if view.status != "connected":
-                screen.problem = view.reason or f"the server is {view.status}"
+                screen.problem = view.reason or f"the server {status_phrase(view.status)}"
 
     def _state(self, screen: CollectingScreen) -> str:
         name = self.signs_in_to

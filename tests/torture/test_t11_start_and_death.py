@@ -88,6 +88,6 @@ async def test_t11_a_server_that_dies_during_a_call_fails_it_at_once(arena, era,
         await until(lambda: a.view.status == "failed")
         assert a.view.exit_code == exit_code
         assert LAST_LINES in a.view.stderr_tail
-        with pytest.raises(NotConnected, match="hostile is failed"):
+        with pytest.raises(NotConnected, match="hostile has failed"):
             async with at_once():
                 await a.call("act")

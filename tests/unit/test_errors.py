@@ -143,8 +143,8 @@ SENTENCES = [
         HttpError("box", 500, "HTTP 500" + HOSTILE, may_have_run=True),
         "box refused: HTTP 500",
     ),
-    (NotConnected("box", "failed", "it exited"), "box is failed: it exited"),
-    (NotConnected("box", "failed", "box: it exited"), "box is failed: it exited"),
+    (NotConnected("box", "failed", "it exited"), "box has failed: it exited"),
+    (NotConnected("box", "failed", "box: it exited"), "box has failed: it exited"),
     (NotConnected("box", "pending", None), "box is pending"),
     (
         ConnectionLost("box", "it exited" + HOSTILE, may_have_run=True),
@@ -184,7 +184,7 @@ def test_the_message_names_the_server_and_contains_no_terminal_sequences(
         ),
         (
             NotConnected("box", "failed", "last output on stderr: " + HOSTILE),
-            "box is failed: last output on stderr: ",
+            "box has failed: last output on stderr: ",
         ),
     ],
     ids=lambda value: getattr(value, "code", ""),

@@ -40,7 +40,7 @@ from dragoman.connections.session import Session
 from dragoman.connections.state import Disable, Hold
 from dragoman.connections.target import ConnectionContext, ConnectionTarget
 from dragoman.content.redact import Redactor
-from dragoman.errors import ConfigError, DragomanError, NotConnected, PolicyRefused, reworded
+from dragoman.errors import ConfigError, DragomanError, NotConnected, PolicyRefused, reworded, status_phrase
 from dragoman.events import PromptsChanged, ResourcesChanged, ServerEvent, ToolsChanged
 from dragoman.names import ServerName
 from dragoman.protocol import LogLevel
@@ -192,7 +192,7 @@ class Server:
         state = self.connection.state
         if self.connection.is_held or state.status in ("connected", "disabled"):
             return None
-        reason = state.reason or f"it is {state.phase or state.status}"
+        reason = state.reason or f"it {status_phrase(state.phase or state.status)}"
         return self.redactor.text(reason).removeprefix(f"{self.name}: ")
 
     @property

@@ -12,6 +12,7 @@ from dragoman.agent.models import choose_model
 from dragoman.catalog.commands import read_arguments
 from dragoman.catalog.prompts import PromptResult
 from dragoman.cleaning import one_line
+from dragoman.errors import status_phrase
 from dragoman.host import Host
 from dragoman.tui.completion import CompletionItem, find_prompt
 
@@ -100,7 +101,7 @@ async def _mcp(app: ConversationApp, words: list[str]) -> None:
     for name in list(host.servers) if names == ["all"] else names:
         view = await act(name)
         reason = f": {one_line(view.reason, 200)}" if view.reason else ""
-        app.note(f"server {one_line(name, 60)} is {view.status}{reason}")
+        app.note(f"server {one_line(name, 60)} {status_phrase(view.status)}{reason}")
 
 
 def _show_context(app: ConversationApp) -> None:

@@ -16,6 +16,7 @@ from dragoman.agent.mentions import expanded
 from dragoman.agent.models import ModelChoice, load_model
 from dragoman.agent.session import AgentOptions, AgentSession, open_session
 from dragoman.cleaning import one_line
+from dragoman.errors import status_phrase
 from dragoman.host import Host
 from dragoman.tui.blocks import PromptBlock, blocks_of
 from dragoman.tui.status_line import NEARLY_FULL
@@ -216,4 +217,4 @@ class SessionControl:
 
     async def _sign_in(self, name: str) -> None:
         view = await self.host.sign_in(name, AppSignIn(self._app, name))
-        self._app.note(f"server {one_line(name, 60)} is {view.status}")
+        self._app.note(f"server {one_line(name, 60)} {status_phrase(view.status)}")

@@ -79,7 +79,7 @@ async def test_a_lost_server_is_reported_to_the_model():
     outcome = await make_call(Broken(NotConnected("demo", "failed", "it crashed")), "mcp__demo__add", {})
 
     assert outcome.is_error
-    assert "demo is failed" in text_of(outcome)
+    assert "demo has failed" in text_of(outcome)
 
 
 async def test_a_cancellation_is_not_reported_to_the_model():

@@ -199,7 +199,7 @@ async def test_an_agent_may_have_another_model_and_its_use_is_counted():
         (("servers: [three]",), "needs server 'three', which is not configured"),
         (("servers: [one]", "requiredServers: [three]"), "needs server 'three', which is not configured"),
         (("servers: [{one: {command: x}}]",), "has the name of one of the host's"),
-        (("servers: [{own: {command: /nonexistent}}]", "requiredServers: [own]"), "own is failed"),
+        (("servers: [{own: {command: /nonexistent}}]", "requiredServers: [own]"), "own has failed"),
     ],
 )
 async def test_a_task_that_cannot_start_is_an_error_for_the_model(lines: tuple[str, ...], reason: str):
@@ -229,7 +229,7 @@ async def test_a_required_server_that_is_missing_is_an_error_before_the_agent_st
     model = ScriptedModel("Hello.")
     with pytest.raises(ConfigError, match="needs server 'three', which is not configured"):
         await Desk(main=model).ask(agent=agent("requiredServers: [three]"))
-    with pytest.raises(NotConnected, match="own is failed"):
+    with pytest.raises(NotConnected, match="own has failed"):
         await Desk(main=model).ask(
             agent=agent("servers: [{own: {command: /nonexistent}}]", "requiredServers: [own]")
         )

@@ -129,14 +129,14 @@ async def test_all_servers_are_read_and_one_failure_does_not_affect_the_others()
         Session("b", resources_list=listing("x:b")),
         Session("a", resources_list=listing("x:a")),
         Session("c", resources_list=RemoteError("c", -32603, "on fire")),
-        away={"d": "it is failed: no such program", "e": None},
+        away={"d": "it has failed: no such program", "e": None},
     )
     found = await resources_of(servers).list()
 
     assert [(each.server, each.uri) for each in found] == [("a", "x:a"), ("b", "x:b")]
     assert found.problems == (
         "c: the list of resources is incomplete: c answered error -32603: on fire",
-        "d: it is failed: no such program",
+        "d: it has failed: no such program",
     )
     assert servers.waited == 0, "nobody waits for a server that is not there"
 
@@ -154,7 +154,7 @@ async def test_a_server_without_resources_is_not_read():
 
 
 async def test_a_named_server_that_is_absent_or_unknown_is_an_error():
-    servers = Servers(away={"box": "it is failed"})
+    servers = Servers(away={"box": "it has failed"})
     for act in (resources_of(servers).list("box"), resources_of(servers).read("box", "x:a")):
         with pytest.raises(NotConnected, match="it fell over"):
             await act
@@ -245,12 +245,12 @@ def test_both_tools_are_deferred_and_only_reading_is_asked_about():
 async def test_a_model_is_given_the_list_as_json():
     templates = {"resourceTemplates": [{"uriTemplate": "x:{a}", "name": "any"}]}
     box = Session("box", resources_list=listing("x:a"), resources_templates_list=templates)
-    list_them, _ = tools_of(Servers(box, away={"d": "it is failed"}))
+    list_them, _ = tools_of(Servers(box, away={"d": "it has failed"}))
 
     assert json.loads(str(await list_them.run({}))) == {
         "resources": [{"server": "box", "uri": "x:a", "name": "x:a"}],
         "resourceTemplates": [{"server": "box", "uriTemplate": "x:{a}", "name": "any"}],
-        "problems": ["d: it is failed"],
+        "problems": ["d: it has failed"],
     }
 
 
