@@ -1,1 +1,1 @@
-"""A package, so that `tests.servers` and its neighbours can be imported by their full name."""
+"""A package, so that `tests.servers` and other test modules can be imported by their full name."""

@@ -1,6 +1,6 @@
-"""An authorization server and an MCP server in a thread, for callers with accounts of their own.
+"""An authorization server and an MCP server in a thread, for callers with their own accounts.
 
-The browser says by a cookie which account its person has; the MCP server answers with the account whose token
+A cookie of the browser names the account of its person; the MCP server answers with the account whose token
 it was sent. Refresh tokens can be used once: a second use ends the whole account, as real servers do.
 """
 

@@ -1,7 +1,7 @@
-"""Who is running that this test started? Reads /proc; on systems without one the census finds nobody.
+"""Finds the processes that a test has started and not ended. Reads /proc; on other systems it finds none.
 
-A process is ours if it descends from the test run, or if it carries the test's own HOME: servers get a
-minimal environment, but HOME is part of it, and it stays when a process is adopted by init.
+A process belongs to the test if it descends from the test run, or if it has the test's HOME: servers get a
+minimal environment, but HOME is part of it, also after init has become the parent of a process.
 """
 
 import os
@@ -45,7 +45,7 @@ def _has_home(pid: int, home: Path) -> bool:
 
 
 def running_processes() -> set[int]:
-    """Every process of the machine, whoever started it.
+    """Every process of the machine.
 
     Only the numbers, as this is asked for twice in each test: one is given again only after all others, which
     are tens of thousands.
@@ -96,4 +96,4 @@ def _describe(pid: int) -> str:
             break
         if words or time.monotonic() > deadline:
             return f"{pid} {words}"
-    return f"{pid} (a zombie nobody waited for)"
+    return f"{pid} (a zombie that was not waited for)"

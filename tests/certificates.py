@@ -1,4 +1,4 @@
-"""Certificates for tests: an authority of one's own, and servers of the web zoo that show what it signed."""
+"""Certificates for tests: a private authority, and test web servers with certificates that it has signed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every test: a home of its own, a clean environment, and nothing left running afterwards."""
+"""Applies to every test: its own home, a clean environment, and no process left running afterwards."""
 
 import gc
 import itertools

@@ -1,12 +1,11 @@
-"""A TCP proxy on loopback that misbehaves on demand, with toxiproxy's verbs.
+"""A TCP proxy on loopback that causes faults on request, with the terms of toxiproxy.
 
-I own: passing bytes between a client and one upstream port, and the faults a test asks for. Each direction
-is a `Leg` (`up`: client to server, `down`: server to client); what is asked of a leg holds from the next
-piece of bytes on, also for connections that are open already. I know nothing of HTTP. Leaving the proxy ends
-every connection.
+It passes bytes between a client and one upstream port. Each direction is a `Leg` (`up`: client to server,
+`down`: server to client); a fault applies from the next piece of bytes on, also for open connections. The
+proxy does not interpret HTTP. Leaving it ends every connection.
 
     async with FaultProxy(site.port) as proxy:
-        proxy.down.reset_at(40)          # every connection dies after 40 bytes of reply
+        proxy.down.reset_at(40)          # every connection is reset after 40 bytes of reply
         ...
         proxy.heal()                     # from now on a plain proxy again
 """

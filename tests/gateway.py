@@ -1,4 +1,4 @@
-"""A gateway for tests, on a port of the kernel's choice, and clients of both eras that speak bare HTTP."""
+"""A gateway for tests on a port chosen by the kernel, and clients of both eras that send plain HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The register: what Dragoman must do. The tests that show it say so themselves.
+"""The register of requirements. Tests that show one claim it with a mark.
 
 A test claims a requirement with `@pytest.mark.requirement("TRN-1")`; `claims_by_requirement` collects the
 claims. A row without `missing` says that the requirement is met, and needs at least one test:

@@ -1,4 +1,4 @@
-"""Choosing from large tables what is tried on every run."""
+"""Selects cases from large tables for every run."""
 
 from collections.abc import Iterable, Sequence
 from typing import TypeVar

@@ -1,9 +1,8 @@
 """The pytest plugin behind `scripts/test`.
 
-Owns: which tier a test belongs to (its folder says so), which tests cannot run here, and the closing table.
-Leaves to others: installing third-party parts (`scripts/setup-interop`), and everything inside a test.
-Guarantees: a test that cannot run is counted and named in the table; a test that skips by itself fails; with
-CI=true a tier that could not run fails the whole run.
+It decides the tier of a test (by its folder), which tests cannot run here, and prints the closing table.
+`scripts/setup-interop` installs third-party parts. A test that cannot run is counted and named in the table;
+a test that skips by itself fails; with CI=true a tier that could not run fails the whole run.
 """
 
 import json

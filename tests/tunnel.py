@@ -1,7 +1,6 @@
-"""An HTTP proxy on loopback that writes down whom it was asked for.
+"""An HTTP proxy on loopback that records the requested hosts.
 
-I own: CONNECT, plain requests in absolute form, and the record of both. What passes through a tunnel is not
-looked at.
+It supports CONNECT and plain requests in absolute form, and does not inspect tunnelled bytes.
 
     async with Tunnel() as proxy:
         host = Host({"x": {"url": server.url, "proxy": proxy.url}})

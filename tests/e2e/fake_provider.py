@@ -1,7 +1,7 @@
-"""A model provider on loopback that speaks the wire formats of Anthropic and OpenAI. Standard library.
+"""A model provider on loopback with the wire formats of Anthropic and OpenAI. Standard library.
 
 It follows a script: for each request a list of parts, texts and tool calls, or an error. The real client
-libraries talk to it.
+libraries connect to it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The `dragoman` command in a process that is forked from one which has imported it already.
+"""The `dragoman` command in a process forked from one that has already imported it.
 
-The same code in a process of its own, without the start of an interpreter: for tests that run many commands.
-`tests/e2e/test_exit_codes.py` and a few others run every command as it is installed.
+The same code in its own process, without starting an interpreter: for tests that run many commands.
+`tests/e2e/test_exit_codes.py` and a few others run every command as installed.
 """
 
 import atexit

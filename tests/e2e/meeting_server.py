@@ -1,4 +1,4 @@
-"""A server over stdio with a tool that only reads: `meet` waits until it is called twice at the same time."""
+"""A stdio server with a read-only tool: `meet` waits until it is called twice at the same time."""
 
 from __future__ import annotations
 

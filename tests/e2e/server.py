@@ -1,10 +1,10 @@
-"""The server behind the end-to-end tests, by the mode in its first argument. Standard library only.
+"""The server of the end-to-end tests; its first argument is the mode. Standard library only.
 
-serves: offers tools, resources and prompts, among them some that put everything dangerous into everything a
-person may see; with the word `worse` behind any mode, more of it. `e2e://counter` counts how often it is
-read; what somebody subscribed to changes once, when it was read.
+serves: offers tools, resources and prompts, some of them with dangerous characters in every text that a
+person may see; with the word `worse` after any mode, more of them. `e2e://counter` counts how often it is
+read; a subscribed resource changes once, after it was read.
 waits FILE: never answers a call, but writes its pid into FILE when it gets one.
-dies: says its last words and exits with 3.   greets: answers `initialize` with a revision nobody knows.
+dies: writes to stderr and exits with 3.   greets: answers `initialize` with an unknown revision.
 refuses: answers `initialize` with an error.   hangs_up: exits with 4 when a tool is called.
 """
 

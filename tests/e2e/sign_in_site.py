@@ -1,6 +1,6 @@
 """An authorization server and two MCP servers, in a thread of this process. Standard library only.
 
-`/mcp` needs a token, `/open` none. The person behind the browser agrees to everything at once.
+`/mcp` needs a token, `/open` none. The simulated browser agrees to everything at once.
 """
 
 from __future__ import annotations

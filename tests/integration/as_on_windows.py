@@ -1,6 +1,6 @@
-"""Run as a program, with the URL of a server: what works on a system without the parts that only POSIX has.
+"""A program that takes the URL of a server and shows what works on a system without POSIX-only modules.
 
-The modules, functions and constants that Windows lacks are taken away before Dragoman is imported; what the
+The modules, functions and constants that Windows lacks are removed before Dragoman is imported; what the
 standard library and other packages need of them here is loaded before that. Prints a JSON object.
 """
 
@@ -62,7 +62,7 @@ def must_not_be_called(*args: Any, **options: Any) -> Any:
 
 
 class Lock(contextlib.AbstractContextManager[Any]):
-    """In place of a lock of files: nobody else is here."""
+    """Replaces a file lock: there is no other process."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         pass

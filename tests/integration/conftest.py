@@ -1,4 +1,6 @@
-"""`connect` makes a host with one workshop server: every transport, every revision, most of their pairs."""
+"""`connect` opens a host with one workshop server: every transport, every revision, most of their
+combinations.
+"""
 
 import itertools
 from collections.abc import AsyncIterator, Iterator

@@ -1,4 +1,4 @@
-"""Configuration files as a person has them, written for a test."""
+"""Configuration files of a person, written for a test."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""An embedding program with servers of its own: hands them control messages, as `sdk` servers want it."""
+"""An embedding program with its own servers, which it reaches with control messages, as `sdk` servers
+need it.
+"""
 
 import asyncio
 import json

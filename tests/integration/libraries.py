@@ -1,4 +1,4 @@
-"""A host with one library, over a few ways and in both eras."""
+"""A host with one library server, over several transports and in both eras."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

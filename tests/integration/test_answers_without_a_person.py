@@ -1,4 +1,4 @@
-"""A host without a person: hooks answer forms, and a form that nobody answers ends in a clear outcome."""
+"""A host without a person: hooks answer forms, and a form without an answer ends in a clear outcome."""
 
 import json
 from typing import Any

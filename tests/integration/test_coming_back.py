@@ -333,7 +333,7 @@ async def test_a_server_that_was_stopped_has_no_pid():
 async def test_a_lazy_server_starts_at_first_use_and_stops_when_idle(tmp_path):
     entry = {**workshop("ours"), "lazy": True}
     async with host_of(entry, settings={"DRAGOMAN_IDLE_STOP_MS": 300}) as host:
-        # Nothing is known of it yet, so it is started once, and stopped when nobody uses it.
+        # Nothing is known of it yet, so it is started once, and stopped when it is not used.
         assert host.servers["x"].status == "connected"
         await until(lambda: host.servers["x"].status == "pending")
     async with host_of(entry, settings={"DRAGOMAN_IDLE_STOP_MS": 300}) as host:

@@ -416,7 +416,7 @@ async def test_an_invalid_answer_is_reported(there: Site, answer: Answering, pro
     async with Desk(there.hook(blocks_on_error=True)) as desk:
         before = await desk.before()
         assert (before.hook_decision is not None) == (problem is not None)
-    assert len(there.requests) == 2  # and nobody was sent on
+    assert len(there.requests) == 2  # and no redirect was followed
 
 
 async def test_an_http_hook_that_does_not_answer_in_time_is_reported(there: Site):

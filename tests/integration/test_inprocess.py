@@ -65,7 +65,7 @@ async def test_messages_arrive_in_the_next_loop_turn_and_in_order(pair) -> None:
     for number in (b"1", b"2", b"3"):
         server.end.send(number)
         transport.send(number)
-    assert (inbox.messages, server.heard) == ([], []), "nobody is entered from within `send`"
+    assert (inbox.messages, server.heard) == ([], []), "`send` runs no code of the receiver"
     await next_turn()
     assert inbox.messages == [b"1", b"2", b"3"]
     await until(lambda: server.heard == [b"1", b"2", b"3"])

@@ -616,7 +616,7 @@ async def test_progress_resets_the_time_limit_if_requested(era: str, replies: An
         assert seen[-1].progress == 8
         assert [step.progress for step in seen] == sorted({step.progress for step in seen})
         quiet = await host.call("mcp__x__count", steps, timeout_seconds=0.4, reset_timeout_on_progress=True)
-        assert quiet.text == "8", "though nobody listens to it"
+        assert quiet.text == "8", "without a progress listener"
         with pytest.raises(CallTimeout):
             await host.call("mcp__x__count", steps, timeout_seconds=0.4)
         with within(0.35, 1.5), pytest.raises(CallTimeout):
@@ -625,7 +625,7 @@ async def test_progress_resets_the_time_limit_if_requested(era: str, replies: An
 
 @pytest.mark.requirement("CAL-2")
 async def test_after_progress_the_input_rounds_of_a_call_have_the_reset_time_limit():
-    """The limit began anew with each progress, so what follows is not late."""
+    """The limit was reset by each progress notification, so later steps are in time."""
     async with connected(MODERN, interaction=Visitor("accept")) as (host, server):
         asked = {"method": "elicitation/create", "params": page()}
 

@@ -131,12 +131,12 @@ async def test_finding_9_an_expired_session_is_replaced_without_a_failed_call(lo
         )
         assert not any(outcome.is_error for outcome in outcomes)
         assert set(server.ledger.counts.values()) == {1}, "each ran once"
-        assert len(server.asked("initialize")) == 2, "begun anew once, by all together"
+        assert len(server.asked("initialize")) == 2, "all calls share one new session"
 
 
 @pytest.mark.requirement("LIF-8")
 async def test_finding_10_the_stream_of_a_server_is_reopened_after_every_failure(monkeypatch):
-    """The official client gives up after two attempts, and says so to nobody."""
+    """The official client stops after two attempts and does not report it."""
     monkeypatch.setattr("dragoman.transports.http.RETRY_SECONDS", 0.01)
     on = {"GET": answers.first(6, answers.status(503))}
     async with (

@@ -111,7 +111,7 @@ async def test_a_servers_tool_of_the_same_name_does_not_start_a_sign_in():
             await host.ready(timeout=20)
             assert host.sign_in_tools() == {}
             outcome = await host.call(NAME, {})
-            assert outcome.is_error, "it needs a permission like every tool, and nobody is there to give it"
+            assert outcome.is_error, "it needs a permission like every tool, and there is no interaction"
             assert server.asked("tools/call") == []
         async with Host({"x": entry}, permission_mode="bypassPermissions") as host:
             await host.ready(timeout=20)

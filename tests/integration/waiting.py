@@ -1,4 +1,4 @@
-"""Waiting for something to come true, within a limit that only a broken program reaches."""
+"""Waits until a condition is true, within a limit that only a faulty program reaches."""
 
 import asyncio
 import inspect

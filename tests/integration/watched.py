@@ -1,4 +1,4 @@
-"""An in-process server that remembers what it is sent and can say things by itself."""
+"""An in-process server that records received messages and can send messages of its own."""
 
 import json
 from typing import Any

@@ -1,12 +1,12 @@
-"""The same few tools, offered by every kind of server a host can meet.
+"""The same few tools, offered by every kind of server that a host can connect to.
 
-`add` sums, `count` reports progress, `fail` fails, `hold` never answers, `held` tells how often `hold` was
-begun and given up, `crash` ends the whole process. As a program it serves over stdio:
+`add` sums, `count` reports progress, `fail` fails, `hold` never answers, `held` returns how often `hold` was
+started and cancelled, `crash` ends the process. As a program it serves over stdio:
 
-    python workshop.py ours [--speaking FILE] [--gate FILE]     our own server, speaking the revisions in FILE
-    python workshop.py sdk                                      a server on the official SDK
+    python workshop.py ours [--speaking FILE] [--gate FILE]   a server of Dragoman, with the revisions in FILE
+    python workshop.py sdk                                    a server on the official SDK
 
-A server with a gate starts serving when that file exists.
+With `--gate` a server starts to serve when that file exists.
 """
 
 import argparse

@@ -1,8 +1,8 @@
-"""What the official conformance suite starts as its client: `python conformance_client.py URL`.
+"""The client that the official conformance suite starts: `python conformance_client.py URL`.
 
-Does with a `Host` what a scenario waits for, and nothing that would help it to pass. The scenario's name
-comes in MCP_CONFORMANCE_SCENARIO, what else it needs in MCP_CONFORMANCE_CONTEXT. Which revision to speak is
-left to the host to find out. Prints "done" and ends with 0 only if everything came out as it should.
+Does with a `Host` what a scenario expects, and nothing that would help it to pass. MCP_CONFORMANCE_SCENARIO
+has the scenario's name, MCP_CONFORMANCE_CONTEXT its other data. The host negotiates the revision. Prints
+"done" and exits with 0 only if every result is as expected.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""`python one_at_a_time.py FOLDER COMMAND…` runs a command in a home of its own below the folder, when no
-other one runs there. The conformance suite starts all of its clients at once.
+"""`python one_at_a_time.py FOLDER COMMAND…` runs a command with its own home below the folder, while no other
+one runs there. The conformance suite starts all of its clients at once.
 """
 
 import fcntl

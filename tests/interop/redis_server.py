@@ -1,4 +1,4 @@
-"""A Redis of the test's own, on a port of the kernel's choice, that can be killed and started again."""
+"""A Redis server for a test, on a port chosen by the kernel, that can be killed and restarted."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Real servers on loopback ports: started, awaited, killed, and started again on the same port.
 
-I own: the process and its port, callers who keep calling, and the judgement of a restart under load. A port
-is chosen by the kernel and kept ours by a socket that is bound and never listens, so nobody else gets it
-while the server is down. Leaving a server kills its whole process group.
+The port is chosen by the kernel and kept by a socket that is bound and never listens, so that no other
+program gets it while the server is down. Leaving a server kills its process group. This module also has the
+callers that call during a restart, and the check of their results.
 """
 
 from __future__ import annotations

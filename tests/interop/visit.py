@@ -1,4 +1,4 @@
-"""A visit to one real server: connected in the expected revision, and gone without a trace afterwards."""
+"""Connects to one real server: the expected revision is used, and no process or file remains afterwards."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

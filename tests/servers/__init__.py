@@ -1,4 +1,6 @@
-"""The zoo: small stdio servers, one habit a file. `zoo("calm.py")` is the config entry that starts one."""
+"""Small stdio servers for tests, one behaviour in each file. `zoo("calm.py")` is the config entry that
+starts one.
+"""
 
 import sys
 from pathlib import Path
@@ -8,5 +10,5 @@ ZOO = Path(__file__).parent
 
 
 def zoo(habit: str, *args: str, **fields: Any) -> dict[str, Any]:
-    """A config entry for a server of the zoo; `fields` are further fields of the entry."""
+    """The config entry of a test server; `fields` are further fields of the entry."""
     return {"command": sys.executable, "args": ["-S", "-E", str(ZOO / habit), *args], **fields}

@@ -1,7 +1,7 @@
-"""What the zoo's servers share: lines in, replies out, and a polite introduction in both eras.
+"""Shared code of the stdio test servers: reads lines, writes replies, and answers the handshake of both eras.
 
-Standard library only, so that a server started with `python -S -E` is up in a few milliseconds. A habit is
-made by handing `serve` one function, or by looping over `messages` oneself.
+Standard library only, so that a server started with `python -S -E` starts in a few milliseconds. A server
+passes one function to `serve`, or iterates over `messages` itself.
 """
 
 import json

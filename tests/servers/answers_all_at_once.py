@@ -1,7 +1,7 @@
-"""Lets calls wait until there are `together` of them, then answers all in one write, the newest first.
+"""Collects calls until there are `together` of them, then answers all in one write, the newest first.
 
-The last call may bring `stray`: text that is written before the answers, one byte a character (Latin-1),
-with `$ID` standing for the id of the oldest call that waits.
+The last call may contain `stray`: text that is written before the answers, one byte a character (Latin-1);
+`$ID` stands for the id of the oldest waiting call.
 """
 
 import json

@@ -1,4 +1,7 @@
-"""Results of any size: `act(before, piece, count, after)` is the inside of the result, `piece` repeated."""
+"""Returns results of any size: `act(before, piece, count, after)` gives the content of the result, with
+`piece`
+repeated.
+"""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Results that other clients choke on: `act(how)`."""
+"""Returns valid but unusual results that some clients cannot read: `act(how)`."""
 
 from _kit import arguments_of, error_of, introduce, is_call, listed, messages, result_of, send, tool
 

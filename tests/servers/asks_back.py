@@ -1,9 +1,8 @@
-"""Asks the host a question in the middle of a call: `ask(method, params)`; returns what it was answered.
+"""Sends a request to the host during a call: `ask(method, params)`; returns the answer.
 
-With `patient` false it does not wait for an answer, as where none may come. With `in_round` it asks by an
-`input_required` result, as servers of the modern era do. `complete`: the elicitation that it reports complete
-right after the question. `until`: a file; once it exists, the server cancels the question and goes on with
-the call, or, with `dies`, ends.
+With `patient` false it does not wait for the answer. With `in_round` it asks with an `input_required` result,
+as modern servers do. `complete`: the elicitation that it reports as complete directly after the request.
+`until`: a file; once it exists, the server cancels its request and continues the call, or, with `dies`, ends.
 """
 
 import json

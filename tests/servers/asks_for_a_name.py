@@ -1,7 +1,7 @@
-"""Asks for a name with a form before it answers: by a request (legacy era), in a result (modern era).
+"""Asks for a name with a form before it answers: with a request (legacy era) or in a result (modern era).
 
-`greet` returns what was answered, as JSON; with the argument `declared` it returns the client's capabilities,
-without extensions.
+`greet` returns the answer as JSON; with the argument `declared` it returns the client's capabilities, without
+extensions.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Asks the host `count` questions in a row, without reading a single answer before it is done."""
+"""Sends `count` requests to the host in a row before it reads any answer."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Does everything right: the bystander."""
+"""A correct server without faults. Tests use it as the server that others must not affect."""
 
 from _kit import serve
 

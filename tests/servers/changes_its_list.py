@@ -1,4 +1,4 @@
-"""Grows a tool with every `grow`, and says that its list changed, `times` times over."""
+"""Adds a tool with every `grow`, and sends `times` notifications that its list has changed."""
 
 from _kit import arguments_of, introduce, is_call, messages, notification, send, text_of
 

@@ -1,4 +1,4 @@
-"""Says that its list changed in the same breath as it first gives it; `b` is there from then on."""
+"""Sends a list-changed notification together with its first list; `b` exists from then on."""
 
 from _kit import introduce, is_call, listed, messages, notification, send, text_of, tool
 

@@ -1,4 +1,5 @@
-"""Has one tool, `buy`: it wants the page of elicitation `e1` first (-32042), and reports it complete at once.
+"""Has one tool, `buy`, which requires the page of elicitation `e1` (error -32042) and reports it complete at
+once.
 
 With the argument `late` it reports it when `finish` is called.
 """

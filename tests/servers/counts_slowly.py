@@ -1,4 +1,4 @@
-"""Counts to `to`, reporting progress at every step, each as soon as the call before it allows."""
+"""Counts to `to` and reports progress at every step; each step is allowed by another call."""
 
 from _kit import arguments_of, notification, progress_token_of, send, serve, text_of
 

@@ -1,6 +1,6 @@
-"""Ends when its first argument says: start, greeting, list, or call.
+"""Exits at the point that its first argument names: start, greeting (the handshake), list, or call.
 
-Its second argument is the exit code or, if negative, the signal. Says its last words on stderr before.
+Its second argument is the exit code or, if negative, the signal. It writes to stderr before it exits.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""Appends its pid to the file of its first argument, and dies so many milliseconds later (second argument).
+"""Appends its pid to the file in its first argument, and exits after the milliseconds in the second argument.
 
-With a third argument, `mute`, it says nothing until then; otherwise it serves.
+With a third argument, `mute`, it answers nothing until then; otherwise it serves.
 """
 
 import os

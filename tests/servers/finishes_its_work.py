@@ -1,4 +1,4 @@
-"""Has work to finish when its input ends: waits for the file named first, and then says so in the second one.
+"""Continues to work when its input ends: waits for the first file, then writes the second one.
 
 A signal ends it at once, as it does most programs.
 """

@@ -1,4 +1,4 @@
-"""Writes one and the same text without end, once `flood` is called: `flood(text)`."""
+"""Writes the same text without end after `flood(text)` is called."""
 
 from _kit import arguments_of, serve, write
 

@@ -1,6 +1,7 @@
-"""Reports progress of a call as fast as it can, `count` times (0: until its output is closed).
+"""Reports progress of a call as fast as possible, `count` times (0: until its output is closed).
 
-`kind`: growing, falling, of a foreign token, with a megabyte of text, or after the reply. Answers when done.
+`kind`: growing, falling, of an unknown token, with a megabyte of text, or after the reply. It answers at the
+end.
 """
 
 from _kit import arguments_of, notification, progress_token_of, send, serve, text_of

@@ -1,4 +1,4 @@
-"""Fills stderr before it answers: `flood(megabytes, kind)`, kind being text, binary or one_line."""
+"""Writes much to stderr before it answers: `flood(megabytes, kind)`; kind is text, binary or one_line."""
 
 from _kit import arguments_of, send, serve, text_of, write
 

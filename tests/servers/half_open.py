@@ -1,7 +1,7 @@
-"""Lets go of half the conversation when `act` is called, and lives on. Its argument says how.
+"""Closes one direction of its connection when `act` is called, and continues to run. Its argument is the way:
 
 closes_output: stdout is closed.  stops_reading: stdin is not read any more.  closes_input: stdin is closed.
-drains_first: says nothing before it has read all there is to read, and the reply is larger than a pipe.
+drains_first: it writes nothing before it has read all input, and the reply is larger than a pipe.
 """
 
 import os

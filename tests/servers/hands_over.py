@@ -1,6 +1,6 @@
-"""A launcher, as npx is one: starts the server that serves, and ends; with `waits`, when its child does.
+"""A launcher, like npx: starts the real server and ends; with `waits`, when its child ends.
 
-With `daemon` the server is in a session of its own.
+With `daemon` the server runs in a session of its own.
 """
 
 import os

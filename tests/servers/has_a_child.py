@@ -1,9 +1,9 @@
-"""Has a child of its own; `child` tells its pid. Arguments:
+"""Has a child process; `child` returns its pid. Arguments:
 
-stubborn: the child heeds no polite signal.  silent: it lets go of the output.  escapes: it starts a session
-of its own.  daemon: it forks twice into a session of its own, and is adopted by init.  orphaning: the server
-itself ends with its input, and leaves the child behind.  stranger: the child is another program, in a session
-of its own and with an empty environment.
+stubborn: the child ignores SIGINT and SIGTERM.  silent: it closes the output.  escapes: it starts its own
+session.  daemon: it forks twice into its own session, and init becomes its parent.  orphaning: the server
+ends with its input, and the child continues.  stranger: the child is another program, in its own session and
+with an empty environment.
 """
 
 import os

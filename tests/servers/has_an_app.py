@@ -1,4 +1,4 @@
-"""Has a tool with a page for its results (MCP Apps). The argument says the era that it speaks.
+"""Has a tool with a page for its results (MCP Apps). The argument is its era.
 
 The page is not listed. `_meta` of a result has `declared`: the extensions that the client has declared.
 """

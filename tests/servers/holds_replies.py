@@ -1,4 +1,4 @@
-"""Answers no `hold` until `release` answers all that were held. `cancelled` tells which were cancelled."""
+"""Answers no `hold` until `release` answers all of them. `cancelled` returns which were cancelled."""
 
 from _kit import introduce, is_call, messages, send, text_of
 

@@ -1,8 +1,8 @@
-"""Runs its tools as tasks. Arguments: the era (`legacy` or `modern`), and a file that keeps tasks and notes.
+"""Runs its tools as tasks. Arguments: the era (`legacy` or `modern`), and a file for tasks and notes.
 
-A task advances by one step with each `tasks/get`. `work` takes `steps` steps, and returns `text`; `ask` needs
-input first; `fail` ends with an error, `give_up` is cancelled by the server, `endless` never ends. What a
-client sent is in the result of `notes`. `die` ends the process; tasks live on in the file, until `forget`.
+A task advances by one step with each `tasks/get`. `work` takes `steps` steps and returns `text`; `ask` needs
+input first; `fail` ends with an error, `give_up` is cancelled by the server, `endless` never ends. `notes`
+returns what the client has sent. `die` ends the process; tasks stay in the file until `forget`.
 """
 
 import json

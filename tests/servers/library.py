@@ -1,11 +1,11 @@
-"""A library: resources, templates, prompts, completion and news of changes, in both eras.
+"""A server with resources, templates, prompts, completion and change notifications, in both eras.
 
-As a script it speaks over stdio (`library.py [ttl_ms]`). As an object it can be handed to a host or put
-behind a web server of the zoo. Standard library only. Its tools change it:
+As a script it uses stdio (`library.py [ttl_ms]`). As an object it is passed to a host or used behind a test
+web server. Standard library only. Its tools change it:
 
-    touch {uri}      the resource changes; whoever subscribed is told
-    acquire {name}   a resource and a prompt more; both lists are said to have changed
-    heard {}         the methods it has received, as JSON
+    touch {uri}      the resource changes; subscribers are notified
+    acquire {name}   adds a resource and a prompt; both lists are reported as changed
+    heard {}         the received methods, as JSON
     die {}           the process ends
 """
 

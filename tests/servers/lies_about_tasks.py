@@ -1,9 +1,9 @@
-"""Says of its tasks what it is told to. The argument says the era that it speaks.
+"""Reports the task states that a test gives. The argument is its era.
 
 `run`: `created` is the task in the reply to the call; `states` are the answers to `tasks/get`, one after the
-other, the last one again and again (`null`: no answer; `"die"`: the process ends); `result` answers
-`tasks/result` (absent: never); `notify` is how many status notifications follow the call. `counts` says how
-often each method was requested.
+other, the last one repeated (`null`: no answer; `"die"`: the process ends); `result` answers `tasks/result`
+(absent: never); `notify` is how many status notifications follow the call. `counts` returns how often each
+method was requested.
 """
 
 import json

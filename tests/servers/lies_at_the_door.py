@@ -1,6 +1,6 @@
-"""Is odd when greeted, as its first argument says; afterwards `seen` tells which methods it was sent.
+"""Answers the handshake wrongly, as its first argument says; afterwards `seen` returns the received methods.
 
-With a second argument it also appends its pid there whenever it starts.
+With a second argument it also appends its pid to that file at each start.
 """
 
 import os

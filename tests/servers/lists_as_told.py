@@ -1,7 +1,7 @@
 """Lists its tools as its argument says: a JSON list of pages.
 
-A page is {"tools": [definitions], "nextCursor": …}, or {"error": code}. Asked for a cursor, it gives the page
-after the one that named the cursor. Calls of any tool answer with the tool's name.
+A page is {"tools": [definitions], "nextCursor": …}, or {"error": code}. For a cursor it returns the page
+after the one that contained the cursor. Calls of any tool return the tool's name.
 """
 
 import json

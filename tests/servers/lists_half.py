@@ -1,4 +1,4 @@
-"""Gives the first page of its list and leaves the second unanswered."""
+"""Returns the first page of its list and never answers the request for the second."""
 
 from _kit import introduce, is_call, listed, messages, send, text_of, tool
 

@@ -1,6 +1,6 @@
-"""Has always one more page of tools; every page holds as many as the first argument says.
+"""Always has one more page of tools; every page has as many tools as the first argument says.
 
-Its second argument: how many pages there are in truth, 0 for no end.
+Its second argument: the real number of pages; 0 for no end.
 """
 
 import sys

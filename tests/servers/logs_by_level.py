@@ -1,6 +1,6 @@
-"""Has log levels: `say` sends a log message and writes a line to stderr; `level` says which level holds.
+"""Has log levels: `say` sends a log message and writes a line to stderr; `level` returns the current level.
 
-With the argument `legacy` or `modern` it speaks that era only.
+With the argument `legacy` or `modern` it supports that era only.
 """
 
 import os

@@ -1,5 +1,7 @@
-"""`say {canary}` returns its canary, after progress with the canary if it is wanted. All calls that have come
-are answered together, the last first."""
+"""`say {canary}` returns its canary, after progress with the canary if requested. All received calls are
+answered
+together, the last first.
+"""
 
 import json
 import os

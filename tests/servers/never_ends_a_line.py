@@ -1,4 +1,6 @@
-"""Answers a call with `megabytes` of text on one line: endless noise, or a reply that ends or does not."""
+"""Answers a call with `megabytes` of text on one line: unparsable output, or a reply with or without an
+end.
+"""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Greets nicely, and never answers when asked for its tools."""
+"""Answers the handshake correctly, and never answers a request for its tools."""
 
 from _kit import introduce, messages
 

@@ -1,11 +1,11 @@
 """A server that uses all of `wire/server`: an object for a host, or over stdio (`office.py [revision]`).
 
 count {to}        reports progress and logs
-ask {}            asks for a name twice, and says what it was answered
+ask {}            asks for a name twice, and returns the answers
 hold {}           never answers
-hire {name}       a tool more; the list is said to have changed
-touch {uri}       a resource changes; whoever subscribed is told
-ledger {}         the calls that were begun and cancelled, and the subscriptions, as JSON
+hire {name}       adds a tool; the list is reported as changed
+touch {uri}       a resource changes; subscribers are notified
+ledger {}         the started and the cancelled calls, and the subscriptions, as JSON
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Writes exactly the bytes it is told to.
+"""Writes exactly the bytes that a call gives.
 
-`say(writes, chunk)`: each text goes out in a write of its own, one byte a character (Latin-1), with `$ID`
-standing for the id of this request; given a `chunk`, in pieces of so many bytes, a little time between them.
+`say(writes, chunk)`: each text is one write, one byte a character (Latin-1); `$ID` stands for the id of this
+request. With a `chunk`, each text is written in pieces of that size with short pauses.
 """
 
 import json

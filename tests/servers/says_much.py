@@ -1,7 +1,7 @@
-"""Writes a line that it makes itself: `say(head, part, times, tail)`.
+"""Writes a line that it builds itself: `say(head, part, times, tail)`.
 
-The part is repeated so many times between the two others; `$ID` stands for the id of this request. Unless the
-line answers the request, a proper reply follows.
+The part is repeated between head and tail; `$ID` stands for the id of this request. Unless the line answers
+the request, a valid reply follows.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Reads everything and never says a word."""
+"""Reads everything and never answers."""
 
 from _kit import messages, stay
 

@@ -1,4 +1,4 @@
-"""Answers its first call without a line end, and is gone."""
+"""Answers its first call without a line end, and exits."""
 
 import json
 import os

@@ -1,6 +1,6 @@
-"""Serves well, but only so many seconds after it was started (first argument; `never` for never).
+"""A correct server that answers only after the seconds in its first argument (`never` for never).
 
-With a second argument it prompts for a password on both outputs first, as programs do that expect a person.
+With a second argument it first asks for a password on both outputs, as programs for people do.
 """
 
 import sys

@@ -1,4 +1,7 @@
-"""`storm` says `count` times, over so many seconds, that its list changed; `lists`: how often it was read."""
+"""`storm` sends `count` list-changed notifications within some seconds; `lists` returns how often the list
+was
+read.
+"""
 
 import time
 

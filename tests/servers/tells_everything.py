@@ -1,7 +1,8 @@
-"""Says whatever it knows, by the tool that is called: `result` and `large` as text, `structured` as data,
-`error` and `failure` as errors, `progress` and `log` amid a call, `processes` with the command lines of
-all processes, `crash` as its last words. What it knows is its environment and its arguments;
-that is also the first it writes to stderr. With the word `dies` it is the last, too.
+"""Returns its environment and arguments, by the called tool: `result` and `large` as text, `structured` as
+data,
+`error` and `failure` as errors, `progress` and `log` during a call, `processes` with the command lines of all
+processes, `crash` as last output. It writes the same to stderr at its start. With the argument `dies` it
+exits after that.
 """
 
 import json

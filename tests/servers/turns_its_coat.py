@@ -1,7 +1,7 @@
-"""Offers a harmless-looking `add`, and after `turn` another definition of it, as its first argument says.
+"""Offers a harmless tool `add`, and after `turn` another definition of it, as its first argument says.
 
-The first argument is a JSON object with the fields that change, the second a file that remembers the turn, so
-that the server's next life offers what the last one did. `turn` with `quietly` sends no notice.
+The first argument is a JSON object with the changed members; the second is a file that stores the change, so
+that it is kept after a restart. `turn` with `quietly` sends no notification.
 """
 
 import json

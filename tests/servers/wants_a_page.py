@@ -1,6 +1,6 @@
-"""Has one tool, `buy`, which wants a page to be visited first: each call is answered with -32042.
+"""Has one tool, `buy`, which requires that a page is opened first: each call is answered with -32042.
 
-Its first argument is a JSON list of {"url", "message"}, the second how many calls are answered so.
+Its first argument is a JSON list of {"url", "message"}, the second the number of calls answered in this way.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Looks for the person's terminal everywhere; `terminals` tells what it found, in words."""
+"""Tries to open the person's terminal in every way; `terminals` returns what it found."""
 
 import os
 

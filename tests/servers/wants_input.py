@@ -1,4 +1,4 @@
-"""Answers calls (with the argument `list`, also lists) with `input_required`, which nobody declared."""
+"""Answers calls (with the argument `list`, also lists) with `input_required`, which was not declared."""
 
 import sys
 

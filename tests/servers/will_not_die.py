@@ -1,4 +1,4 @@
-"""Heeds neither the end of its input nor SIGINT nor SIGTERM."""
+"""Ignores the end of its input, SIGINT and SIGTERM."""
 
 import signal
 

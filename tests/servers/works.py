@@ -1,4 +1,4 @@
-"""A server over stdio whose `work` takes a moment, and whose `pid` says which process it is."""
+"""A stdio server: `work` takes a moment, and `pid` returns the id of its process."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Stand-ins the unit tests share: they record what they are told and answer from a script."""
+"""Replacements shared by unit tests: they record what they are given and answer from a script."""
 
 from __future__ import annotations
 

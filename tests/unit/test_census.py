@@ -44,7 +44,7 @@ def test_a_child_that_was_not_waited_for_is_found(home: Path):
     while not any("zombie" in line for line in left):
         left = leftovers(home, before, grace_seconds=0)
     child.wait(5)
-    assert left == [f"{child.pid} (a zombie nobody waited for)"]
+    assert left == [f"{child.pid} (a zombie that was not waited for)"]
 
 
 def test_a_child_that_ends_in_time_is_not_reported(home: Path):

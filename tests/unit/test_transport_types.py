@@ -1,4 +1,4 @@
-"""The table of transport types: what it says, that its readers agree, and that nobody keeps a second one."""
+"""The table of transport types: its rows, that its readers agree with it, and that there is no second one."""
 
 import ast
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The zoo's web servers behave towards a client that we did not write, and misbehave as they are told."""
+"""The test web servers work with the official client, and show the requested faults."""
 
 import asyncio
 import gzip

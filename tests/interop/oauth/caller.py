@@ -1,7 +1,7 @@
 """One of several processes that share a sign-in: `python caller.py MODE ENTRY`.
 
 `rounds`: makes one call for each line of its input, and answers with a line. `time`: makes calls until its
-input ends; here tokens that last three seconds are refreshed when 2.4 seconds remain.
+input ends; tokens that last three seconds are refreshed when 2.4 seconds remain.
 """
 
 from __future__ import annotations

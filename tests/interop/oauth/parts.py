@@ -1,4 +1,4 @@
-"""A real authorization server, an MCP server that asks it about tokens, and a person with a browser."""
+"""A real authorization server, an MCP server that validates tokens with it, and a person with a browser."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The zoo over the network: servers on aiohttp, in this process, on loopback ports chosen by the kernel.
+"""Web servers for tests: aiohttp, in this process, on loopback ports chosen by the kernel.
 
-`streamable`, `http_sse` and `websocket` behave; `answers` holds bad habits, one each, that can be put in
-front of any of them by method. What clients sent is kept in `asks`, what they did wrong in `faults`.
+`streamable`, `http_sse` and `websocket` are correct; `answers` has faulty behaviours that can be added to any
+of them by method. Received requests are recorded in `asks`, and errors of the client in `faults`.
 """
 
 from tests.servers.web.http_sse import HttpSse, http_sse

@@ -1,8 +1,7 @@
-"""Bad habits of web servers, one each: answers that can stand alone or in front of a server that behaves.
-I own: what such an answer looks like on the wire. For example:
+"""Faulty answers of web servers. Each can be used alone or in front of a correct server. For example:
 
-    async with streamable(on={"tools/call": answers.html()}) as server: …
-    server.on["tools/call"] = answers.first(2, answers.status(503, retry_after="1"))
+async with streamable(on={"tools/call": answers.html()}) as server: …
+server.on["tools/call"] = answers.first(2, answers.status(503, retry_after="1"))
 """
 
 from __future__ import annotations

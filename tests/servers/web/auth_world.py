@@ -1,7 +1,7 @@
-"""A protected MCP server, its authorization server, and a third party at another origin.
+"""A protected MCP server, its authorization server, and a third server at another origin.
 
-They behave; a test changes their documents, or puts answers in front by path with `on`. Every secret that is
-given out is a canary, so that a test can look for it anywhere.
+They are correct; a test changes their documents, or adds answers by path with `on`. Every issued secret is a
+canary, so that a test can search for it anywhere.
 
     async with AuthWorld() as world:
         world.server_document["token_endpoint"] = world.other.origin + "/token"

@@ -1,6 +1,6 @@
-"""What revision 2026-07-28 demands of a request over HTTP, as a server checks it.
+"""The checks of revision 2026-07-28 for HTTP requests, as a server makes them.
 
-I own: one pure question, `complaint_about`: the error that a request earns, or None if it is in order.
+`complaint_about` is a pure function: the error for a request, or None if it is valid.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A web server in a process of its own that floods its client once the tool `flood` is called.
+"""A web server in its own process that floods its client after the tool `flood` is called.
 
-`python -m tests.servers.web.flooding http|sse|ws` prints its URL and serves until its input is closed. A
-process of its own, because a flood from the test's own event loop would keep that loop busy by itself. What
-it floods with is the argument `text`: raw bytes, as they go over the stream or the socket; a socket is given
-the argument `first` before, and over http `text` is written past the chunks of the response then.
+`python -m tests.servers.web.flooding http|sse|ws` prints its URL and serves until its input is closed. It has
+its own process because a flood from the test's event loop would block that loop itself. The flood consists of
+the argument `text`: raw bytes on the stream or the socket. A socket is sent the argument `first` before; over
+http, `text` is then written outside the chunks of the response.
 """
 
 from __future__ import annotations

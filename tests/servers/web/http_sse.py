@@ -1,6 +1,6 @@
-"""A server of revision 2024-11-05's HTTP+SSE: one stream of events per client, and a place to post to.
+"""A server of HTTP+SSE (revision 2024-11-05): one event stream for each client, and a URL for POST requests.
 
-I own: the `endpoint` event, the two legs, and the habits below. What is said comes from tools.py.
+This module has the `endpoint` event, the two connections, and the faults below; tools.py has the messages.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""A server whose answers are made up, by method, and then travel as the others' do over any transport.
+"""Replaces the results of a test server by given ones, by method, over any transport. For example:
 
-I own: putting a test's words in the place of the zoo's. For example:
-
-    async with websocket() as server:
-        liar(server, {"tools/list": lambda params: {"tools": [{"name": 7}]}})
+async with websocket() as server:
+    liar(server, {"tools/list": lambda params: {"tools": [{"name": 7}]}})
 """
 
 from __future__ import annotations

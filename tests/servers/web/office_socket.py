@@ -1,4 +1,4 @@
-"""An `Office` behind a WebSocket on a port of the kernel's choice: a remote server that notifies."""
+"""An `Office` behind a WebSocket on a port chosen by the kernel: a remote server that sends notifications."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""A web server in this process that remembers what it was asked.
+"""A web server in this process that records its requests.
 
-I own: listening, reading requests, remembering them, and leaving no connection behind. What is answered is an
-`Answer`'s affair.
+It listens, reads and records requests, and closes all connections. An `Answer` decides what is answered.
 
     async with site(answers.html()) as here:
-        ...  # talk to here.url
+        ...  # send requests to here.url
         assert here.asks[0].headers["Accept"] == "application/json"
 """
 

@@ -1,8 +1,8 @@
-"""A Streamable HTTP server that behaves, in every revision from 2025-03-26 to 2026-07-28, or as told.
+"""A correct Streamable HTTP server for every revision from 2025-03-26 to 2026-07-28, with optional faults.
 
-I own: how messages travel over HTTP in both eras. What is said comes from `InMemoryServer` (see tools.py).
-Bad habits are put in front by method with `on`, or asked for with the options below; both can be changed
-while it runs. A client's breaches of the protocol are written down in `faults`.
+This module has the HTTP part of both eras; the messages come from `InMemoryServer` (see tools.py). Faulty
+answers are added by method with `on`, or with the options below; both can be changed while it runs. Protocol
+errors of a client are recorded in `faults`.
 
     async with streamable(revisions=("2025-11-25",), on={"tools/call": answers.html()}) as server:
         host = Host({"x": {"type": "http", "url": server.url}})
@@ -319,7 +319,7 @@ class Streamable(Site):
             del self._listeners[stream]
 
     async def _schema_of(self, ask: Ask) -> Mapping[str, Any] | None:
-        """The called tool's schema, asked from the zoo like everything else."""
+        """The schema of the called tool, requested from `InMemoryServer`."""
         if ask.rpc != "tools/call":
             return None
         stream = Stream("")

@@ -1,7 +1,7 @@
-"""Streams of server-sent events that can be left and taken up again.
+"""Event streams that can be interrupted and resumed.
 
-I own: a `Stream` (what is to be said, in order, until it is done) and a `Viewing` (one response that shows
-it). A stream outlives the connections that show it, which is what resuming with `Last-Event-ID` needs.
+A `Stream` holds the messages in order, until it is done; a `Viewing` is one response that sends it. A stream
+stays after its connections end, which resuming with `Last-Event-ID` needs.
 """
 
 from __future__ import annotations

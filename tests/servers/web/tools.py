@@ -1,7 +1,6 @@
-"""What the zoo's web servers offer: a handful of tools, and a ledger of what was really run.
+"""The tools of the test web servers, and a record of the calls that were really run.
 
-I own: the tools and the conversation with `InMemoryServer` that stands behind every web server. How messages
-travel is the servers' affair.
+The messages come from `InMemoryServer`, which is behind every test web server. The servers do the transport.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class Zoo(InMemoryServer):
     def __init__(self, revisions: tuple[str, ...]) -> None:
         super().__init__("web-zoo", revisions=revisions)
         self.stories: dict[str, Story] = {}
-        """By method: `initialize`, or one that the zoo answers honestly otherwise."""
+        """By method: `initialize`, or another method, which otherwise gets a correct answer."""
 
     async def serve(self, end: ServerEnd) -> None:
         await super().serve(_Opening(end, self.stories))
@@ -147,7 +146,7 @@ def make_zoo(revisions: tuple[str, ...], ledger: Ledger, changed: Callable[[], N
 
 
 class Conversation:
-    """One client's talk with the zoo. `heard` gets every message the zoo sends."""
+    """The connection of one client. `heard` gets every message of the server."""
 
     def __init__(self, zoo: InMemoryServer, heard: Callable[[Json], None]) -> None:
         self._heard = heard
@@ -181,7 +180,7 @@ class Conversation:
 
 
 def _with_changes_announced(message: Json) -> Json:
-    """The zoo's list can change, so its introduction says so."""
+    """The list of tools can change, so the capability is declared."""
     result = message.get("result")
     if isinstance(result, dict) and "capabilities" in result:
         result["capabilities"]["tools"] = {"listChanged": True}

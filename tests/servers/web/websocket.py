@@ -1,6 +1,6 @@
 """MCP over WebSocket: every frame is one message.
 
-I own: the upgrade, the frames, and the habits below. What is said comes from tools.py.
+This module has the upgrade, the frames, and the faults below; tools.py has the messages.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class WebSocketSite(Site):
             else:
                 await socket.send_bytes(data)
         except (ConnectionError, RuntimeError):
-            pass  # it is gone, and whoever waited knows
+            pass  # the connection has ended, and its waiters were notified
 
 
 websocket = WebSocketSite

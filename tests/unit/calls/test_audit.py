@@ -179,7 +179,7 @@ def test_a_link_or_folder_in_place_of_the_file_is_reported_once_and_not_followed
     put(folder / FILE)
     write(log, "again")
     log.close()
-    assert len(told) == 2, "a new trouble is told anew"
+    assert len(told) == 2, "a new failure is reported again"
     elsewhere = folder / "elsewhere"
     assert not elsewhere.exists() or elsewhere.read_text() == "untouched"
 

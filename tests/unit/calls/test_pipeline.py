@@ -463,7 +463,7 @@ async def test_after_a_mismatch_of_headers_the_tools_are_listed_again(world: Wor
     world.reply, world.later_replies = RemoteError("box", -32020, "header mismatch", status=400), [FINE]
 
     assert (await world.call()).text == "fine"
-    again = ["before", "decide"]  # for nobody has judged what it is now
+    again = ["before", "decide"]  # because the new definition has not been judged
     assert steps(world) == [
         "before",
         "decide",

@@ -138,7 +138,7 @@ async def test_all_servers_are_read_and_one_failure_does_not_affect_the_others()
         "c: the list of resources is incomplete: c answered error -32603: on fire",
         "d: it has failed: no such program",
     )
-    assert servers.waited == 0, "nobody waits for a server that is not there"
+    assert servers.waited == 0, "there is no wait for an absent server"
 
 
 async def test_a_server_without_resources_is_not_read():

@@ -1,4 +1,4 @@
-"""From an open pipe to a server that is understood: what is sent, what is begun anew, what is remembered."""
+"""The handshake with a server: what is sent, when a process is started again, what is remembered."""
 
 import asyncio
 from collections.abc import Callable

@@ -27,7 +27,7 @@ def part(scope: str, mode: str | None = None, disable: str | bool | None = None)
         (None, False, [part("user", "auto"), part("local", "plan")], "plan", None),
         (None, False, [part("project", "dontAsk"), part("local", "plan")], "plan", None),
         (None, False, [part("project", "dontAsk"), part("user", "auto")], "dontAsk", None),
-        # a project talks nobody into less asking
+        # a project cannot reduce questions
         (None, False, [part("project", "bypassPermissions")], "default", "only in your own settings"),
         (None, False, [part("local", "auto")], "default", "only in your own settings"),
         (None, False, [part("plugin", "auto"), part("user", "plan")], "plan", None),
@@ -62,7 +62,7 @@ def part(scope: str, mode: str | None = None, disable: str | bool | None = None)
         ),
         (None, False, [part("enterprise", "bypassPermissions", True)], "default", "forbids"),
         ("auto", True, [part("enterprise", disable=True)], "auto", None),
-        # what nobody knows
+        # unknown modes
         ("acceptEdits", True, [], "default", "'acceptEdits' is not known"),
         ("Default", True, [], "default", "not known"),
         (None, False, [part("user", "yolo")], "default", "user.json: defaultMode 'yolo' is not known"),

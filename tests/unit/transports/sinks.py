@@ -1,4 +1,4 @@
-"""What the tests of transports share: a sink that remembers, and sites on loopback."""
+"""Shared parts of the tests of transports: a sink that records messages, and web servers on loopback."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RecordingSink:
         self.failures: list[tuple[str | None, TransportFailure]] = []
         self.ends: list[str] = []
         self.answered: set[str] = set()
-        """Requests whose replies nobody waits for any more."""
+        """Requests that were cancelled."""
         self.unrequested_count = 0
         self.stderr_bytes = b""
         self._knows_owner = knows_owner
@@ -100,7 +100,7 @@ def other_tasks() -> list[str]:
 
 
 async def settled(check: Callable[[], object]) -> None:
-    """Lets the loop turn until something that nobody announces holds."""
+    """Runs the loop until a condition is true that causes no event."""
     async with asyncio.timeout(WAIT_SECONDS):
         while not check():
             await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""A conversation with a `ClientConnection`: messages in, everything that it sends out, decoded."""
+"""Messages to a `ClientConnection`, and everything that it sends, decoded."""
 
 from __future__ import annotations
 
