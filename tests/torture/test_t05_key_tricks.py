@@ -1,4 +1,4 @@
-"""T05: keys are matched exactly, whatever look-alikes stand beside them."""
+"""T05: Keys are matched exactly; similar keys are ignored."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""T07: a server that asks for what was never declared gets nothing, and its call still ends."""
+"""T07: A request for an undeclared client capability gets no result, and the call still ends."""
 
 import json
 from typing import Any
@@ -28,7 +28,7 @@ class NobodyMayBeAsked:
 
 
 @pytest.mark.parametrize("method", QUESTIONS)
-async def test_t07_a_legacy_server_is_told_that_there_is_no_such_method(arena, method):
+async def test_t07_a_legacy_server_gets_method_not_found_for_an_undeclared_capability(arena, method):
     async with arena(zoo("asks_back.py", protocol=LEGACY, roots=False), interaction=NobodyMayBeAsked()) as a:
         async with at_once():
             answer = json.loads(await a.call("ask", method=method))
@@ -41,7 +41,7 @@ async def test_t07_a_legacy_server_may_ping(arena):
         assert json.loads(await a.call("ask", method="ping"))["result"] == {}
 
 
-async def test_t07_a_server_that_asks_and_never_listens_fills_no_memory(arena, era):
+async def test_t07_requests_of_a_server_that_reads_no_answers_use_bounded_memory(arena, era):
     async with arena(zoo("asks_without_listening.py", protocol=era)) as a:
         async with at_once(20):
             assert await a.call("pester", count=100_000) == "asked 100000 times"
@@ -50,7 +50,7 @@ async def test_t07_a_server_that_asks_and_never_listens_fills_no_memory(arena, e
 
 
 @pytest.mark.parametrize("method", [*QUESTIONS, "ping"])
-async def test_t07_a_modern_server_may_not_ask_at_all(arena, method):
+async def test_t07_a_modern_server_may_not_send_requests(arena, method):
     async with arena(zoo("asks_back.py", protocol=MODERN), interaction=NobodyMayBeAsked()) as a:
         async with at_once():
             assert await a.call("ask", method=method, patient=False) == "asked"
@@ -60,14 +60,14 @@ async def test_t07_a_modern_server_may_not_ask_at_all(arena, method):
         await a.serves_still()
 
 
-async def test_t07_input_required_was_not_declared_so_it_fails_the_call(arena):
+async def test_t07_input_required_for_an_undeclared_capability_fails_the_call(arena):
     async with arena(zoo("wants_input.py", protocol=MODERN), interaction=NobodyMayBeAsked()) as a:
         async with at_once():
             outcome = await a.outcome("act")
         assert isinstance(outcome.error, InputUnavailable)
 
 
-async def test_t07_input_required_is_no_list_of_tools(arena):
+async def test_t07_input_required_as_reply_to_tools_list_fails_the_server(arena):
     async with arena(zoo("wants_input.py", "list", protocol=MODERN), interaction=NobodyMayBeAsked()) as a:
         assert (a.view.status, a.view.tool_count) == ("failed", 0)
         assert "input_required" in (a.view.reason or "")
@@ -100,7 +100,9 @@ def answers_to(server: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("kind", SITES)
-async def test_t07_a_legacy_server_elsewhere_is_told_that_there_is_no_such_method(arena, kind):
+async def test_t07_a_legacy_server_over_the_network_gets_method_not_found_for_an_undeclared_capability(
+    arena, kind
+):
     async with (
         SITES[kind]() as server,
         arena(entry(kind, server.url, "legacy"), interaction=NobodyMayBeAsked()) as a,
@@ -117,7 +119,9 @@ async def test_t07_a_legacy_server_elsewhere_is_told_that_there_is_no_such_metho
 
 
 @pytest.mark.parametrize("method", [*QUESTIONS, "ping"])
-async def test_t07_a_legacy_server_may_ask_in_the_stream_of_a_call_and_the_call_still_ends(arena, method):
+async def test_t07_a_legacy_server_may_send_a_request_in_the_stream_of_a_call_and_the_call_still_ends(
+    arena, method
+):
     def asked_first(reply: bytes) -> bytes:
         return b"data: " + json.dumps(question(method)).encode() + b"\n\ndata: " + reply + b"\n\n"
 
@@ -133,7 +137,7 @@ async def test_t07_a_legacy_server_may_ask_in_the_stream_of_a_call_and_the_call_
 
 
 @pytest.mark.parametrize("method", [*QUESTIONS, "ping"])
-async def test_t07_a_modern_server_may_not_ask_in_any_stream(arena, method):
+async def test_t07_a_modern_server_may_not_send_requests_in_any_stream(arena, method):
     def asked_first(reply: bytes) -> bytes:
         return b"data: " + json.dumps(question(method)).encode() + b"\n\ndata: " + reply + b"\n\n"
 
@@ -162,7 +166,9 @@ UNREADABLE = {"not even a question": {"inputRequests": {"x": 7}}, "nothing at al
 
 @pytest.mark.parametrize("kind", ["http", "ws"])
 @pytest.mark.parametrize("asked", UNDECLARED.values(), ids=UNDECLARED.keys())
-async def test_t07_a_modern_server_elsewhere_gets_no_input_that_was_not_declared(arena, kind, asked):
+async def test_t07_a_modern_server_over_the_network_gets_no_input_for_an_undeclared_capability(
+    arena, kind, asked
+):
     async with {"http": streamable, "ws": websocket}[kind](revisions=(MODERN,)) as server:
         liar(server, {"tools/call": lambda _: {"resultType": "input_required", **asked}})
         async with arena(entry(kind, server.url, MODERN), interaction=NobodyMayBeAsked()) as a:
@@ -173,7 +179,7 @@ async def test_t07_a_modern_server_elsewhere_gets_no_input_that_was_not_declared
 
 @pytest.mark.parametrize("kind", ["http", "ws"])
 @pytest.mark.parametrize("asked", UNREADABLE.values(), ids=UNREADABLE.keys())
-async def test_t07_a_question_that_cannot_be_read_fails_the_call(arena, kind, asked):
+async def test_t07_an_input_request_that_cannot_be_parsed_fails_the_call(arena, kind, asked):
     async with {"http": streamable, "ws": websocket}[kind](revisions=(MODERN,)) as server:
         liar(server, {"tools/call": lambda _: {"resultType": "input_required", **asked}})
         async with arena(entry(kind, server.url, MODERN), interaction=NobodyMayBeAsked()) as a:
@@ -183,7 +189,7 @@ async def test_t07_a_question_that_cannot_be_read_fails_the_call(arena, kind, as
 
 
 @pytest.mark.parametrize("kind", ["http", "ws"])
-async def test_t07_input_required_is_no_list_over_the_network_either(arena, kind):
+async def test_t07_input_required_as_reply_to_tools_list_fails_the_server_over_the_network(arena, kind):
     async with {"http": streamable, "ws": websocket}[kind](revisions=(MODERN,)) as server:
         trap = {"name": "trap", "inputSchema": {"type": "object"}}
         liar(server, {"tools/list": lambda _: {"resultType": "input_required", **ASKED, "tools": [trap]}})

@@ -1,4 +1,4 @@
-"""T08: whatever a server says at the door, it is connected soon or refused with a reason."""
+"""T08: Whatever a server answers in the handshake, it is connected soon or refused with a reason."""
 
 import json
 from typing import Any
@@ -31,7 +31,7 @@ PROBES_THAT_LEAD_TO_LEGACY = {
 
 
 @pytest.mark.parametrize(("lie", "revision"), PROBES_THAT_LEAD_TO_LEGACY.items())
-async def test_t08_whatever_the_probe_meets_the_legacy_handshake_follows(arena, lie, revision):
+async def test_t08_after_any_invalid_answer_to_the_probe_the_legacy_handshake_is_used(arena, lie, revision):
     async with arena(zoo(LIES, lie), settings=SHORT, wait=False) as a:
         async with at_once(0.3 + 2):
             await a.host.ready(timeout=10)
@@ -44,8 +44,9 @@ async def test_t08_whatever_the_probe_meets_the_legacy_handshake_follows(arena, 
 
 
 @pytest.mark.requirement("TRN-10")
-async def test_t08_a_server_slow_to_start_is_spoken_to_in_the_era_it_answers_in_late(arena):
-    """Its answer to the probe comes when `initialize` was sent: as from one that is downloaded first."""
+async def test_t08_a_server_that_answers_the_probe_late_is_used_in_the_era_of_its_answer(arena):
+    """Its answer to the probe arrives after `initialize` was sent, as with a server that is downloaded
+    first."""
     for _ in range(2):
         async with arena(zoo(LIES, "late with the probe"), settings=SHORT) as a:
             assert (a.view.era, a.view.protocol_version) == ("modern", MODERN)
@@ -53,7 +54,7 @@ async def test_t08_a_server_slow_to_start_is_spoken_to_in_the_era_it_answers_in_
 
 
 @pytest.mark.parametrize("lie", ["exits on the probe", "method not found"])
-async def test_t08_the_verdict_is_remembered_by_the_next_host(arena, lie, tmp_path):
+async def test_t08_the_era_of_a_server_is_remembered_by_the_next_host(arena, lie, tmp_path):
     diary = tmp_path / "starts"
     for visit in range(2):
         async with arena(zoo(LIES, lie, str(diary)), settings=SHORT) as a:
@@ -78,7 +79,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("lie", "words"), REFUSED.items())
-async def test_t08_what_cannot_be_agreed_on_is_refused_at_once_and_says_why(arena, lie, words):
+async def test_t08_a_handshake_without_a_common_version_is_refused_at_once_with_the_reason(arena, lie, words):
     async with arena(zoo(LIES, lie), settings=SHORT, wait=False) as a:
         async with at_once():
             await a.host.ready(timeout=10)
@@ -92,7 +93,7 @@ async def test_t08_what_cannot_be_agreed_on_is_refused_at_once_and_says_why(aren
         assert error.hint
 
 
-async def test_t08_unsupported_forever_gets_one_corrective_probe_and_no_more(arena, tmp_path):
+async def test_t08_an_unsupported_version_error_gets_one_corrected_probe_only(arena, tmp_path):
     diary = tmp_path / "starts"
     async with arena(zoo(LIES, "unsupported, forever", str(diary)), settings=SHORT) as a:
         assert a.view.status == "failed"
@@ -100,7 +101,7 @@ async def test_t08_unsupported_forever_gets_one_corrective_probe_and_no_more(are
 
 
 @pytest.mark.parametrize("lie", ["two answers", "capabilities are null"])
-async def test_t08_harmless_oddities_do_not_keep_a_server_out(arena, lie):
+async def test_t08_small_deviations_in_the_handshake_do_not_prevent_a_connection(arena, lie):
     async with arena(zoo(LIES, lie), wait=False) as a:
         async with at_once():
             await a.host.ready(timeout=10)
@@ -109,7 +110,7 @@ async def test_t08_harmless_oddities_do_not_keep_a_server_out(arena, lie):
         await a.serves_still()
 
 
-async def test_t08_silence_at_the_greeting_ends_with_the_time_allowed(arena):
+async def test_t08_a_handshake_without_an_answer_ends_at_the_connect_timeout(arena):
     settings = {"MCP_TIMEOUT": 700, **SHORT}
     async with arena(zoo(LIES, "silent on the greeting"), settings=settings, wait=False) as a:
         async with at_once(0.7 + 1.5):
@@ -120,7 +121,7 @@ async def test_t08_silence_at_the_greeting_ends_with_the_time_allowed(arena):
 
 
 @pytest.mark.parametrize("protocol", ["2026-07-28", "2024-11-05"])
-async def test_t08_a_pinned_revision_is_not_given_up_silently(arena, protocol):
+async def test_t08_a_pinned_revision_is_not_replaced_silently(arena, protocol):
     lie = "only legacy" if protocol == "2026-07-28" else "unknown revision"
     async with arena(zoo(LIES, lie, protocol=protocol), settings=SHORT) as a:
         assert isinstance(a.view.error, HandshakeFailed)
@@ -161,7 +162,7 @@ UNCERTAIN = ("silence", "a page", "204", "202", "garbled", "somebody else's answ
 
 @pytest.mark.requirement("TRN-10")
 @pytest.mark.parametrize("lie", HTTP_PROBES_THAT_LEAD_TO_LEGACY)
-async def test_t08_whatever_the_probe_meets_over_http_the_legacy_handshake_follows(arena, lie):
+async def test_t08_after_any_invalid_answer_to_the_probe_over_http_the_legacy_handshake_is_used(arena, lie):
     probe = HTTP_PROBES_THAT_LEAD_TO_LEGACY[lie]
     async with streamable(revisions=(LEGACY,), on={"server/discover": probe}) as server:
         async with arena(entry("http", server.url), settings=SHORT, wait=False) as a:
@@ -208,7 +209,9 @@ HTTP_REFUSED = {
 
 @pytest.mark.requirement("TRN-10")
 @pytest.mark.parametrize(("probe", "greeting", "words"), HTTP_REFUSED.values(), ids=HTTP_REFUSED.keys())
-async def test_t08_what_cannot_be_agreed_on_over_http_is_refused_at_once(arena, probe, greeting, words):
+async def test_t08_a_handshake_without_a_common_version_over_http_is_refused_at_once(
+    arena, probe, greeting, words
+):
     on = {"server/discover": probe or answers.error(-32601, status=404)}
     async with streamable(revisions=(LEGACY,), on=on) as server:
         if greeting is not None:
@@ -227,7 +230,9 @@ async def test_t08_what_cannot_be_agreed_on_over_http_is_refused_at_once(arena, 
 @pytest.mark.requirement("TRN-10")
 @pytest.mark.parametrize("kind", ["sse", "ws"])
 @pytest.mark.parametrize("lie", ["unknown revision", "an error"])
-async def test_t08_what_cannot_be_agreed_on_is_refused_over_the_other_ways_too(arena, kind, lie):
+async def test_t08_a_handshake_without_a_common_version_is_refused_over_the_other_transports(
+    arena, kind, lie
+):
     lies = {
         "unknown revision": lambda _: greeting(protocolVersion="1999-01-01"),
         "an error": lambda _: error(-32603, "1999-01-01 \x1b[2J"),
@@ -242,7 +247,7 @@ async def test_t08_what_cannot_be_agreed_on_is_refused_over_the_other_ways_too(a
             assert "\x1b" not in str(a.view.error)
 
 
-async def test_t08_two_answers_in_one_stream_are_one(arena):
+async def test_t08_of_two_answers_to_initialize_in_one_stream_the_first_counts(arena):
     def twice(reply: bytes) -> bytes:
         first = {**json.loads(reply), "result": greeting()}
         second = {**first, "result": greeting(protocolVersion="2024-11-05", instructions="I lied")}
@@ -269,8 +274,8 @@ TROUBLE = {
 
 
 @pytest.mark.parametrize(("trouble", "status"), TROUBLE.values(), ids=TROUBLE.keys())
-async def test_t08_trouble_at_the_probe_is_no_verdict_on_the_era(arena, trouble, status):
-    """A gateway that has no server behind it just now must not make a modern server a legacy one."""
+async def test_t08_a_failure_during_the_probe_does_not_decide_the_era(arena, trouble, status):
+    """A gateway whose server is not available must not turn a modern server into a legacy one."""
     async with streamable(revisions=(MODERN,)) as server:
         server.on["server/discover"] = answers.first(1, trouble)
         async with arena(entry("http", server.url)) as a:
@@ -294,7 +299,7 @@ SILENT = {
 
 @pytest.mark.requirement("LIF-3")
 @pytest.mark.parametrize("kind", SILENT)
-async def test_t08_silence_at_the_greeting_over_the_network_ends_with_the_time_allowed(arena, kind):
+async def test_t08_a_handshake_without_an_answer_over_the_network_ends_at_the_connect_timeout(arena, kind):
     settings = {"MCP_TIMEOUT": 700, **SHORT}
     async with (
         SILENT[kind]() as server,

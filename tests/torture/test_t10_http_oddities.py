@@ -1,4 +1,4 @@
-"""T10: odd answers and odd streams end in a reply or a typed error at once, and harm no other call."""
+"""T10: Unusual HTTP answers and streams end in a reply or a typed error at once, and affect no other call."""
 
 import asyncio
 import json
@@ -128,14 +128,14 @@ def way(era: str) -> Way:
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_t10_an_odd_answer_that_holds_the_reply_is_understood(arena, way: Way):
+async def test_t10_an_unusual_answer_that_contains_the_reply_is_understood(arena, way: Way):
     async with way.server() as server, arena(way.entry(server)) as a:
         found = {what: await judged(a, server, answer) for what, answer in READABLE.items()}
     assert found == {what: "fíne" if "lies" in what else "fine" for what in READABLE}
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_t10_an_answer_without_a_reply_fails_that_call_at_once_and_no_other(arena, way: Way):
+async def test_t10_an_answer_without_a_reply_fails_that_call_only_and_at_once(arena, way: Way):
     async with way.server() as server, arena(way.entry(server)) as a:
         found = {what: await judged(a, server, answer) for what, (answer, _) in UNREADABLE.items()}
         initialized = len(server.asked("initialize") + server.asked("server/discover"))
@@ -145,7 +145,7 @@ async def test_t10_an_answer_without_a_reply_fails_that_call_at_once_and_no_othe
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_t10_an_odd_stream_that_holds_the_reply_is_understood(arena, way: Way):
+async def test_t10_an_unusual_stream_that_contains_the_reply_is_understood(arena, way: Way):
     async with way.server() as server, arena(way.entry(server)) as a:
         found = {
             what: await judged(a, server, answers.events(spell)) for what, spell in answers.ODD_EVENTS.items()
@@ -158,7 +158,7 @@ async def test_t10_an_odd_stream_that_holds_the_reply_is_understood(arena, way: 
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_t10_a_stream_without_a_reply_fails_that_call_at_once_and_no_other(arena, way: Way):
+async def test_t10_a_stream_without_a_reply_fails_that_call_only_and_at_once(arena, way: Way):
     async with way.server() as server, arena(way.entry(server)) as a:
         found = {
             what: await judged(a, server, answers.events(spell))
@@ -180,7 +180,7 @@ def asks_to_wait(retry: bytes) -> dict[str, Answer]:
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_t10_whatever_wait_a_stream_asks_for_the_call_ends_in_its_own_time(arena):
+async def test_t10_the_retry_value_of_a_stream_does_not_extend_the_timeout_of_the_call(arena):
     way = Way("http")
     async with AsyncExitStack() as stack:
         servers = {
@@ -197,7 +197,7 @@ async def test_t10_whatever_wait_a_stream_asks_for_the_call_ends_in_its_own_time
                 await serves(a, server=name)
 
 
-async def test_t10_text_that_needs_escaping_arrives_as_it_was_meant(arena, era: str):
+async def test_t10_text_that_needs_escaping_arrives_unchanged(arena, era: str):
     text = 'quote " backslash \\ slash / tab \t nul \0 emoji 🐉 pair \U0001f469\u200d\U0001f680 sep \u2028'
     way = Way("http", era, "json")
     async with way.server() as server, arena(way.entry(server)) as a:

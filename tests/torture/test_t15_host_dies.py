@@ -1,4 +1,4 @@
-"""T15: however the program that holds servers ends, they and their children end with it."""
+"""T15: However the host process ends, its servers and their children end with it."""
 
 import asyncio
 import os
@@ -52,7 +52,7 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.
 
 @pytest.mark.requirement("TRN-1")
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
-async def test_t15_no_server_survives_a_host_that_dies_by_a_signal(arena, number):
+async def test_t15_all_servers_end_when_the_host_is_killed_by_a_signal(arena, number):
     async with arena(), doomed("wait") as (program, pids):
         assert all(map(alive, pids))
         program.send_signal(number)
@@ -61,7 +61,7 @@ async def test_t15_no_server_survives_a_host_that_dies_by_a_signal(arena, number
 
 
 @pytest.mark.parametrize("how", ["raise", "raise_in_task", "exit_in_callback", "drop", "os_exit"])
-async def test_t15_no_server_survives_a_host_that_ends_by_itself(arena, how):
+async def test_t15_all_servers_end_when_the_host_exits(arena, how):
     async with arena(), doomed(how) as (program, pids):
         assert await survivors(pids) == []
         code = await asyncio.to_thread(program.wait, 10)
@@ -69,7 +69,7 @@ async def test_t15_no_server_survives_a_host_that_ends_by_itself(arena, how):
         assert code == expected[how]
 
 
-async def test_t15_no_server_survives_a_closed_terminal(arena):
+async def test_t15_all_servers_end_when_the_terminal_is_closed(arena):
     async with arena():
         controller, terminal = pty.openpty()
         take_terminal = {"stdin": terminal, "start_new_session": True, "preexec_fn": _claim_terminal}
@@ -87,14 +87,14 @@ def _claim_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-async def test_t15_sigkill_of_the_whole_job_spares_no_server(arena):
-    """As `kill -9 -- -group` does it: the servers' own groups must be reached too."""
+async def test_t15_all_servers_end_when_the_process_group_of_the_host_is_killed(arena):
+    """As with `kill -9 -- -group`: the process groups of the servers must be ended too."""
     async with arena(), doomed("wait", start_new_session=True) as (program, pids):
         os.killpg(program.pid, signal.SIGKILL)
         assert await survivors(pids) == []
 
 
-async def test_t15_a_forked_child_that_lives_on_does_not_keep_the_servers_alive(arena):
+async def test_t15_a_forked_child_of_the_host_that_keeps_running_does_not_keep_the_servers_alive(arena):
     async with arena(), doomed("fork", stdin=subprocess.DEVNULL) as (program, pids):
         fork = [pid for pid in children_of(program.pid) if "tests.torture.doomed" in command_line(pid)]
         program.kill()
@@ -103,7 +103,7 @@ async def test_t15_a_forked_child_that_lives_on_does_not_keep_the_servers_alive(
 
 
 @pytest.mark.requirement("TRN-1")
-async def test_t15_if_the_watchdog_is_killed_too_the_next_host_sweeps(arena):
+async def test_t15_if_the_watchdog_is_killed_too_the_next_host_ends_the_servers(arena):
     async with arena() as a:
         async with doomed("wait") as (program, pids):
             os.kill(watchdog_of(program), signal.SIGKILL)
@@ -120,8 +120,8 @@ async def test_t15_if_the_watchdog_is_killed_too_the_next_host_sweeps(arena):
         assert len(list(pid_files.iterdir())) == 1, "only the living host's pid_file is left"
 
 
-async def test_t15_a_watchdog_that_dies_alone_is_replaced(arena):
-    """The next server that starts or ends brings a new one; no server is harmed meanwhile."""
+async def test_t15_a_watchdog_that_is_killed_alone_is_replaced(arena):
+    """The next server that starts or ends starts a new watchdog; no server is affected meanwhile."""
     async with arena() as a:
         watchdog = next(pid for pid in children_of(os.getpid()) if "dragoman-watchdog" in command_line(pid))
         os.kill(watchdog, signal.SIGKILL)

@@ -1,7 +1,6 @@
-"""T19: connecting, calling and closing again and again, with crashes among them, leaves nothing behind.
+"""T19: Connecting, calling and closing repeatedly, with crashes among them, leaks nothing.
 
-Sixty times by default; DRAGOMAN_CYCLES says how often (300 for the full census).
-"""
+Sixty times by default; DRAGOMAN_CYCLES sets the number (300 for the full test)."""
 
 import asyncio
 import gc
@@ -129,7 +128,7 @@ async def as_before(before: Census) -> Census:
 @pytest.mark.slow
 @pytest.mark.timeout(60 + CYCLES)
 @pytest.mark.requirement("LIF-10")
-async def test_t19_hosts_that_come_and_go_leave_nothing_behind():
+async def test_t19_opening_and_closing_hosts_repeatedly_leaks_nothing():
     async with Sites() as sites:
         for kind in KINDS:  # what is made once and kept is made now
             for crashing in (False, True):
@@ -146,7 +145,7 @@ async def test_t19_hosts_that_come_and_go_leave_nothing_behind():
 @pytest.mark.slow
 @pytest.mark.timeout(60 + CYCLES)
 @pytest.mark.requirement("LIF-10")
-async def test_t19_one_host_whose_servers_come_and_go_does_not_grow():
+async def test_t19_connecting_and_disconnecting_servers_in_one_host_leaks_nothing():
     async with Sites() as sites:
         servers = {kind: sites.entry(kind, crashing=False) for kind in KINDS}
         async with Host(servers, permission_mode="bypassPermissions", settings=QUICK) as host:
@@ -183,7 +182,7 @@ async def _lose(host: Host, sites: Sites, kind: str) -> None:
 
 
 @pytest.mark.requirement("LIF-10")
-async def test_t19_servers_that_cannot_be_connected_leave_nothing_behind_either():
+async def test_t19_servers_that_cannot_be_connected_leak_nothing():
     async with streamable() as server:
         server.on["*"] = answers.hang_up()
         entries = {

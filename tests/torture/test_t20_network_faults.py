@@ -1,4 +1,4 @@
-"""T20: whatever the network does, each call ends in time, in a reply or an error, and the host closes."""
+"""T20: Whatever the network does, each call ends in time with a reply or an error, and the host closes."""
 
 import asyncio
 import itertools
@@ -105,7 +105,7 @@ class Network:
 
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-5")
-async def test_t20_every_call_ends_in_time_under_every_fault_and_the_server_comes_back(arena):
+async def test_t20_every_call_ends_in_time_under_every_fault_and_the_server_reconnects(arena):
     text = "x" * 100
     async with Network() as network, arena(others=network.entries, settings={**COMES_BACK, **LIMITS}) as a:
         network.break_down()
@@ -162,7 +162,7 @@ async def test_t20_closing_in_the_middle_of_calls_ends_in_time_under_every_fault
 
 @pytest.mark.requirement("TRN-2", "TRN-3", "TRN-4")
 @pytest.mark.parametrize("way", LEGS, ids=str)
-async def test_t20_bytes_that_arrive_one_by_one_are_put_together(arena, way: Way):
+async def test_t20_bytes_that_arrive_one_by_one_are_reassembled(arena, way: Way):
     async with way.server() as server, FaultProxy(server.port) as proxy:
         proxy.slicer(1)
         async with arena(way.entry(server, proxy.port)) as a:
@@ -171,7 +171,7 @@ async def test_t20_bytes_that_arrive_one_by_one_are_put_together(arena, way: Way
 
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-9")
-async def test_t20_a_drip_does_not_put_the_deadline_off(arena):
+async def test_t20_a_reply_that_arrives_byte_by_byte_does_not_extend_the_deadline(arena):
     drips = {"json": answers.drip(0.01), "events": answers.drip(0.01, headers=answers.EVENTS)}
     async with AsyncExitStack() as stack:
         entries = {}
@@ -186,7 +186,7 @@ async def test_t20_a_drip_does_not_put_the_deadline_off(arena):
 
 
 @pytest.mark.requirement("TRN-9")
-async def test_t20_a_request_other_than_a_call_has_a_limit_of_its_own(arena, era: str):
+async def test_t20_a_request_other_than_a_tool_call_has_its_own_timeout(arena, era: str):
     way = Way("http", era)
     limits = {"MCP_REQUEST_TIMEOUT_MS": 500, "MCP_TIMEOUT": 3000}
     dripping = {"tools/list": answers.drip(0.01)}

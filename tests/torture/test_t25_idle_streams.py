@@ -1,4 +1,4 @@
-"""T25: streams that servers need not offer may be missing or break: tools work on, and nothing storms."""
+"""T25: Optional streams of a server may be missing or break: tools work, and reconnects are limited."""
 
 import asyncio
 import itertools
@@ -61,7 +61,7 @@ def asks_of(server: Streamable, what: str) -> int:
 
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-2")
-async def test_t25_a_stream_that_will_not_stand_costs_no_call_and_is_not_reopened_in_a_storm(arena):
+async def test_t25_a_stream_that_always_breaks_affects_no_call_and_is_not_reopened_too_often(arena):
     async with AsyncExitStack() as stack:
         entries, asked_for = {}, {}
         for (revision, what), (habit, answer) in itertools.product(STREAMS.items(), FLAPPING.items()):
@@ -93,7 +93,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-2", "LIF-8")
 @pytest.mark.parametrize(("revision", "what"), STREAMS.items(), ids=["get", "listen"])
-async def test_t25_a_stream_closed_on_a_timer_is_opened_again_and_still_tells_of_changes(
+async def test_t25_a_stream_closed_on_a_timer_is_reopened_and_still_reports_changes(
     arena, hasty, revision: str, what: str
 ):
     way = Way("http", revision, "json")
@@ -118,7 +118,7 @@ async def stream_stands(server: Streamable) -> None:
 
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-7")
-async def test_t25_a_restart_is_noticed_on_the_stream_while_nobody_calls(arena, hasty):
+async def test_t25_a_restart_is_noticed_on_the_stream_without_any_call(arena, hasty):
     way = Way("http", LEGACY, "json")
     async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
         await stream_stands(server)
@@ -130,7 +130,7 @@ async def test_t25_a_restart_is_noticed_on_the_stream_while_nobody_calls(arena, 
 
 
 @pytest.mark.requirement("LIF-5")
-async def test_t25_connections_that_the_server_closed_while_idle_cost_no_call(arena, era: str):
+async def test_t25_idle_connections_closed_by_the_server_affect_no_call(arena, era: str):
     for replies in ("json", "sse"):
         way = Way("http", era, replies)
         async with way.server(get_stream=False) as server, arena(way.entry(server)) as a:
@@ -144,7 +144,7 @@ async def test_t25_connections_that_the_server_closed_while_idle_cost_no_call(ar
 
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-5")
-async def test_t25_an_sse_server_that_ends_its_stream_all_the_time_is_usable_in_between(arena):
+async def test_t25_an_sse_server_that_ends_its_stream_repeatedly_is_usable_in_between(arena):
     way = Way("sse")
     settings = {**COMES_BACK, "DRAGOMAN_RECONNECT_WAIT_MS": 50, "DRAGOMAN_RECONNECT_LONGEST_WAIT_MS": 100}
     async with way.server(close_every=0.3) as server, arena(way.entry(server), settings=settings) as a:
@@ -157,8 +157,8 @@ async def test_t25_an_sse_server_that_ends_its_stream_all_the_time_is_usable_in_
 
 
 @pytest.mark.slow
-async def test_t25_left_alone_nothing_is_asked(arena, era: str):
-    """An idle connection is idle: no polling, no probing, no keeping awake."""
+async def test_t25_an_idle_connection_sends_no_request(arena, era: str):
+    """No polling and no keep-alive on an idle connection."""
     way = Way("http", era, "json")
     async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
         await server.wait_for(STREAMS[era])

@@ -1,4 +1,5 @@
-"""T28: addresses from servers. None is opened, fetched or run; the hostile ones reach nobody at all."""
+"""T28: URLs from servers: none is opened, fetched or run automatically; hostile ones are not shown to
+anyone."""
 
 import asyncio
 import json
@@ -199,7 +200,7 @@ WAYS = {"error": (LEGACY, in_an_error), "request": (LEGACY, as_a_request), "roun
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_t28_a_hostile_address_reaches_neither_the_person_nor_an_opener_nor_the_network(
+async def test_t28_a_hostile_url_reaches_neither_the_person_nor_an_opener_nor_the_network(
     arena, home: Path, listener: Listener, openers: Callable[[], Openers], way: str
 ):
     revision, names_a_page = WAYS[way]
@@ -218,7 +219,7 @@ async def test_t28_a_hostile_address_reaches_neither_the_person_nor_an_opener_no
 
 
 @pytest.mark.parametrize("address", HOSTILE_ADDRESSES.values(), ids=list(HOSTILE_ADDRESSES))
-def test_t28_no_question_is_made_of_a_hostile_address(address: str, listener: Listener, home: Path):
+def test_t28_a_hostile_url_becomes_no_question(address: str, listener: Listener, home: Path):
     assert url_question("x", spelled(address, listener, home), "come") is None
 
 
@@ -236,7 +237,7 @@ def test_t28_no_question_is_made_of_a_hostile_address(address: str, listener: Li
     ],
     ids=lambda address: address[:40],
 )
-def test_t28_an_ordinary_address_is_put_letter_by_letter(address: str):
+def test_t28_an_ordinary_url_is_shown_unchanged(address: str):
     question = url_question("x", address, "come \x1b[2J")
     assert question is not None
     assert question.url == address
@@ -275,7 +276,7 @@ class Reader(Terminal):
 async def test_t28_at_the_terminal_a_page_is_shown_and_opened_only_after_a_yes(
     home: Path, listener: Listener, answer: bytes
 ):
-    """Whatever a browser could be called leaves a mark: what it was given."""
+    """Every command that could start a browser is replaced by one that records its arguments."""
     shims, canary = home / "shims", home / "canary"
     shims.mkdir()
     for name in (
@@ -345,7 +346,7 @@ PAGES["hostile_device_page_with_code"] = hostile_device_page_with_code
 
 @pytest.mark.requirement("AUT-1")
 @pytest.mark.parametrize("way", PAGES)
-async def test_t28_a_hostile_page_to_sign_in_at_reaches_neither_the_person_nor_an_opener(
+async def test_t28_a_hostile_sign_in_page_reaches_neither_the_person_nor_an_opener(
     home: Path, listener: Listener, openers: Callable[[], Openers], way: str
 ):
     async with AuthWorld() as world, host_of(world) as host:
@@ -373,7 +374,7 @@ async def test_t28_a_hostile_page_to_sign_in_at_reaches_neither_the_person_nor_a
 # --- the same words elsewhere ---
 
 
-async def test_t28_as_arguments_they_arrive_letter_by_letter_and_start_nothing(
+async def test_t28_urls_in_arguments_arrive_unchanged_and_start_nothing(
     arena, home: Path, listener: Listener, openers: Callable[[], Openers], era: str
 ):
     async with streamable(revisions=(era,)) as server:
@@ -388,7 +389,7 @@ async def test_t28_as_arguments_they_arrive_letter_by_letter_and_start_nothing(
     assert not (home / "canary").exists()
 
 
-async def test_t28_links_and_icons_of_a_server_are_followed_by_nobody(
+async def test_t28_links_and_icons_of_a_server_are_not_fetched(
     arena, home: Path, listener: Listener, openers: Callable[[], Openers], era: str
 ):
     place = f"http://127.0.0.1:{listener.port}"
