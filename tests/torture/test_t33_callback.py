@@ -1,4 +1,6 @@
-"""T33: the listener to which the browser returns. Only the genuine answer completes a sign-in."""
+"""The local callback listener to which the browser is redirected.
+
+Only the genuine response completes a sign-in."""
 
 import asyncio
 import socket
@@ -148,7 +150,7 @@ async def test_t33_an_attack_on_the_listener_changes_nothing(name: str, caplog: 
     assert [record.getMessage() for record in caplog.records] == []
 
 
-async def test_t33_a_second_answer_is_not_accepted():
+async def test_t33_a_second_response_is_not_accepted():
     async with AuthWorld() as world:
         held = asyncio.Event()
 
@@ -184,7 +186,7 @@ PASTED = {
 }
 
 
-async def test_t33_a_pasted_address_that_does_not_belong_to_the_sign_in_changes_nothing():
+async def test_t33_a_pasted_url_that_does_not_belong_to_the_sign_in_changes_nothing():
     async with AuthWorld() as world, host_of(world) as host:
         await host.ready(timeout=20)
         screen = Onlooker()
@@ -196,7 +198,7 @@ async def test_t33_a_pasted_address_that_does_not_belong_to_the_sign_in_changes_
         assert (await signing).status == "connected"
 
 
-async def test_t33_a_port_that_is_taken_is_said_before_anything_is_sent():
+async def test_t33_a_callback_port_in_use_is_reported_before_anything_is_sent():
     with socket.create_server(("127.0.0.1", 0)) as squatter:
         port = squatter.getsockname()[1]
         async with AuthWorld() as world, host_of(world, callbackPort=port) as host:
@@ -212,7 +214,7 @@ async def test_t33_a_port_that_is_taken_is_said_before_anything_is_sent():
             assert (screen.pages, world.registrations) == ([], [])
 
 
-async def test_t33_it_listens_on_loopback_alone():
+async def test_t33_the_listener_accepts_connections_on_loopback_only():
     async with CallbackListener() as listener:
         port = urlsplit(listener.redirect_uri).port
         with open("/proc/net/tcp") as four, open("/proc/net/tcp6") as six:
@@ -222,7 +224,7 @@ async def test_t33_it_listens_on_loopback_alone():
         assert "0100007F" in hosts
 
 
-async def test_t33_every_page_is_fixed_and_forbids_everything():
+async def test_t33_every_page_is_static_and_its_policy_forbids_all_content():
     async with CallbackListener() as listener:
         import aiohttp
 
@@ -239,7 +241,7 @@ async def test_t33_every_page_is_fixed_and_forbids_everything():
                     assert "Access-Control-Allow-Origin" not in answer.headers
 
 
-async def test_t33_a_sign_in_that_is_given_up_closes_the_listener():
+async def test_t33_a_cancelled_sign_in_closes_the_listener():
     async with AuthWorld() as world, host_of(world) as host:
         await host.ready(timeout=20)
         screen = Onlooker()

@@ -1,9 +1,8 @@
-"""T38: a secret of a server's entry is said to that server, and to nobody else in any way.
+"""T38: A secret of a server's entry is sent to that server, and appears nowhere else.
 
-Canaries stand in every place of an entry where secrets do: as they are, and as variables. Then every command
-is run, every way of failing is tried, and whatever came out of it is searched: both outputs, all files,
-command lines of all processes, and what other servers were given.
-"""
+Canaries are in every field of an entry that can contain secrets: as literal values, and as variables.
+Then every command is run, every kind of failure is caused, and all output is searched: stdout and
+stderr, all files, command lines of all processes, and what other servers received."""
 
 import asyncio
 import base64
@@ -93,14 +92,14 @@ def hits_in_files(home: Path, own: Path) -> dict[str, list[str]]:
     return found
 
 
-def test_t38_the_check_knows_every_spelling():
+def test_t38_the_canary_search_finds_every_encoding():
     for place, secret in CANARIES.items():
         assert hits(f"x{secret}x") == [place]
         assert hits(json.dumps({"x": secret})) == [place]
         assert hits(base64.b64encode(secret.encode()).decode()) == [place]
 
 
-async def test_t38_the_servers_themselves_are_told():
+async def test_t38_the_server_itself_receives_its_secrets():
     async with streamable() as server:
         async with Host({"a": remote(server.url)}, permission_mode="bypassPermissions") as host:
             await host.ready(timeout=20)
@@ -116,7 +115,7 @@ WRITES_FOR_OTHERS = ("mcp export",)
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in WRITES_FOR_OTHERS])
-async def test_t38_no_command_shows_one(home: Path, command: str):
+async def test_t38_no_command_prints_a_secret(home: Path, command: str):
     async with streamable() as server:
         own = user(home, {"mcpServers": {"near": telling(), "far": remote(server.url)}})
         for words in invocations(command, ["near", "far"]):
@@ -137,7 +136,7 @@ SAID = [
 
 
 @pytest.mark.parametrize(("name", "how"), SAID)
-def test_t38_no_call_shows_one_though_the_server_says_it(home: Path, name: str, how: str):
+def test_t38_no_call_prints_a_secret_that_the_server_returns(home: Path, name: str, how: str):
     own = user(home, {"mcpServers": {"near": telling()}})
     output = run("call", f"mcp__near__{name}", *filter(None, [how]))
     assert hits(output) == [], output[:2000]
@@ -150,7 +149,7 @@ def test_t38_no_call_shows_one_though_the_server_says_it(home: Path, name: str, 
 
 
 @pytest.mark.parametrize("name", ["result", "log", "crash", "progress"])
-def test_t38_nor_does_a_terminal_show_one(home: Path, name: str):
+def test_t38_no_secret_is_printed_on_a_terminal(home: Path, name: str):
     user(home, {"mcpServers": {"near": telling()}, "permissions": {"ask": ["mcp__near"]}})
     with Person("call", f"mcp__near__{name}") as person:
         person.answers("y/n", "y")
@@ -167,9 +166,7 @@ def test_t38_nor_does_a_terminal_show_one(home: Path, name: str):
         pytest.param("error", ""),
     ],
 )
-async def test_t38_nor_is_one_shown_when_the_far_server_says_what_it_was_sent(
-    home: Path, says: str, how: str
-):
+async def test_t38_no_secret_is_printed_that_a_remote_server_returns(home: Path, says: str, how: str):
     async with streamable() as server:
 
         def answer(_: Any) -> Any:
@@ -197,7 +194,7 @@ async def test_t38_nor_is_one_shown_when_the_far_server_says_what_it_was_sent(
         "not found",
     ],
 )
-async def test_t38_nor_by_an_error(home: Path, broken: str):
+async def test_t38_no_error_contains_a_secret(home: Path, broken: str):
     target = f"http://127.0.0.1:9/{CANARIES['query']}"
     answer = {
         "not allowed": answers.status(401, CANARIES["headerliteral"]),
@@ -219,7 +216,7 @@ async def test_t38_nor_by_an_error(home: Path, broken: str):
 # --- other processes ---
 
 
-def test_t38_no_command_line_of_any_process_holds_one(home: Path):
+def test_t38_no_command_line_of_any_process_contains_a_secret(home: Path):
     user(home, {"mcpServers": {"near": telling()}})
     output = command.run("call", "mcp__near__processes").stdout
 
@@ -228,7 +225,7 @@ def test_t38_no_command_line_of_any_process_holds_one(home: Path):
     assert hits(output) == []
 
 
-def test_t38_no_server_is_given_anothers(home: Path):
+def test_t38_no_server_receives_the_secrets_of_another(home: Path):
     user(home, {"mcpServers": {"near": telling(), "other": zoo("tells_everything.py")}})
     output = run("call", "mcp__other__result", env={**os.environ})
 
@@ -250,7 +247,7 @@ QUIET = {"DRAGOMAN_RECONNECT_ATTEMPTS": 0}
         pytest.param("error"),
     ],
 )
-async def test_t38_no_outcome_error_question_or_configuration_holds_one(home: Path, name: str):
+async def test_t38_no_outcome_error_question_or_configuration_contains_a_secret(home: Path, name: str):
     person = ScriptedUser(True)
     async with Host({"near": telling()}, interaction=person, audit=True, settings=QUIET) as host:
         await host.ready(timeout=20)
@@ -267,7 +264,7 @@ async def test_t38_no_outcome_error_question_or_configuration_holds_one(home: Pa
 
 
 @pytest.mark.parametrize("kind", ["ServerStatus", "ServerLogged", "CallProgressed"])
-async def test_t38_no_event_and_no_view_holds_one(kind: str):
+async def test_t38_no_event_and_no_view_contains_a_secret(kind: str):
     seen: list[tuple[str, str]] = []
 
     async def listen(events: Any) -> None:
@@ -287,7 +284,7 @@ async def test_t38_no_event_and_no_view_holds_one(kind: str):
 
 
 @pytest.mark.parametrize("words", [("tools",), ("tools", "--json"), ("call", "mcp__near__x")], ids=" ".join)
-def test_t38_no_last_words_hold_one(home: Path, words: tuple[str, ...]):
+def test_t38_no_stderr_shown_of_a_failed_server_contains_a_secret(home: Path, words: tuple[str, ...]):
     entry = telling()
     user(home, {"mcpServers": {"near": {**entry, "args": [*entry["args"], "dies"]}}})
     output = run(*words)

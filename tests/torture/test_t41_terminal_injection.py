@@ -1,9 +1,8 @@
-"""T41: no control byte from any server reaches the terminal of the person who looks at it.
+"""T41: No control byte from any server reaches the terminal.
 
-Every command looks at a server that puts screen, title, clipboard and link sequences, C1 bytes, carriage
-returns, bells and ten thousand combining marks into everything it says. The same command with cleaning
-switched off must fail the same check: otherwise it would prove nothing.
-"""
+Every command shows a server that puts screen, title, clipboard and hyperlink sequences, C1 bytes,
+carriage returns, bells and ten thousand combining marks into all its text. The same command without
+sanitizing must fail the same check."""
 
 import itertools
 import json
@@ -83,7 +82,7 @@ CLEANED_FOR_MODELS = ("resources", "read", "prompts", "prompt")
 """What is listed there is a model's too, so what nobody should see is taken out instead of shown."""
 
 
-def test_t41_the_check_knows_every_kind_of_harm():
+def test_t41_the_check_detects_every_kind_of_control_character():
     kinds = {
         "0x0",
         "0x7",
@@ -120,17 +119,17 @@ LOOKS = {
 
 
 @pytest.mark.parametrize("words", LOOKS.values(), ids=LOOKS.keys())
-def test_t41_nothing_a_server_says_drives_the_terminal(words: tuple[str, ...]):
+def test_t41_no_text_of_a_server_contains_terminal_control_sequences(words: tuple[str, ...]):
     assert_made_harmless(*words, *HOSTILE)
 
 
 @pytest.mark.parametrize("mode", ["dies", "greets", "refuses"])
-def test_t41_nor_do_reasons_and_last_words_of_one_that_fails(mode: str):
+def test_t41_reasons_and_stderr_of_a_failed_server_are_sanitized(mode: str):
     given = ("--mcp-config", config(e2e=entry(mode, "worse")))
     assert_made_harmless("resources", *given)
 
 
-def test_t41_nor_does_the_difference_between_two_definitions():
+def test_t41_the_difference_between_two_definitions_is_sanitized():
     run("tools", "lock", "--mcp-config", config(e2e=entry("serves")))
     assert_made_harmless("tools", "lock", "--check", *HOSTILE)
 
@@ -140,7 +139,7 @@ def test_t41_nor_does_the_difference_between_two_definitions():
     [("tools", "show", "described"), ("resources",), ("read", "e2e", "e2e://evil")],
     ids=" ".join,
 )
-def test_t41_as_json_everything_is_plain_ascii_and_nothing_is_lost(words: tuple[str, ...]):
+def test_t41_json_output_is_plain_ascii_and_loses_nothing(words: tuple[str, ...]):
     output = shown(*words, *HOSTILE, "--json")
     assert re.fullmatch("[ -~\n]*", output), "not even a style"
     document = json.loads(output)
@@ -185,7 +184,7 @@ def says_no(keys: str) -> Talk:
 
 
 @pytest.mark.requirement("PRM-3")
-def test_t41_nor_does_the_question_about_a_call():
+def test_t41_the_permission_question_about_a_call_is_sanitized():
     given = json.dumps({EVIL: EVIL, "b": [{EVIL: EVIL}], "c": "x" * 1000 + EVIL})
 
     def look_twice(person: Person) -> None:
@@ -196,7 +195,9 @@ def test_t41_nor_does_the_question_about_a_call():
 
 
 @pytest.mark.requirement("PRM-3")
-def test_t41_nor_does_the_name_of_the_folder_it_is_asked_in(home: Path, monkeypatch: pytest.MonkeyPatch):
+def test_t41_the_name_of_the_working_folder_in_a_question_is_sanitized(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+):
     folder = home / "work" / EVIL.replace("\0", "").replace("/", "")
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -208,7 +209,7 @@ def test_t41_nor_does_the_name_of_the_folder_it_is_asked_in(home: Path, monkeypa
 
 @pytest.mark.parametrize("decision", ["ask", "deny", "broken"])
 @pytest.mark.requirement("PRM-5")
-def test_t41_nor_does_the_reason_of_a_hook(home: Path, decision: str):
+def test_t41_the_reason_of_a_hook_is_sanitized(home: Path, decision: str):
     said = {"permissionDecision": decision, "permissionDecisionReason": EVIL}
     output = json.dumps(
         {"hookSpecificOutput": {"hookEventName": "PreToolUse", **said}, "systemMessage": EVIL}
@@ -229,7 +230,7 @@ def test_t41_nor_does_the_reason_of_a_hook(home: Path, decision: str):
 @pytest.mark.parametrize(
     "words", [("list",), ("explain", "mcp__s__plain"), ("test", "mcp__s__plain")], ids=" ".join
 )
-def test_t41_nor_do_rules_that_came_with_a_project(home: Path, words: tuple[str, ...]):
+def test_t41_rules_of_a_project_are_sanitized(home: Path, words: tuple[str, ...]):
     rules = [f"mcp__s__*(a!={EVIL})", f"mcp__*{EVIL}*(", f"mcp__s({EVIL}"]
     settings(home, scope="local", deny=rules, allow=[f"mcp__s__{EVIL}"], defaultMode=EVIL)
     given = offering(tool("plain")) if words != ("list",) else ()
@@ -239,7 +240,7 @@ def test_t41_nor_do_rules_that_came_with_a_project(home: Path, words: tuple[str,
 
 @pytest.mark.requirement("PRM-6")
 @pytest.mark.parametrize("words", [("logs",), ("logs", "--audit", "-n", "5")], ids=" ".join)
-def test_t41_nor_does_the_log_of_what_was_called(home: Path, words: tuple[str, ...]):
+def test_t41_the_audit_log_is_sanitized(home: Path, words: tuple[str, ...]):
     log = home / ".dragoman" / "logs" / "audit.jsonl"
     log.parent.mkdir(parents=True)
     fields = ("time", "tool", "decision", "by", "reason", "outcome", "duration_ms")
@@ -248,7 +249,7 @@ def test_t41_nor_does_the_log_of_what_was_called(home: Path, words: tuple[str, .
     assert_harmless_talk(lambda person: None, *words)
 
 
-def test_t41_nor_does_the_log_as_json(home: Path):
+def test_t41_the_audit_log_as_json_is_sanitized(home: Path):
     name = EVIL.replace("\0", "")
     run("call", f"mcp__e2e__{name}", json.dumps({EVIL: 1}), "--mcp-config", config(e2e=entry("serves")))
     output = shown("logs", "--json")
@@ -257,7 +258,7 @@ def test_t41_nor_does_the_log_as_json(home: Path):
     assert "\\x1b" in json.loads(output)["tool"]
 
 
-def test_t41_nor_does_the_question_about_a_page():
+def test_t41_the_question_about_a_url_is_sanitized():
     page = {"url": "https://pay.example/a?b=c", "message": WORSE}
     given = ("--mcp-config", config(shop=zoo("wants_a_page.py", json.dumps([page]), "1")))
 

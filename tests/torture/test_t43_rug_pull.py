@@ -1,4 +1,4 @@
-"""T43: a tool that becomes another after it was looked at is noticed, shown, and left out where it counts."""
+"""T43: A tool whose definition changes after approval is detected, shown, and left out by a locked host."""
 
 import json
 from pathlib import Path
@@ -32,7 +32,7 @@ def coat(change: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("change", "shown"), TURNS.values(), ids=TURNS.keys())
 @pytest.mark.parametrize("way", ["notice", "reconnect"])
-async def test_t43_a_change_is_noticed_however_it_comes_to_light(
+async def test_t43_every_kind_of_change_is_detected(
     change: dict[str, Any], shown: str, way: str, tmp_path: Path
 ):
     lock = tmp_path / ".mcp.lock"
@@ -54,7 +54,7 @@ async def test_t43_a_change_is_noticed_however_it_comes_to_light(
 
 
 @pytest.mark.parametrize(("change", "shown"), TURNS.values(), ids=TURNS.keys())
-async def test_t43_a_frozen_host_leaves_out_what_changed_and_says_why(
+async def test_t43_a_host_with_a_tool_lock_leaves_out_changed_tools_and_gives_the_reason(
     change: dict[str, Any], shown: str, tmp_path: Path
 ):
     lock = tmp_path / ".mcp.lock"
@@ -79,7 +79,7 @@ async def test_t43_a_frozen_host_leaves_out_what_changed_and_says_why(
 
 
 @pytest.mark.parametrize(("change", "shown"), TURNS.values(), ids=TURNS.keys())
-async def test_t43_a_yes_for_the_session_lapses_with_the_change(
+async def test_t43_an_approval_for_the_session_ends_with_the_change(
     change: dict[str, Any], shown: str, tmp_path: Path
 ):
     user = ScriptedUser(PermissionAnswer(True, for_session=True), True, False)
@@ -99,7 +99,7 @@ async def test_t43_a_yes_for_the_session_lapses_with_the_change(
     ]
 
 
-async def test_t43_an_agents_own_servers_are_frozen_too(tmp_path: Path):
+async def test_t43_the_tool_lock_applies_to_an_agents_own_servers(tmp_path: Path):
     lock = tmp_path / ".mcp.lock"
     write_lock(lock, Lock())
     async with Host({}, tool_lock=lock) as host, host.for_agent([{"own": coat({}, tmp_path)}]) as agent:
@@ -116,7 +116,7 @@ async def test_t43_an_agents_own_servers_are_frozen_too(tmp_path: Path):
 @pytest.mark.parametrize(("change", "shown"), TURNS.values(), ids=TURNS.keys())
 @pytest.mark.parametrize("way", ["notice", "reconnect", "another host"])
 @pytest.mark.parametrize("scope", ["user", "local"])
-async def test_t43_a_lasting_yes_lapses_with_the_change(
+async def test_t43_a_permanent_approval_ends_with_the_change(
     change: dict[str, Any], shown: str, way: str, scope: Any, tmp_path: Path
 ):
     user = ScriptedUser(PermissionAnswer(True, always=scope), False)
@@ -150,7 +150,7 @@ async def test_t43_a_lasting_yes_lapses_with_the_change(
 
 
 @pytest.mark.requirement("PRM-1")
-async def test_t43_a_deny_or_ask_that_was_bound_to_a_definition_holds_when_it_changes(tmp_path: Path):
+async def test_t43_a_deny_or_ask_rule_bound_to_a_definition_still_applies_after_a_change(tmp_path: Path):
     change = TURNS["description"][0]
     async with Host({"s": coat(change, tmp_path)}) as host:
         await host.ready()
@@ -181,7 +181,7 @@ LIES = {
 @pytest.mark.requirement("PRM-2")
 @pytest.mark.parametrize("annotations", LIES.values(), ids=LIES.keys())
 @pytest.mark.parametrize("mode", ["default", "auto", "plan", "dontAsk"])
-async def test_t43_what_a_tool_says_of_itself_never_widens_what_is_allowed(
+async def test_t43_annotations_of_a_tool_never_extend_what_is_allowed(
     annotations: dict[str, Any], mode: Any, tmp_path: Path
 ):
     (tmp_path / "turned").touch()
@@ -196,8 +196,8 @@ async def test_t43_what_a_tool_says_of_itself_never_widens_what_is_allowed(
 
 
 @pytest.mark.requirement("PRM-1")
-async def test_t43_a_rule_by_annotations_follows_what_the_tool_says_now(tmp_path: Path):
-    """The person's rule is what makes the word count: if it says otherwise, the rule is not about it."""
+async def test_t43_a_rule_by_annotations_uses_the_current_annotations(tmp_path: Path):
+    """The person's rule makes the annotations count; when they change, the rule no longer matches."""
     (tmp_path / "turned").touch()
     entry = coat({"annotations": {"readOnlyHint": True}}, tmp_path)
     user = ScriptedUser(False)
