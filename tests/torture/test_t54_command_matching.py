@@ -1,4 +1,4 @@
-"""T54: commands are compared word by word with what would really be started."""
+"""T54: Command rules are compared argument by argument with the program that would be started."""
 
 from typing import Any
 
@@ -72,7 +72,7 @@ RULE = ["npx", "-y", "@company/mcp-*"]
         (["npx&calc", "-y", "@company/mcp-files"], False),
     ],
 )
-def test_t54_words_match_one_by_one(command: list[str], expected: bool):
+def test_t54_arguments_match_one_by_one(command: list[str], expected: bool):
     assert allows(RULE, stdio(command, NPX)) is expected
 
 
@@ -117,14 +117,14 @@ def test_t54_words_match_one_by_one(command: list[str], expected: bool):
         (NPX, "npx", None, False),
     ],
 )
-def test_t54_an_allow_rule_knows_the_program_that_would_be_started(
+def test_t54_an_allow_rule_compares_the_program_that_would_be_started(
     rule: str, written: str, executable: str | None, expected: bool
 ):
     assert allows([rule, "x"], stdio([written, "x"], executable)) is expected
 
 
 @pytest.mark.requirement("CFG-7")
-def test_t54_a_link_inside_the_project_is_a_shadow_too():
+def test_t54_a_symlink_inside_the_project_is_a_shadowing_program_too():
     shadow = stdio(["tool", "-c", "id"], "/bin/sh", found=f"{PROJECT}/bin/tool")
     verdict = asked(shadow, allowed=[["tool", "*", "*"], [f"{PROJECT}/bin/tool", "*", "*"]])
     assert not verdict.allowed
@@ -155,7 +155,7 @@ def test_t54_a_link_inside_the_project_is_a_shadow_too():
         ("*", "anything", None, None),
     ],
 )
-def test_t54_no_spelling_of_the_program_dodges_a_deny(
+def test_t54_no_spelling_of_the_program_avoids_a_deny(
     rule: str, written: str, executable: str | None, found: str | None
 ):
     assert denies([rule, "x"], stdio([written, "x"], executable, found=found))
@@ -172,7 +172,7 @@ def test_t54_no_spelling_of_the_program_dodges_a_deny(
         (["bin/npx"], ["/usr/bin/npx"]),
     ],
 )
-def test_t54_a_deny_means_the_words_it_says(rule: list[str], command: list[str]):
+def test_t54_a_deny_rule_matches_its_exact_arguments_only(rule: list[str], command: list[str]):
     assert not denies(rule, stdio(command, NPX if command[0] == "npx" else None))
 
 
@@ -182,7 +182,7 @@ def test_t54_a_deny_means_the_words_it_says(rule: list[str], command: list[str])
     ["LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "NODE_OPTIONS", "PYTHONPATH", "PYTHONSTARTUP",
      "PYTHONHOME", "BASH_ENV", "ENV", "PERL5OPT", "RUBYOPT", "GIT_SSH_COMMAND", "PATH", "BASH_FUNC_npx%%"],
 )  # fmt: skip
-def test_t54_an_allowed_command_bent_by_its_environment_is_not_admitted(variable: str):
+def test_t54_an_allowed_command_with_loader_variables_is_not_admitted(variable: str):
     bent = stdio(["npx", "x"], NPX, env_names=("TOKEN", variable))
     verdict = asked(bent, allowed=[["npx", "x"]])
     assert not verdict.allowed
@@ -192,7 +192,7 @@ def test_t54_an_allowed_command_bent_by_its_environment_is_not_admitted(variable
     assert allows(["npx", "x"], stdio(["npx", "x"], NPX, env_names=("TOKEN", variable), scope="enterprise"))
 
 
-def test_t54_ordinary_variables_bend_nothing():
+def test_t54_ordinary_variables_do_not_affect_an_allow_rule():
     ordinary = ("TOKEN", "LANG", "PYTHONUNBUFFERED", "NODE_ENV", "DEBUG", "GITHUB_TOKEN", "OPENAI_API_KEY")
     assert loader_variables(ordinary) == ()
     assert allows(["npx"], stdio(["npx"], NPX, env_names=ordinary))
@@ -220,7 +220,7 @@ in other spellings, too."""
 
 @pytest.mark.requirement("CFG-7")
 @pytest.mark.parametrize(("rule", "name", "is_allowed", "is_denied"), NAMES)
-def test_t54_allowed_names_are_compared_exactly_and_denied_ones_in_any_spelling(
+def test_t54_allowed_names_are_compared_exactly_and_denied_names_in_any_spelling(
     rule: str, name: str, is_allowed: bool, is_denied: bool
 ):
     subject = PolicySubject(name=name, scope="user", transport="in-process")
@@ -235,7 +235,7 @@ PLACE = st.none() | WORD
 
 
 @given(st.lists(WORD, max_size=4), st.lists(WORD, min_size=1, max_size=4), PLACE, PLACE, PLACE)
-def test_t54_no_words_make_judging_fail_and_deny_covers_allow(
+def test_t54_no_arguments_make_matching_fail_and_deny_matches_whatever_allow_matches(
     command: list[str], rule: list[str], executable: str | None, found: str | None, project: str | None
 ):
     subject = stdio(command, executable, found=found, project=project)

@@ -1,4 +1,6 @@
-"""T56: policy that cannot be read. Nothing starts, everybody is told, and what can be read still counts."""
+"""T56: A policy file that cannot be read.
+
+No server starts, every command reports it, and readable rules still apply."""
 
 import json
 import os
@@ -92,7 +94,7 @@ def test_t56_without_a_managed_file_everything_starts(office: Office):
 
 
 @pytest.mark.parametrize("what", SPOILED)
-def test_t56_nothing_is_admitted_from_any_scope(office: Office, what: str):
+def test_t56_no_server_of_any_scope_is_admitted(office: Office, what: str):
     office.spoil(what)
     entry = office.canary.entry("coded")
     configuration = projects.seen(given={"coded": entry})
@@ -105,7 +107,7 @@ def test_t56_nothing_is_admitted_from_any_scope(office: Office, what: str):
 
 
 @pytest.mark.parametrize("what", SPOILED)
-async def test_t56_nothing_starts_through_the_library(office: Office, what: str):
+async def test_t56_no_server_starts_through_the_library(office: Office, what: str):
     office.spoil(what)
     entry = office.canary.entry("coded")
     for host in (Host.configured(servers={"coded": entry}), Host({"coded": entry})):
@@ -121,7 +123,7 @@ async def test_t56_nothing_starts_through_the_library(office: Office, what: str)
 
 
 @pytest.mark.parametrize("what", SPOILED)
-def test_t56_the_commands_that_would_start_servers_say_why_they_do_not(office: Office, what: str):
+def test_t56_commands_that_would_start_servers_report_the_reason(office: Office, what: str):
     office.spoil(what)
     given = config(coded=office.canary.entry("coded"))
     for words in (["tools"], ["tools", "--mcp-config", given], ["call", "mcp__mine__echo"], ["mcp", "list"]):
@@ -133,8 +135,10 @@ def test_t56_the_commands_that_would_start_servers_say_why_they_do_not(office: O
     assert str(office.file) in done.stderr
 
 
-def test_t56_a_file_without_permission_counts_as_unreadable(office: Office, monkeypatch: pytest.MonkeyPatch):
-    """For root no file is: so the refusal itself is played."""
+def test_t56_a_file_without_read_permission_counts_as_unreadable(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+):
+    """Root can read every file, so the error is simulated."""
     office.file.write_bytes(GOOD)
     real = os.open
 
@@ -155,7 +159,7 @@ SILENT = {"completion", "config schema", "logs"}
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("command", [command for command in COMMANDS if command not in SILENT])
-def test_t56_every_command_is_loud_about_it(office: Office, command: str):
+def test_t56_every_command_reports_it_on_stderr(office: Office, command: str):
     office.spoil("truncated")
     for words in invocations(command, office.names):
         done = run(*words)
@@ -192,13 +196,13 @@ def test_t56_exit_codes(office: Office, words: list[str], code: int):
     assert done.returncode == code
 
 
-def test_t56_in_a_terminal_the_reason_is_seen(office: Office):
+def test_t56_the_reason_is_shown_in_a_terminal(office: Office):
     office.spoil("truncated")
     assert str(office.file) in in_terminal("tools")[1]
     assert office.canary.started == set()
 
 
-def test_t56_importing_adds_nothing(office: Office):
+def test_t56_an_import_adds_nothing(office: Office):
     office.spoil("truncated")
     write(office.home / ".claude.json", servers(new=zoo("calm.py")))
     done = run("mcp", "import", "claude-code")
@@ -206,7 +210,9 @@ def test_t56_importing_adds_nothing(office: Office):
     assert "new" not in eligibilities()
 
 
-async def test_t56_a_file_spoiled_while_a_host_runs_leaves_the_rules_it_had(office: Office):
+async def test_t56_a_file_that_becomes_invalid_while_a_host_runs_leaves_the_previous_rules_in_force(
+    office: Office,
+):
     projects.managed(office.home, {"deniedMcpServers": [{"serverName": "own"}]})
     async with Host.configured() as host:
         await host.ready(timeout=30)
@@ -252,7 +258,7 @@ WRONG_ENTRIES: list[Any] = [
 
 # A text in a deny list denies the server of that name, so it is not wrong there.
 @pytest.mark.parametrize("wrong", [each for each in WRONG_ENTRIES if each != "mine"], ids=repr)
-def test_t56_a_wrong_deny_entry_costs_only_itself(office: Office, wrong: Any):
+def test_t56_an_invalid_deny_entry_affects_only_itself(office: Office, wrong: Any):
     projects.managed(office.home, {"deniedMcpServers": [wrong, {"serverName": "mine"}, wrong]})
     assert eligibilities()["mine"] == "refused"
     problems = "\n".join(projects.seen().problems)
@@ -262,7 +268,7 @@ def test_t56_a_wrong_deny_entry_costs_only_itself(office: Office, wrong: Any):
 
 
 @pytest.mark.parametrize("wrong", WRONG_ENTRIES, ids=repr)
-def test_t56_a_wrong_allow_entry_never_widens_the_list(office: Office, wrong: Any):
+def test_t56_an_invalid_allow_entry_never_extends_the_list(office: Office, wrong: Any):
     projects.managed(office.home, {"allowedMcpServers": [wrong]})
     assert set(eligibilities().values()) == {"refused"}
     assert "allowedMcpServers[0]" in "\n".join(projects.seen().problems)
@@ -270,14 +276,14 @@ def test_t56_a_wrong_allow_entry_never_widens_the_list(office: Office, wrong: An
 
 @pytest.mark.parametrize("wrong", [None, 5, "mine", {}, {"serverName": "mine"}, True, False], ids=repr)
 @pytest.mark.parametrize("key", ["allowedMcpServers", "deniedMcpServers"])
-def test_t56_a_list_that_is_none_admits_nothing(office: Office, key: str, wrong: Any):
+def test_t56_an_allow_list_of_the_wrong_type_admits_nothing(office: Office, key: str, wrong: Any):
     projects.managed(office.home, {key: wrong})
     assert set(eligibilities().values()) == {"refused"}
     assert any(key in problem for problem in projects.seen().problems)
 
 
 @pytest.mark.parametrize("wrong", [None, 1, "false", [], {}], ids=repr)
-def test_t56_a_wrong_managed_only_flag_is_taken_as_yes(office: Office, wrong: Any):
+def test_t56_an_invalid_managed_only_flag_is_treated_as_true(office: Office, wrong: Any):
     projects.user(
         office.home, {**servers(mine=zoo("calm.py")), "allowedMcpServers": [{"serverName": "mine"}]}
     )
@@ -287,13 +293,13 @@ def test_t56_a_wrong_managed_only_flag_is_taken_as_yes(office: Office, wrong: An
 
 
 @pytest.mark.parametrize("key", ["deniedMcpServer", "denyMcpServers", "DeniedMcpServers", "policy"])
-def test_t56_a_misspelt_key_is_told_with_its_line(office: Office, key: str):
+def test_t56_a_misspelt_key_is_reported_with_its_line(office: Office, key: str):
     projects.managed(office.home, {key: [], "deniedMcpServers": [{"serverName": "mine"}]})
     assert eligibilities()["mine"] == "refused"
     assert any(f"{office.file}, line 2" in problem and key in problem for problem in projects.seen().problems)
 
 
-def test_t56_wrong_entries_are_told_by_the_commands_too(office: Office):
+def test_t56_invalid_entries_are_reported_by_the_commands_too(office: Office):
     projects.managed(office.home, {"deniedMcpServers": [{"serverNam": "x"}, {"serverName": "mine"}]})
     for words in (["tools"], ["mcp", "list"], ["config", "explain"], ["call", "mcp__plugged__echo"]):
         done = run(*words)
@@ -301,7 +307,7 @@ def test_t56_wrong_entries_are_told_by_the_commands_too(office: Office):
     assert not office.canary.started, "an entry that cannot be read denies everything"
 
 
-def test_t56_a_broken_file_of_the_person_takes_away_no_rule_of_the_administrator(office: Office):
+def test_t56_a_broken_user_file_removes_no_rule_of_the_administrator(office: Office):
     projects.managed(office.home, {"deniedMcpServers": [{"serverName": "own"}]})
     (office.home / ".dragoman" / "settings.json").write_text("{")
     assert eligibilities() == {"plugged": "refused", "shared": "refused", "own": "refused"}
@@ -309,7 +315,7 @@ def test_t56_a_broken_file_of_the_person_takes_away_no_rule_of_the_administrator
     assert ignoring == {"plugged": "ready", "shared": "ready", "own": "refused"}
 
 
-def test_t56_an_exclusive_file_with_a_wrong_server_is_still_exclusive(office: Office):
+def test_t56_an_exclusive_file_with_an_invalid_server_is_still_exclusive(office: Office):
     projects.managed(office.home, servers(bad={"command": 5}, good=zoo("calm.py")))
     assert eligibilities() == {"bad": "broken", "good": "ready"}
     assert {each.candidate.name for each in projects.seen().dropped} == set(office.names)

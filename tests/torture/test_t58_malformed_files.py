@@ -1,4 +1,4 @@
-"""T58: files that are not what they should be, in every scope: told with their place, and survived."""
+"""T58: Malformed files in every scope are reported with their place, and do not stop the host."""
 
 import json
 import os
@@ -123,7 +123,9 @@ class Desk:
 
 @pytest.mark.parametrize("place", READ_AS_SERVERS)
 @pytest.mark.parametrize("what", SPOILED)
-def test_t58_a_spoiled_file_costs_only_itself_and_is_named(home: Path, place: str, what: str):
+def test_t58_a_malformed_file_affects_only_itself_and_is_named_in_the_error(
+    home: Path, place: str, what: str
+):
     desk = Desk(home, place)
     SPOILED[what](desk.file)
 
@@ -139,7 +141,7 @@ def test_t58_a_spoiled_file_costs_only_itself_and_is_named(home: Path, place: st
 
 
 @pytest.mark.parametrize("what", SPOILED)
-def test_t58_the_administrators_file_is_named_too(home: Path, what: str):
+def test_t58_a_malformed_administrators_file_is_named_too(home: Path, what: str):
     desk = Desk(home, "managed")
     SPOILED[what](desk.file)
     seen, told = desk.look()
@@ -148,7 +150,7 @@ def test_t58_the_administrators_file_is_named_too(home: Path, what: str):
 
 
 @pytest.mark.parametrize("what", SPOILED)
-def test_t58_answers_that_cannot_be_read_count_as_never_given(home: Path, what: str):
+def test_t58_approvals_that_cannot_be_read_count_as_missing(home: Path, what: str):
     desk = Desk(home, "approvals")
     SPOILED[what](desk.file)
     seen, told = desk.look()
@@ -190,7 +192,7 @@ async def test_t58_a_host_works_with_the_servers_of_the_other_files(home: Path, 
 
 @pytest.mark.parametrize("what", ["a pipe", "cut off", "invalid UTF-8"])
 @pytest.mark.parametrize("place", READ_AS_SERVERS)
-def test_t58_the_commands_tell_it_on_stderr_and_go_on(home: Path, place: str, what: str):
+def test_t58_the_commands_report_it_on_stderr_and_continue(home: Path, place: str, what: str):
     desk = Desk(home, place)
     SPOILED[what](desk.file)
     for words in (["tools"], ["mcp", "list"], ["config", "explain"], ["config", "plan"]):
@@ -240,7 +242,7 @@ ODD: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize("place", READ_AS_SERVERS)
 @pytest.mark.parametrize("what", ODD)
-def test_t58_a_wrong_block_is_told_with_its_line(home: Path, place: str, what: str):
+def test_t58_an_invalid_block_is_reported_with_its_line(home: Path, place: str, what: str):
     desk = Desk(home, place)
     document, word = ODD[what]
     write(desk.file, document)
@@ -278,7 +280,7 @@ WRONG_ENTRIES: dict[str, Any] = {
 
 @pytest.mark.parametrize("place", ["user", "plugin"])
 @pytest.mark.parametrize("what", [what for what in WRONG_ENTRIES if what != "deep"])
-def test_t58_a_wrong_entry_costs_only_itself(home: Path, place: str, what: str):
+def test_t58_an_invalid_entry_affects_only_itself(home: Path, place: str, what: str):
     desk = Desk(home, place)
     write(desk.file, servers(before={"command": "x"}, wrong=WRONG_ENTRIES[what], after={"command": "y"}))
     seen, _ = desk.look()
@@ -291,7 +293,7 @@ def test_t58_a_wrong_entry_costs_only_itself(home: Path, place: str, what: str):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["null", "text", "number", "list", "nothing", "args a text", "deep"])
-def test_t58_a_wrong_entry_of_a_project_can_be_looked_at_by_every_command(home: Path, what: str):
+def test_t58_an_invalid_entry_of_a_project_can_be_shown_by_every_command(home: Path, what: str):
     desk = Desk(home, "project")
     write(desk.file, servers(wrong=WRONG_ENTRIES[what], right=zoo("calm.py", "right")))
     for words in (["mcp", "list"], ["mcp", "list", "--json"], ["mcp", "get", "wrong"], ["mcp", "approve"]):
@@ -308,7 +310,7 @@ def test_t58_a_wrong_entry_of_a_project_can_be_looked_at_by_every_command(home: 
 @pytest.mark.parametrize("key", ["disabledMcpServers", "disabledMcpjsonServers", "env", "permissions"])
 @pytest.mark.parametrize("value", [5, "x", [5], {"a": []}, None], ids=repr)
 @pytest.mark.parametrize("place", ["user", "local"])
-def test_t58_a_wrong_value_costs_only_its_key(home: Path, place: str, key: str, value: Any):
+def test_t58_an_invalid_value_affects_only_its_key(home: Path, place: str, key: str, value: Any):
     desk = Desk(home, place)
     write(desk.file, {**servers(kept={"command": "x"}), key: value})
     seen, told = desk.look()

@@ -1,4 +1,5 @@
-"""T59: of our environment a server gets a short list, and what its entry adds is looked at."""
+"""T59: A server gets a short list of the host's environment variables; variables that its entry adds are
+checked."""
 
 import os
 import re
@@ -99,19 +100,21 @@ async def seen_by_child(given: Mapping[str, Any]) -> dict[str, str]:
         return environment_of(view.pid)
 
 
-async def test_t59_a_server_gets_exactly_the_short_list(surroundings: dict[str, str]):
+async def test_t59_a_server_gets_exactly_the_listed_variables(surroundings: dict[str, str]):
     assert await seen_by_child(zoo("calm.py")) == {**surroundings, **FOR_PYTHON}
     assert set(surroundings) == set(INHERITED)
 
 
-async def test_t59_and_what_its_entry_says(surroundings: dict[str, str]):
+async def test_t59_a_server_gets_the_variables_of_its_entry(surroundings: dict[str, str]):
     own = {"TOKEN": "${GITHUB_TOKEN}", "EMPTY": "", "LANG": "de_DE.UTF-8", "lower": "x", "MANY": "a=b=c\nd"}
     expected = {**surroundings, **own, "TOKEN": "s3cret", **FOR_PYTHON}
     assert await seen_by_child(zoo("calm.py", env=own)) == expected
 
 
 @pytest.mark.parametrize("scope", ["user", "project", "local", "plugin", "managed"])
-async def test_t59_it_is_the_same_from_every_scope(home: Path, scope: str, surroundings: dict[str, str]):
+async def test_t59_the_environment_is_the_same_from_every_scope(
+    home: Path, scope: str, surroundings: dict[str, str]
+):
     entry = zoo("calm.py", env={"OWN": "x"})
     file = {
         "user": home / ".dragoman" / "settings.json",
@@ -127,7 +130,7 @@ async def test_t59_it_is_the_same_from_every_scope(home: Path, scope: str, surro
         assert environment_of(view.pid) == {**surroundings, "OWN": "x", **FOR_PYTHON}
 
 
-async def test_t59_agents_and_direct_sessions_are_no_exception(surroundings: dict[str, str]):
+async def test_t59_the_environment_is_the_same_for_agents_and_direct_sessions(surroundings: dict[str, str]):
     async with Host({}) as host, host.for_agent([{"box": zoo("calm.py")}]) as agent:
         view = (await agent.ready(timeout=30))["box"]
         assert environment_of(view.pid) == {**surroundings, **FOR_PYTHON}
@@ -139,7 +142,7 @@ async def test_t59_agents_and_direct_sessions_are_no_exception(surroundings: dic
         await session.close()
 
 
-async def test_t59_what_is_not_there_is_not_made_up(home: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_t59_a_missing_variable_is_not_invented(home: Path, monkeypatch: pytest.MonkeyPatch):
     for name in INHERITED:
         if name not in ("HOME", "PATH"):
             monkeypatch.delenv(name, raising=False)
@@ -148,7 +151,7 @@ async def test_t59_what_is_not_there_is_not_made_up(home: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("name", ["SHELL", "TERM", "USER", "TZ"])
-async def test_t59_an_exported_shell_function_is_not_passed_on(
+async def test_t59_an_exported_shell_function_is_not_inherited(
     name: str, surroundings: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv(name, "() { :; }; echo s3cret")
@@ -156,8 +159,8 @@ async def test_t59_an_exported_shell_function_is_not_passed_on(
     assert await seen_by_child(zoo("calm.py")) == expected
 
 
-def test_t59_the_command_passes_on_no_more_than_the_library(home: Path, surroundings: dict[str, str]):
-    """Nor do the helpers it starts to watch over its servers know any secret."""
+def test_t59_the_command_passes_no_more_than_the_library(home: Path, surroundings: dict[str, str]):
+    """The watchdog processes it starts have no secret in their environment either."""
     dump = home / "environment"
     script = f"cat /proc/self/environ > {dump}.new; mv {dump}.new {dump}; exit 3"
     projects.user(home, servers(box={"command": "/bin/sh", "args": ["-c", script], "env": {"OWN": "x"}}))
@@ -167,7 +170,7 @@ def test_t59_the_command_passes_on_no_more_than_the_library(home: Path, surround
     assert {key: value for key, value in found.items() if key not in added} == {**surroundings, "OWN": "x"}
 
 
-async def test_t59_variables_of_files_are_for_entries_and_not_for_children(home: Path):
+async def test_t59_variables_of_files_are_used_for_entries_and_not_inherited_by_children(home: Path):
     projects.user(home, {**servers(box=zoo("calm.py", "${FROM_FILE}")), "env": {"FROM_FILE": "s3cret"}})
     async with Host.configured() as host:
         view = (await host.ready(timeout=30))["box"]
@@ -176,7 +179,7 @@ async def test_t59_variables_of_files_are_for_entries_and_not_for_children(home:
 
 
 @pytest.mark.parametrize("place", ["project", "local", "plugin"])
-def test_t59_variables_that_came_with_a_folder_are_not_even_for_entries(home: Path, place: str):
+def test_t59_variables_of_a_project_are_not_used_for_entries(home: Path, place: str):
     file = {
         "project": home / "work" / ".mcp.json",
         "local": home / "work" / ".dragoman" / "settings.local.json",
@@ -246,14 +249,14 @@ HARMLESS = ["TOKEN", "API_KEY", "MODE", "LANG", "MY_PATH", "XLD_PRELOAD", "PATHS
 
 @pytest.mark.requirement("CFG-8")
 @pytest.mark.parametrize("name", [*LOADERS, *INTERCEPTORS, *INSTALLERS])
-def test_t59_the_question_warns_of_variables_that_change_how_programs_run(home: Path, name: str):
+def test_t59_the_approval_question_warns_of_variables_that_change_how_programs_run(home: Path, name: str):
     write(home / "work" / ".mcp.json", servers(box={"command": "x", "env": {"A": "1", name: "value"}}))
     told = run("mcp", "approve").stderr
     warning = [line for line in told.splitlines() if line.lstrip().startswith("!")]
     assert any(name in line for line in warning)
 
 
-def test_t59_it_does_not_warn_of_others(home: Path):
+def test_t59_the_approval_question_does_not_warn_of_other_variables(home: Path):
     assert loader_variables(HARMLESS) == ()
     write(home / "work" / ".mcp.json", servers(box={"command": "x", "env": dict.fromkeys(HARMLESS, "1")}))
     assert "!" not in run("mcp", "approve").stderr
@@ -261,7 +264,7 @@ def test_t59_it_does_not_warn_of_others(home: Path):
 
 @pytest.mark.requirement("CFG-7")
 @pytest.mark.parametrize("name", [*LOADERS, *INSTALLERS])
-def test_t59_under_an_allow_list_of_commands_such_an_entry_is_refused(home: Path, name: str):
+def test_t59_under_an_allow_list_of_commands_an_entry_with_such_variables_is_refused(home: Path, name: str):
     projects.managed(home, {"allowedMcpServers": [{"serverCommand": [sys.executable, "server.py"]}]})
     configuration = projects.seen()
 
@@ -287,7 +290,7 @@ async def test_t59_a_refused_entry_does_not_start(home: Path):
         assert views["other"].status == "connected"
 
 
-async def test_t59_the_administrators_own_entry_may_set_them(home: Path):
+async def test_t59_the_administrators_own_entry_may_set_such_variables(home: Path):
     entry = zoo("calm.py", env={"LD_LIBRARY_PATH": "/tmp"})
     allowed = [{"serverCommand": [entry["command"], *entry["args"]]}]
     projects.managed(home, {**servers(box=entry), "allowedMcpServers": allowed})
@@ -297,8 +300,8 @@ async def test_t59_the_administrators_own_entry_may_set_them(home: Path):
         assert environment_of(view.pid)["LD_LIBRARY_PATH"] == "/tmp"
 
 
-def test_t59_a_path_in_an_entry_decides_where_its_program_is_found_and_judged(home: Path):
-    """The search for the program and its judgement use the path that the child will have."""
+def test_t59_the_path_of_an_entry_determines_where_its_program_is_found_and_checked(home: Path):
+    """The lookup of the program and its check use the PATH that the child will have."""
     tool = home / "bin" / "tool"
     tool.parent.mkdir()
     tool.write_text("#!/bin/sh\n")
@@ -308,7 +311,7 @@ def test_t59_a_path_in_an_entry_decides_where_its_program_is_found_and_judged(ho
     assert projects.seen(given={"box": entry}).servers["box"].eligibility == "refused"
 
 
-def test_t59_the_administrators_variables_wait_for_a_yes(home: Path, monkeypatch: pytest.MonkeyPatch):
+def test_t59_the_administrators_variables_need_a_confirmation(home: Path, monkeypatch: pytest.MonkeyPatch):
     projects.managed(home, {"env": {"TEAM": "red", "PATH": "/tmp/evil"}})
     projects.user(home, servers(box={"command": "true", "args": ["${TEAM}"]}))
     assert eligibilities()["box"] == "broken"

@@ -1,4 +1,4 @@
-"""T61: bodies that are too large, or become so, are refused at the limit, counted after decoding."""
+"""T61: Bodies that are too large, also after decompression, are refused at the limit."""
 
 import asyncio
 import gzip
@@ -77,7 +77,9 @@ TOO_LARGE: dict[str, Answer] = {
 
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-9")
-async def test_t61_a_body_that_is_or_becomes_too_large_is_refused_at_the_limit(arena, era: str, light_heap):
+async def test_t61_a_body_that_is_too_large_before_or_after_decompression_is_refused_at_the_limit(
+    arena, era: str, light_heap
+):
     way = Way("http", era, "json")
     async with way.server() as server, arena(way.entry(server), settings=SETTINGS) as a:
         for what, answer in TOO_LARGE.items():
@@ -106,7 +108,7 @@ ODD: dict[str, Answer] = {
 
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-9")
-async def test_t61_no_other_body_is_read_to_its_end_either(arena, era: str, light_heap):
+async def test_t61_no_other_body_is_read_beyond_the_limit(arena, era: str, light_heap):
     way = Way("http", era, "json")
     async with way.server() as server, arena(way.entry(server), settings=SETTINGS) as a:
         for what, answer in ODD.items():
@@ -130,7 +132,7 @@ FLOODS = {
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("flood", FLOODS.values(), ids=list(FLOODS))
-async def test_t61_floods_where_nothing_is_expected_harm_nobody(arena, flood: Answer, light_heap):
+async def test_t61_floods_in_bodies_without_expected_content_have_no_effect(arena, flood: Answer, light_heap):
     way = Way("http", LEGACY, "json")
     async with way.server() as server:
 
@@ -149,7 +151,7 @@ async def test_t61_floods_where_nothing_is_expected_harm_nobody(arena, flood: An
 
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-9", "LIF-3")
-async def test_t61_a_flood_while_connecting_ends_connecting(arena, era: str, light_heap):
+async def test_t61_a_flood_while_connecting_fails_the_connect(arena, era: str, light_heap):
     way = Way("http", era, "json")
     what = "initialize" if era == LEGACY else "server/discover"
     for flood in (TOO_LARGE["gzip"], TOO_LARGE["a gigabyte"], TOO_LARGE["an event without end"]):
@@ -164,7 +166,7 @@ async def test_t61_a_flood_while_connecting_ends_connecting(arena, era: str, lig
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("way", [Way("sse"), Way("ws")], ids=str)
-async def test_t61_a_message_over_the_limit_on_a_shared_link_is_refused(arena, way: Way, light_heap):
+async def test_t61_a_message_over_the_limit_on_a_shared_connection_is_refused(arena, way: Way, light_heap):
     async with way.server() as server:
         server.zoo.add_tool("pour", lambda given, _: "x" * given["size"])
         async with arena(way.entry(server), settings=SETTINGS) as a:
@@ -179,7 +181,7 @@ async def test_t61_a_message_over_the_limit_on_a_shared_link_is_refused(arena, w
 
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
-async def test_t61_a_reply_within_the_limit_is_read_however_well_it_is_packed(arena, era: str, coding: Any):
+async def test_t61_a_reply_within_the_limit_is_read_with_any_compression(arena, era: str, coding: Any):
     way = Way("http", era, "json")
     async with way.server() as server, arena(way.entry(server), settings=SETTINGS) as a:
         size = LIMIT - 4096

@@ -1,4 +1,5 @@
-"""T62: schemas that arrive over the network reach nothing, take no time, and block neither tool nor host."""
+"""T62: Schemas received over the network cause no requests, take bounded time, and block neither tool
+nor host."""
 
 import pytest
 from aiohttp import web
@@ -70,7 +71,7 @@ def placed(schema: object, listener: str) -> object:
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-async def test_t62_a_hostile_schema_over_http_neither_reaches_out_nor_holds_anybody_up(arena, attack):
+async def test_t62_a_hostile_schema_over_http_sends_no_request_and_blocks_no_call(arena, attack):
     async with (
         site(answers.status(200, '{"type":"string"}')) as listener,
         streamable(revisions=(MODERN,)) as server,
@@ -102,7 +103,7 @@ async def test_t62_a_hostile_schema_over_http_neither_reaches_out_nor_holds_anyb
 
 @pytest.mark.parametrize("replies", ["json", "sse"])
 @pytest.mark.parametrize("depth", [5_000, 100_000])
-async def test_t62_a_schema_as_deep_as_a_well_costs_at_most_its_own_list(arena, era, replies, depth):
+async def test_t62_a_very_deep_schema_fails_at_most_its_own_list(arena, era, replies, depth):
     deep = b'{"properties":{"a":' * depth + b"{}" + b"}}" * depth
     tools = b'{"name":"deep","inputSchema":' + deep + b'},{"name":"good","inputSchema":{"type":"object"}}'
 
@@ -124,7 +125,7 @@ async def test_t62_a_schema_as_deep_as_a_well_costs_at_most_its_own_list(arena, 
         assert "deep" not in {tool.wire_name for tool in a.host.tools()}
 
 
-async def test_t62_a_good_schema_beside_the_bad_ones_is_still_enforced():
+async def test_t62_a_valid_schema_next_to_invalid_ones_is_still_enforced():
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     tools = [{"name": "good", "inputSchema": schema}]
     tools += [
@@ -160,7 +161,7 @@ HUGE: dict[str, tuple[dict, object]] = {
 @pytest.mark.requirement("CAL-1")
 @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
 @pytest.mark.parametrize(("schema", "value"), HUGE.values(), ids=HUGE.keys())
-async def test_t62_huge_arguments_are_judged_off_the_loop_and_in_bounds(arena, schema, value):
+async def test_t62_huge_arguments_are_validated_off_the_loop_and_within_limits(arena, schema, value):
     ran: list[int] = []
     tools = [{"name": "t", "inputSchema": with_property(schema)}]
 
@@ -180,7 +181,7 @@ async def test_t62_huge_arguments_are_judged_off_the_loop_and_in_bounds(arena, s
 
 @pytest.mark.requirement("CAL-1")
 @pytest.mark.parametrize(("schema", "value"), HUGE.values(), ids=HUGE.keys())
-async def test_t62_huge_results_are_judged_off_the_loop_and_in_bounds(arena, schema, value):
+async def test_t62_huge_results_are_validated_off_the_loop_and_within_limits(arena, schema, value):
     tools = [{"name": "t", "inputSchema": {"type": "object"}, "outputSchema": with_property(schema)}]
     result = {"content": [{"type": "text", "text": "ran"}], "structuredContent": {"a": value}}
     async with streamable(revisions=(MODERN,)) as server:
@@ -213,7 +214,7 @@ PRICED: dict[str, tuple[dict, object]] = {
 @pytest.mark.requirement("CAL-1")
 @pytest.mark.parametrize("side", ["inputSchema", "outputSchema"])
 @pytest.mark.parametrize(("schema", "value"), PRICED.values(), ids=PRICED.keys())
-async def test_t62_what_would_take_long_to_check_is_not_checked(arena, schema, value, side):
+async def test_t62_a_validation_that_would_take_too_long_is_skipped(arena, schema, value, side):
     tools = [{"name": "t", "inputSchema": {"type": "object"}, side: with_property(schema)}]
     result = {"content": [{"type": "text", "text": "ran"}], "structuredContent": {"a": value}}
     async with streamable(revisions=(MODERN,)) as server:

@@ -1,4 +1,4 @@
-"""T68: whatever is wanted of a server at the same time, the last word holds, and never do two of it live."""
+"""T68: With concurrent commands for one server the last one applies, and it never has two connections."""
 
 import asyncio
 import json
@@ -59,7 +59,7 @@ async def settled(host: Host, status: str) -> None:
 
 
 @pytest.mark.requirement("LIF-4", "LIF-9")
-async def test_t68_connecting_twenty_times_at_once_is_one_connection(diary):
+async def test_t68_connecting_twenty_times_at_once_makes_one_connection(diary):
     async with Host({"x": diary.entry()}, **OPTIONS) as host:
         views = await asyncio.gather(*(host.enable("x") for _ in range(20)))
         assert {view.status for view in views} == {"connected"}
@@ -73,7 +73,7 @@ async def test_t68_connecting_twenty_times_at_once_is_one_connection(diary):
 
 @pytest.mark.requirement("LIF-9")
 @pytest.mark.parametrize("turns", range(12))
-async def test_t68_disabling_holds_at_whatever_moment_of_connecting_it_comes(diary, turns):
+async def test_t68_disabling_applies_at_any_moment_during_a_connect(diary, turns):
     async with Host({"x": diary.entry()}, **OPTIONS) as host:
         for _ in range(turns**2):
             await asyncio.sleep(0)
@@ -101,7 +101,7 @@ def files(home: Path) -> Files:
 
 
 @pytest.mark.requirement("LIF-9")
-async def test_t68_a_server_removed_during_a_call_ends_the_call_with_a_name(files, diary):
+async def test_t68_a_server_removed_during_a_call_ends_the_call_with_an_error_that_names_it(files, diary):
     files.say(x=zoo("holds_replies.py"), y=diary.entry())
     async with Host.configured(**OPTIONS) as host:
         await host.ready(timeout=20)
@@ -119,7 +119,7 @@ async def test_t68_a_server_removed_during_a_call_ends_the_call_with_a_name(file
 
 
 @pytest.mark.requirement("LIF-9")
-async def test_t68_a_server_removed_while_calls_wait_for_it_ends_the_calls_with_a_name(files):
+async def test_t68_a_server_removed_while_calls_wait_for_it_ends_the_calls_with_an_error_that_names_it(files):
     files.say(x=zoo("starts_slowly.py", "never"))
     settings = {**QUICK, "MCP_TIMEOUT": 60_000}
     async with Host.configured(permission_mode="bypassPermissions", settings=settings) as host:
@@ -133,7 +133,7 @@ async def test_t68_a_server_removed_while_calls_wait_for_it_ends_the_calls_with_
 
 
 @pytest.mark.requirement("LIF-9")
-async def test_t68_an_entry_edited_while_its_server_is_coming_back_is_the_new_one(files, tmp_path):
+async def test_t68_an_entry_edited_while_its_server_reconnects_is_used(files, tmp_path):
     old, new = Diary(tmp_path / "old"), Diary(tmp_path / "new")
     files.say(x=old.entry())
     slow = {**QUICK, "DRAGOMAN_RECONNECT_WAIT_MS": 60_000, "DRAGOMAN_RECONNECT_LONGEST_WAIT_MS": 60_000}
@@ -154,7 +154,7 @@ async def test_t68_an_entry_edited_while_its_server_is_coming_back_is_the_new_on
 
 
 @pytest.mark.requirement("LIF-9")
-async def test_t68_reconnecting_while_a_sign_in_is_wanted_asks_again_and_takes_a_yes():
+async def test_t68_reconnecting_while_a_sign_in_is_needed_asks_again_and_uses_the_approval():
     async with (
         streamable(on={"*": answers.challenge()}) as server,
         Host({"x": {"url": server.url}}, **OPTIONS) as host,
@@ -218,7 +218,7 @@ async def check(host: Host, last: str, tool: str, arguments: dict[str, object], 
 
 @pytest.mark.requirement("LIF-9")
 @pytest.mark.parametrize("seed", range(40))
-async def test_t68_after_any_quarrel_the_last_word_holds_in_process(seed):
+async def test_t68_after_concurrent_commands_the_last_one_applies_in_process(seed):
     chance = random.Random(seed)
 
     async def nuisance(chance: random.Random) -> None:
@@ -236,7 +236,7 @@ async def test_t68_after_any_quarrel_the_last_word_holds_in_process(seed):
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-9")
 @pytest.mark.parametrize("seed", range(6))
-async def test_t68_after_any_quarrel_the_last_word_holds_and_one_process_lives(seed, home, diary):
+async def test_t68_after_concurrent_commands_the_last_one_applies_and_one_process_runs(seed, home, diary):
     chance = random.Random(seed)
     most = 0
 
@@ -267,8 +267,8 @@ async def test_t68_after_any_quarrel_the_last_word_holds_and_one_process_lives(s
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-9")
 @pytest.mark.parametrize("seed", range(3))
-async def test_t68_a_configuration_edited_all_the_while_is_followed_to_the_end(seed, home, files, tmp_path):
-    """Entries change, go and come back while words are said and calls are made; the last edit holds."""
+async def test_t68_a_configuration_edited_repeatedly_ends_in_the_last_edit(seed, home, files, tmp_path):
+    """Entries are changed, removed and added during commands and calls; the last edit applies."""
     chance = random.Random(seed)
     diaries = [Diary(tmp_path / str(n)) for n in range(3)]
     before = running_processes()
