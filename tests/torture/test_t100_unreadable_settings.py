@@ -1,4 +1,4 @@
-"""T100: settings that deny, and cannot be read. What they denied stays denied."""
+"""T100: Settings with deny rules that cannot be read. What they denied remains denied."""
 
 import asyncio
 import json
@@ -126,7 +126,7 @@ def test_t100_no_server_is_admitted_and_the_file_is_named(desk: Home, place: str
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_t100_the_line_is_told(desk: Home, place: str):
+def test_t100_the_line_is_reported(desk: Home, place: str):
     desk.denies(place)
     comma(desk.file)
     line = desk.file.read_text().count("\n") - 1
@@ -208,7 +208,9 @@ READERS: list[tuple[list[str], int]] = [
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize(("words", "code"), READERS, ids=str)
-def test_t100_what_only_looks_still_works_and_says_it(desk: Home, place: str, words: list[str], code: int):
+def test_t100_read_only_commands_still_work_and_report_it(
+    desk: Home, place: str, words: list[str], code: int
+):
     desk.denies(place)
     comma(desk.file)
     done = run(*words)
@@ -236,7 +238,7 @@ SILENT = {"completion", "config schema", "logs"}
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("command", [command for command in COMMANDS if command not in SILENT])
-def test_t100_every_command_is_loud_about_it_and_starts_nothing(desk: Home, command: str):
+def test_t100_every_command_reports_it_and_starts_nothing(desk: Home, command: str):
     desk.denies("user")
     comma(desk.file)
     for words in invocations(command, ["mine"]):
@@ -254,7 +256,7 @@ def test_t100_every_command_is_loud_about_it_and_starts_nothing(desk: Home, comm
 
 @pytest.mark.parametrize("file", ["work/.mcp.json", ".mcp.json", ".dragoman/plugins/bad/.mcp.json"])
 @pytest.mark.parametrize("what", ["cut off", "a folder", "a pipe"])
-def test_t100_a_file_that_can_deny_nothing_costs_only_itself(desk: Home, file: str, what: str):
+def test_t100_a_file_that_cannot_contain_deny_rules_affects_only_itself(desk: Home, file: str, what: str):
     path = write(desk.home / file, servers(gone={"command": "x"}))
     SPOILED[what](path)
     found = seen()
@@ -263,7 +265,7 @@ def test_t100_a_file_that_can_deny_nothing_costs_only_itself(desk: Home, file: s
     assert str(path) in problem
 
 
-def test_t100_a_broken_local_file_of_another_folder_blocks_nothing_here(desk: Home):
+def test_t100_a_broken_local_file_of_another_folder_has_no_effect_here(desk: Home):
     other = write(desk.home / "other" / ".dragoman" / "settings.local.json", {})
     comma(other)
     assert seen().servers["mine"].eligibility == "ready"
@@ -274,7 +276,7 @@ def test_t100_a_broken_local_file_of_another_folder_blocks_nothing_here(desk: Ho
 
 
 @pytest.mark.parametrize(("place", "what"), CASES)
-def test_t100_the_flag_leaves_the_file_out_and_says_what_that_means(desk: Home, place: str, what: str):
+def test_t100_the_flag_ignores_the_file_and_reports_that_it_is_not_applied(desk: Home, place: str, what: str):
     desk.denies(place)
     spoil(desk, what)
     found = load(Sources.here(ignore_broken_settings=True))
@@ -285,7 +287,7 @@ def test_t100_the_flag_leaves_the_file_out_and_says_what_that_means(desk: Home, 
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_t100_the_flag_holds_for_one_command(desk: Home, place: str):
+def test_t100_the_flag_applies_to_one_command(desk: Home, place: str):
     desk.denies(place)
     comma(desk.file)
     words = ["call", "mcp__mine__echo", "message=x"]
@@ -297,7 +299,7 @@ def test_t100_the_flag_holds_for_one_command(desk: Home, place: str):
 
 
 @pytest.mark.parametrize("place", PLACES)
-async def test_t100_a_host_can_be_told_to_ignore_it(desk: Home, place: str):
+async def test_t100_a_host_can_be_configured_to_ignore_it(desk: Home, place: str):
     desk.denies(place)
     comma(desk.file)
     options: Any = {"ignore_broken_settings": True, "permission_mode": "bypassPermissions"}
@@ -309,7 +311,7 @@ async def test_t100_a_host_can_be_told_to_ignore_it(desk: Home, place: str):
             assert [tool.name for tool in agent.tools()] == ["mcp__inline__echo"]
 
 
-def test_t100_the_flag_does_not_hold_for_the_administrators_file(desk: Home):
+def test_t100_the_flag_does_not_apply_to_the_administrators_file(desk: Home):
     desk.denies("managed")
     comma(desk.file)
     found = load(Sources.here(ignore_broken_settings=True))
@@ -345,7 +347,7 @@ RUNNING = [*((place, what) for place, what in CASES), *(("managed", what) for wh
 
 
 @pytest.mark.parametrize(("place", "what"), RUNNING)
-async def test_t100_a_running_host_keeps_the_last_version_it_could_read(desk: Home, place: str, what: str):
+async def test_t100_a_running_host_keeps_the_last_readable_version(desk: Home, place: str, what: str):
     desk.denies(place)
     before = desk.file.read_text()
     async with Host.configured(permission_mode="bypassPermissions") as host:
@@ -377,7 +379,7 @@ async def test_t100_a_running_host_keeps_the_last_version_it_could_read(desk: Ho
         assert host.configuration.problems == ()
 
 
-async def test_t100_one_that_was_broken_at_the_start_stays_closed_until_it_can_be_read(desk: Home):
+async def test_t100_a_file_broken_at_the_start_refuses_everything_until_it_can_be_read(desk: Home):
     desk.denies("user")
     comma(desk.file)
     async with Host.configured(permission_mode="bypassPermissions") as host:
@@ -400,7 +402,7 @@ async def test_t100_a_file_that_first_appears_broken_changes_nothing(desk: Home)
         assert (await called(host)).text == "x"
 
 
-async def test_t100_a_file_that_is_deleted_is_gone(desk: Home):
+async def test_t100_a_deleted_file_no_longer_applies(desk: Home):
     desk.denies("user")
     async with Host.configured(permission_mode="bypassPermissions") as host:
         await host.ready(timeout=30)
@@ -410,8 +412,8 @@ async def test_t100_a_file_that_is_deleted_is_gone(desk: Home):
         assert (await called(host)).text == "x"
 
 
-async def test_t100_a_rule_that_is_kept_meanwhile_does_not_lift_the_others(desk: Home):
-    """Writing a rule reads all files again."""
+async def test_t100_a_rule_added_meanwhile_does_not_remove_the_others(desk: Home):
+    """Adding a rule reads all files again."""
     desk.denies("user")
     async with Host.configured(permission_mode="bypassPermissions") as host:
         await host.ready(timeout=30)

@@ -1,4 +1,4 @@
-"""T102: half of an emoji, as JavaScript writes it when it cuts a string in two, costs nothing but itself."""
+"""T102: A lone surrogate (half of an emoji, from a string cut by JavaScript) affects only itself."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ def content(spelled: str) -> str:
 
 @pytest.mark.requirement("CAL-7")
 @pytest.mark.parametrize(("spelled", "text"), SPELLED.items(), ids=SPELLED.keys())
-async def test_t102_a_result_arrives_with_the_lost_character_replaced(arena, era, spelled, text):
+async def test_t102_a_result_arrives_with_the_lone_surrogate_replaced(arena, era, spelled, text):
     async with arena(zoo("says_as_told.py", protocol=era)) as a:
         async with at_once():
             assert (await a.outcome("say", writes=[text_result(spelled)], raw=True)).text == text
@@ -78,7 +78,7 @@ async def test_t102_structured_content_and_errors_arrive(arena, era):
         assert refused.remote_data == {"why": LOST}
 
 
-async def test_t102_notices_and_progress_arrive(arena, era):
+async def test_t102_notifications_and_progress_arrive(arena, era):
     log = r'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"cut \ud83d"}}'
     progress = (
         r'{"jsonrpc":"2.0","method":"notifications/progress",'
@@ -112,7 +112,7 @@ ODD_TOOLS = {
 
 
 @pytest.mark.parametrize(("odd", "problem"), ODD_TOOLS.values(), ids=ODD_TOOLS.keys())
-async def test_t102_one_definition_never_costs_the_others(arena, odd, problem):
+async def test_t102_one_definition_does_not_affect_the_others(arena, odd, problem):
     entry = zoo("lists_as_told.py", json.dumps([{"tools": [*GOOD[:10], odd, *GOOD[10:]]}]))
     async with arena(entry) as a:
         names = {tool.wire_name for tool in a.host.tools() if tool.server == HOSTILE}
@@ -127,7 +127,7 @@ async def test_t102_one_definition_never_costs_the_others(arena, odd, problem):
             assert await a.call("good_7") == "good_7"
 
 
-async def test_t102_a_cursor_goes_back_as_it_came(arena):
+async def test_t102_a_cursor_is_sent_back_unchanged(arena):
     pages = [
         {"tools": GOOD[:5], "nextCursor": f"page {HALF}"},
         {"tools": GOOD[5:], "nextCursor": f"page {HALF}\udc00{HALF}"},
@@ -155,7 +155,7 @@ def _cut(value: Any) -> Any:
     return [_cut(each) for each in value] if isinstance(value, list) else value
 
 
-async def test_t102_resources_and_prompts_are_listed_read_and_said(arena):
+async def test_t102_resources_and_prompts_are_listed_and_read(arena):
     async with arena(others={"library": CutLibrary()}) as a:
         listed = {resource.uri: resource for resource in await a.host.resources.list("library")}
         assert listed["book://divan"].description == f"The divan{LOST}"
@@ -222,7 +222,7 @@ class Person:
 
 
 @pytest.mark.parametrize("state", STATES, ids=ascii)
-async def test_t102_the_state_of_a_request_goes_back_as_it_came(arena, state):
+async def test_t102_the_request_state_is_sent_back_unchanged(arena, state):
     person = Person()
     server = Rounds(revisions=(MODERN,))
     server.state = state
@@ -270,7 +270,7 @@ async def test_t102_a_message_over_a_websocket_arrives(arena, monkeypatch):
         assert await a.call("echo", text="cut @@") == f"cut {LOST}"
 
 
-async def test_t102_a_server_object_of_the_official_sdk_is_not_wedged(arena):
+async def test_t102_an_in_process_server_of_the_official_sdk_does_not_hang(arena):
     from mcp.server.mcpserver import MCPServer
 
     app = MCPServer("sdk")
@@ -291,8 +291,8 @@ async def test_t102_a_server_object_of_the_official_sdk_is_not_wedged(arena):
         assert [outcome.text for outcome in texts] == ["fine", f"cut {LOST}", "fine"]
 
 
-async def test_t102_very_many_halves_do_not_keep_the_loop_busy(arena):
-    """The arena judges the loop; beyond a bound the message is not repaired, and fails its call."""
+async def test_t102_very_many_lone_surrogates_do_not_block_the_loop(arena):
+    """The arena measures the event loop; beyond a limit the message is not repaired, and its call fails."""
     async with arena(zoo("says_as_told.py")) as a:
         for spelled in (r"\ud83d" * 45_000, r"\ud83d" * 1_000_000, r"\\" * 3_000_000 + r"\ud83d"):
             async with at_once(10):

@@ -1,4 +1,5 @@
-"""T112: smaller faults: noise on stderr, disguised addresses, full disks, frozen helpers, foreign loops."""
+"""T112: Smaller faults: asyncio warnings, a truncated audit log, a suspended watchdog, closing from
+another loop."""
 
 import asyncio
 import json
@@ -29,9 +30,7 @@ BYPASS = {"permission_mode": "bypassPermissions"}
 
 
 @pytest.mark.parametrize("bursting", [False, True])
-async def test_t112_calls_to_a_server_that_died_write_nothing_into_the_log_of_asyncio(
-    arena, caplog, bursting
-):
+async def test_t112_calls_to_a_server_that_exited_log_no_asyncio_warning(arena, caplog, bursting):
     async with arena(zoo("calm.py")) as a:
         if bursting:
             await asyncio.gather(*(a.call("echo", message="x") for _ in range(64)))
@@ -74,7 +73,7 @@ def entries(folder: Path) -> list[str]:
     return [entry["tool"] for entry in audit.read(folder)]
 
 
-def test_t112_so_it_is_after_another_program_was_cut_off(tmp_path):
+def test_t112_the_audit_log_continues_after_an_incomplete_line(tmp_path):
     (tmp_path / "audit.jsonl").write_bytes(b'{"tool":"other"}\n{"tool":"ha')
     log = AuditLog(tmp_path, lambda _: None, "session")
     log.close()
@@ -99,7 +98,7 @@ def freeze_watchdog(guard: ProcessWatchdog) -> int:
     return guard._watchdog.pid
 
 
-def test_t112_a_frozen_watchdog_is_not_waited_for(sleeper):
+def test_t112_a_suspended_watchdog_is_not_waited_for(sleeper):
     def release_seconds(*, frozen: bool) -> float:
         guard = ProcessWatchdog()
         guard.watch(sleeper)
@@ -115,8 +114,8 @@ def test_t112_a_frozen_watchdog_is_not_waited_for(sleeper):
     assert release_seconds(frozen=True) < max(0.25, 20 * calm)
 
 
-def test_t112_a_frozen_watchdog_that_reads_no_more_is_replaced(sleeper):
-    """Its pipe is full after some thousand lines; writing on must not wait for it."""
+def test_t112_a_suspended_watchdog_that_stops_reading_is_replaced(sleeper):
+    """Its pipe is full after some thousand lines; writing must not wait for it."""
     guard = ProcessWatchdog()
     guard.watch(sleeper)
     frozen = freeze_watchdog(guard)
@@ -140,7 +139,7 @@ def test_t112_a_frozen_watchdog_that_reads_no_more_is_replaced(sleeper):
 # Another event loop.
 
 
-async def test_t112_closing_from_another_loop_closes_on_the_owners(arena):
+async def test_t112_closing_from_another_loop_closes_on_the_loop_of_the_owner(arena):
     async with arena() as a:
         host = Host({"box": zoo("calm.py")}, **BYPASS)
         async with host:
@@ -154,7 +153,7 @@ async def test_t112_closing_from_another_loop_closes_on_the_owners(arena):
         await a.bystander.call_often(5)
 
 
-def test_t112_closing_after_the_owners_loop_has_stopped_says_so_and_breaks_nothing():
+def test_t112_closing_after_the_owners_loop_has_stopped_reports_it_and_breaks_nothing():
     owner = asyncio.new_event_loop()
     host = Host({"box": zoo("calm.py")}, **BYPASS)
 
@@ -179,7 +178,7 @@ def test_t112_closing_after_the_owners_loop_has_stopped_says_so_and_breaks_nothi
 # A reload.
 
 
-async def test_t112_a_server_that_is_replaced_is_listed_all_the_while(home):
+async def test_t112_a_server_that_is_being_replaced_is_always_listed(home):
     file = projects.user(home, projects.servers(box=zoo("will_not_die.py"), other=zoo("calm.py")))
     async with Host.configured(**BYPASS) as host:
         await host.ready(timeout=20)
@@ -197,7 +196,7 @@ async def test_t112_a_server_that_is_replaced_is_listed_all_the_while(home):
         assert host.servers["box"].status == "connected"
 
 
-async def test_t112_a_server_that_is_removed_is_not_listed_any_more(home):
+async def test_t112_a_server_that_was_removed_is_not_listed(home):
     file = projects.user(home, projects.servers(box=zoo("calm.py"), other=zoo("calm.py")))
     async with Host.configured(**BYPASS) as host:
         await host.ready(timeout=20)

@@ -1,8 +1,8 @@
-"""T70: writers killed at random points. The file is always whole, and what they leave behind is swept.
+"""T70: Writers killed at random points.
 
-The kills happen in a process of their own (this file, run as a program), which forks one writer per kill.
-Half of the writers end themselves between two steps of Python, half are killed from outside at some time.
-"""
+The file is always complete, and their temporary files are removed later. The kills happen in a
+separate process (this file, run as a program), which forks one writer per kill. Half of the writers
+exit between two steps of Python, half are killed from outside at a random time."""
 
 import json
 import os
@@ -183,7 +183,7 @@ def killing(writer: str, folder: Path, kills: int) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.requirement("CFG-10")
 @pytest.mark.parametrize("writer", ["settings", "state"])
-def test_t70_a_killed_writer_leaves_the_file_as_it_was_or_as_it_was_meant(home: Path, writer: str):
+def test_t70_a_killed_writer_leaves_the_old_or_the_new_content(home: Path, writer: str):
     report = killing(writer, home / "killing", kills=500)
 
     assert (report["broken"], report["lost"], report["unkilled"]) == (0, 0, 0)
@@ -194,5 +194,5 @@ def test_t70_a_killed_writer_leaves_the_file_as_it_was_or_as_it_was_meant(home: 
 
 
 @pytest.mark.slow
-def test_t70_a_writer_that_writes_in_place_is_caught(home: Path):
+def test_t70_a_writer_that_writes_in_place_is_detected(home: Path):
     assert killing("careless", home / "killing", kills=100)["broken"] > 0

@@ -1,7 +1,7 @@
-"""T71: eight processes write one file at the same time. Nothing is lost, and nothing they do not know.
+"""T71: Eight processes write one file at the same time.
 
-The writers are forked by a process of their own (this file, run as a program).
-"""
+No update is lost, and unknown content is kept. The writers are forked by a separate process (this
+file, run as a program)."""
 
 import contextlib
 import json
@@ -84,7 +84,7 @@ def after_all_writers(kind: str, path: Path, locks: str) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.requirement("CFG-10")
 @pytest.mark.parametrize("kind", ["settings", "state"])
-def test_t71_every_write_of_every_process_is_there(home: Path, kind: str):
+def test_t71_every_update_of_every_process_is_in_the_file(home: Path, kind: str):
     path = home / "shared.json"
 
     content = after_all_writers(kind, path, "locked")

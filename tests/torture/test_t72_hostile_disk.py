@@ -1,4 +1,4 @@
-"""T72: the n-th call to the operating system fails, for every n: the old file is intact."""
+"""The n-th system call fails, for every n: the old file is intact."""
 
 import errno
 import json
@@ -159,7 +159,9 @@ def temporary_files(path: Path) -> list[str]:
 
 @pytest.mark.requirement("CFG-10")
 @pytest.mark.parametrize(("trial", "number"), some(TRIALS, ERRORS, each=2), ids=_name)
-def test_t72_one_failure_leaves_the_old_file_and_no_other(trial: Callable[[Path], Change], number: int):
+def test_t72_one_failed_system_call_leaves_the_old_file_and_no_other(
+    trial: Callable[[Path], Change], number: int
+):
     descriptors = len(os.listdir("/dev/fd"))
     failures = 0
     for n in range(1, calls_of(trial) + 1):
@@ -179,7 +181,7 @@ def test_t72_one_failure_leaves_the_old_file_and_no_other(trial: Callable[[Path]
 
 @pytest.mark.requirement("CFG-10")
 @pytest.mark.parametrize(("trial", "number"), some(TRIALS, ERRORS, each=2), ids=_name)
-def test_t72_a_disk_that_stays_broken_costs_nothing_and_once_it_heals_writing_goes_on(
+def test_t72_a_disk_that_keeps_failing_loses_nothing_and_writing_works_again_after_it_recovers(
     trial: Callable[[Path], Change], number: int
 ):
     for n in range(1, calls_of(trial) + 1):

@@ -1,4 +1,4 @@
-"""T98: a server that says the secrets of its own entry back, in whatever it says, however spelled."""
+"""T98: A server that returns the secrets of its own entry, in any message and any encoding."""
 
 import base64
 import json
@@ -102,7 +102,7 @@ async def connected(**options: Any) -> AsyncIterator[tuple[Host, Streamable]]:
             yield host, server
 
 
-async def test_t98_nothing_that_a_server_offers_says_its_secrets():
+async def test_t98_no_list_of_a_server_contains_its_secrets():
     async with connected() as (host, _):
         view = host.servers["x"]
         assert leaks(view) == []
@@ -127,7 +127,7 @@ async def test_t98_nothing_that_a_server_offers_says_its_secrets():
         assert leaks((await box.call("list_mcp_resources")).text) == []
 
 
-async def test_t98_nothing_that_a_server_answers_says_its_secrets():
+async def test_t98_no_answer_of_a_server_contains_its_secrets():
     async with connected() as (host, _):
         for raw in (False, True):
             outcome = await host.call("mcp__x__told", {"a": "[secret]"}, raw=raw)
@@ -142,14 +142,14 @@ async def test_t98_nothing_that_a_server_answers_says_its_secrets():
         assert (await host.resources.complete("x", "note://{name}", "name")).values == ("fine",)
 
 
-async def test_t98_a_secret_over_several_blocks_is_found():
+async def test_t98_a_secret_split_over_several_blocks_is_redacted():
     async with connected() as (host, _):
         for raw in (False, True):
             outcome = await host.call("mcp__x__split", raw=raw)
             assert [block.as_text() for block in outcome.content] == ["it is [secret]", "", ", so"]
 
 
-async def test_t98_a_secret_over_several_parts_or_messages_is_found():
+async def test_t98_a_secret_split_over_several_parts_or_messages_is_redacted():
     parts = [{"uri": "note://a", "text": f"it is {SECRET[:9]}"}, {"uri": "note://b", "text": SECRET[9:]}]
     messages = [{"role": "user", "content": text(each["text"])} for each in parts]
     async with connected() as (host, server):
@@ -166,7 +166,7 @@ async def test_t98_a_secret_over_several_parts_or_messages_is_found():
         assert [message.content.as_text() for message in said.messages] == ["it is [secret]", ""]
 
 
-async def test_t98_errors_and_questions_say_no_secrets_either():
+async def test_t98_errors_and_questions_contain_no_secrets():
     person = Person()
     form = {"message": SAID, "requestedSchema": {"type": "object", "properties": {"a": {"title": SAID}}}}
     asked = {"k": {"method": "elicitation/create", "params": form}}
@@ -203,7 +203,7 @@ ENTRIES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("fields", ENTRIES.values(), ids=ENTRIES.keys())
-async def test_t98_credentials_inside_values_are_covered(fields: dict[str, Any]):
+async def test_t98_credentials_inside_values_are_redacted(fields: dict[str, Any]):
     entry = zoo("tells_everything.py")
     entry = {**entry, **fields, "args": [*entry["args"], *fields.get("args", [])]}
     async with Host({"s": entry}, permission_mode="bypassPermissions") as host:
@@ -215,7 +215,7 @@ async def test_t98_credentials_inside_values_are_covered(fields: dict[str, Any])
             assert "[secret]" in said
 
 
-def test_t98_commands_show_no_secret_that_a_server_says():
+def test_t98_commands_print_no_secret_that_a_server_returns():
     env = {"DATABASE_URL": f"postgres://me:{PASSWORD}@db.example/x"}
     tools = [{"name": "t", "inputSchema": {"type": "object"}, "description": f"with {PASSWORD}"}]
     server = zoo("lists_as_told.py", json.dumps([{"tools": tools}]), env=env)
