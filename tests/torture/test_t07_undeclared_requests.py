@@ -92,7 +92,7 @@ def question(method: str, id: str = "question") -> dict[str, Any]:
 
 
 def answers_to(server: Any) -> list[dict[str, Any]]:
-    """What the host answered to a question."""
+    """What the host answered to a request."""
     if hasattr(server, "answers_heard"):
         return server.answers_heard
     said = server.messages if hasattr(server, "messages") else [ask.message for ask in server.asks]

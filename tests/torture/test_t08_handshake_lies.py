@@ -173,7 +173,7 @@ async def test_t08_after_any_invalid_answer_to_the_probe_over_http_the_legacy_ha
             assert await a.call("echo", text="in") == "in"
         async with Host({"again": entry("http", server.url)}, settings=SHORT) as host:
             assert (await host.ready(timeout=10))["again"].era == "legacy"
-        # Silence may be the network's doing, so it is not remembered as the server's; all else is.
+        # A missing answer may be caused by the network, so it is not remembered; every other result is.
         assert len(server.asked("server/discover")) == (2 if lie in UNCERTAIN else 1)
 
 
@@ -255,7 +255,7 @@ async def test_t08_of_two_answers_to_initialize_in_one_stream_the_first_counts(a
 
     on = {"server/discover": answers.status(404), "initialize": answers.events(twice)}
     async with streamable(revisions=(LEGACY,), sessions=False, on=on) as server:
-        session = server.sessions[""] = Session(server, "")  # made beforehand: it outlives the host
+        session = server.sessions[""] = Session(server, "")  # created beforehand: outlasts the host
         opening = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {}}
         session.conversation.say({"jsonrpc": "2.0", "id": "o", "method": "initialize", "params": opening})
         async with arena(entry("http", server.url)) as a:

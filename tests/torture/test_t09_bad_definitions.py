@@ -54,7 +54,7 @@ async def test_t09_one_invalid_definition_is_left_out_with_its_reason(arena, bad
 
 async def test_t09_several_invalid_definitions_do_not_affect_the_valid_ones(arena):
     async with arena(lists(*BAD.values(), *GOOD)) as a:
-        # The twin comes first here, so it is the one that stays.
+        # The duplicate is first here, so it is the one that is kept.
         assert a.view.tool_count == 49
         assert len(a.view.problems) == len(BAD)
         assert {tool.wire_name for tool in a.host.tools() if tool.server == "hostile"} == {

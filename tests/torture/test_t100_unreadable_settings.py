@@ -251,7 +251,7 @@ def test_t100_every_command_reports_it_and_starts_nothing(desk: Home, command: s
             assert str(desk.file) in done.stderr + done.stdout, words
 
 
-# --- what is not blocked ---
+# --- still allowed ---
 
 
 @pytest.mark.parametrize("file", ["work/.mcp.json", ".mcp.json", ".dragoman/plugins/bad/.mcp.json"])

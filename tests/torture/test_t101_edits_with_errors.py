@@ -48,7 +48,8 @@ def put(home: Path, place: str, **entries: Any) -> Path:
 
 @asynccontextmanager
 async def watching() -> AsyncIterator[tuple[Host, Callable[[str], Any]]]:
-    """A host that follows changes, and a wait for a problem with these words (or for none, if empty)."""
+    """A host that follows changes, and a function that waits for a problem with this text (or for none,
+    if empty)."""
     async with Host.configured(watch=True, permission_mode="bypassPermissions") as host:
         events = host.events()
         await host.ready(timeout=SECONDS)

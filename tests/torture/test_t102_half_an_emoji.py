@@ -139,7 +139,7 @@ async def test_t102_a_cursor_is_sent_back_unchanged(arena):
 
 
 class CutLibrary(Library):
-    """Every text it says of itself and of what it holds is cut in the middle of an emoji."""
+    """Every text of its definitions and results ends with a lone surrogate."""
 
     def result(self, client: Client, message: Any) -> Any:
         said = super().result(client, message)
@@ -168,7 +168,7 @@ async def test_t102_resources_and_prompts_are_listed_and_read(arena):
 
 
 class Hello(Library):
-    """Introduces itself with half an emoji."""
+    """Its server information contains a lone surrogate."""
 
     def result(self, client: Client, message: Any) -> Any:
         said = super().result(client, message)
@@ -188,7 +188,7 @@ STATES = [f"state {HALF}", f"{HALF}{HALF}\ude00 né \\ud83d", "plain"]
 
 
 class Rounds(Library):
-    """Asks once, hands out a state, and tells which one came back."""
+    """Asks once, sends a request state, and returns the state it received."""
 
     state = ""
 

@@ -30,7 +30,7 @@ SCHEMAS = {
 }
 
 CHECKED = {attack for attack in SCHEMAS if "propertyNames" in str(SCHEMAS[attack])}
-"""What takes little enough to be checked; all else the server judges."""
+"""Schemas cheap enough to be checked; the others are checked by the server only."""
 
 
 @pytest.mark.requirement("CAL-1")
@@ -75,7 +75,7 @@ async def _server(schema: dict) -> AsyncIterator[Streamable]:
 
 
 class Peak:
-    """The most memory this process has had since `Peak()`, as the kernel counts it."""
+    """The maximum memory of this process since `Peak()`, as measured by the kernel."""
 
     def __init__(self) -> None:
         Path("/proc/self/clear_refs").write_text("5")

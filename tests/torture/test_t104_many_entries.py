@@ -24,8 +24,10 @@ pytestmark = pytest.mark.requirement("CFG-10")
 
 FEW, MANY = 1_000, 8_000
 GROWTH = 45.0
-"""Eight times as many may take this many times as long: in proportion it is 8, or up to 28 where more memory
-makes each step slower; pair by pair it is 64."""
+"""Eight times as many may take this many times as long.
+
+Linear time is 8, or up to 28 where more memory makes each step slower; quadratic time is 64.
+"""
 
 UNTRUSTED = {
     "project": "work/.mcp.json",
@@ -65,7 +67,7 @@ def test_t104_naming_takes_linear_time_in_the_number_of_servers(what: str):
         tools: Any = [(name, "tool") for name in names]
 
         def work() -> None:
-            prefix.cache_clear()  # it has room for the few names, not for the many
+            prefix.cache_clear()  # it has space for the few names, not for the many
             assign(tools, names)
 
         return work
@@ -121,7 +123,7 @@ def test_t104_the_source_lines_of_all_entries_are_found_in_linear_time(home: Pat
     assert is_in_proportion(of)
 
 
-# --- a stranger's ---
+# --- a project file ---
 
 
 @pytest.mark.parametrize("what", ENTRIES)
@@ -170,7 +172,7 @@ def test_t104_the_refusal_is_shown(home: Path):
     assert f"it has 300 servers; those after the first {ENTRY_LIMIT} are refused" in run("mcp", "list").stderr
 
 
-# --- other ways to be long ---
+# --- other large files ---
 
 
 def test_t104_problems_of_one_file_are_counted_beyond_a_limit(home: Path):

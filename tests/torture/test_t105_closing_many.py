@@ -11,12 +11,13 @@ from tests.torture.arena import Pulse
 
 STALL_SECONDS = 0.05
 STALL_UNITS = 20
-"""Or so many times as long as a fixed piece of work takes here and now, whichever is more; see `Pulse`."""
+"""Or this many times as long as a fixed amount of work takes on this machine, whichever is more; see
+`Pulse`."""
 TINY = {"command": "/bin/sh", "args": [str(ZOO / "tiny.sh")], "protocol": "2025-11-25"}
 
 
 class Closing:
-    """Opens a host with so many servers, closes it, and keeps what that took of the event loop."""
+    """Opens a host with this many servers, closes it, and measures the load on the event loop."""
 
     def __init__(self, count: int) -> None:
         self.count = count

@@ -154,12 +154,12 @@ async def test_t106_the_pid_of_an_ended_launcher_is_reserved_until_its_server_is
     assert start_of(launcher) == 0
 
 
-# Strangers: a pid that was used again looks like one whose start time is another.
+# Unrelated processes: a reused pid is detected by its different start time.
 
 
 @pytest.fixture
 def stranger() -> Iterator[subprocess.Popen[bytes]]:
-    """A process that is none of ours, in a session and group of its own."""
+    """A process that does not belong to Dragoman, in its own session and process group."""
     process = subprocess.Popen(["sleep", "600"], start_new_session=True)
     yield process
     process.kill()

@@ -95,7 +95,7 @@ async def test_t108_an_unparsed_message_over_the_network_fails_no_call_in_progre
             calls = [asyncio.create_task(a.call("wait", number=str(n))) for n in range(TOGETHER)]
             await until(lambda: server.ledger.counts["wait"] == TOGETHER)
             server.push({"level": "info", "jsonrpc": "2.0 message"})
-            if (kind, revision) != ("http", MODERN):  # where only what was asked for reaches a client
+            if (kind, revision) != ("http", MODERN):  # where the client receives only what it requested
                 await until(lambda: a.view.unparsed_lines == 1)
             released.set()
             async with at_once():

@@ -27,7 +27,7 @@ def reason(limit: int, rate: int) -> str:
 
 REASON = reason(100_000, 10_000)
 STALL_UNITS = 40
-"""How many times as long as a fixed piece of work the loop may be kept busy on end; see `Pulse`."""
+"""How many times as long as a fixed amount of work the loop may be blocked; see `Pulse`."""
 STALL_SECONDS = 0.1
 SLOWER = 30
 """How many times as long as without a flood the median call of another server may take …"""
@@ -47,7 +47,8 @@ LINES = {
 
 
 async def is_cut_off(a, text: str, **more: str) -> None:
-    """Floods until the server is cut off; the bystander is called all the while, and the pulse is taken."""
+    """Floods until the server is disconnected; the bystander is called all the time, and the loop is
+    measured."""
     before = len(a.bystander.latencies)
     with pytest.raises(ConnectionLost) as caught:
         async with at_once(30):

@@ -54,7 +54,7 @@ READABLE: Mapping[str, Answer] = {
         )
     ),
 }
-"""Odd, and a reply all the same."""
+"""Unusual, but a valid reply."""
 
 UNREADABLE: Mapping[str, tuple[Answer, set[str]]] = {
     "a page": (answers.html(), {MALFORMED}),
@@ -106,14 +106,14 @@ UNREADABLE: Mapping[str, tuple[Answer, set[str]]] = {
         {MALFORMED, LOST},
     ),
 }
-"""What it is answered, and which errors say so."""
+"""The answer, and the errors that report it."""
 
 
 async def judged(a: Arena, server: Streamable, answer: Answer) -> str:
-    """What a call comes to that is answered like this: the text, or the error's code."""
+    """The outcome of a call that is answered like this: the text, or the error's code."""
     server.on["tools/call"] = answers.first(1, answer)
     async with at_once():
-        ended = await end_of(a, "echo", raw=True)  # for a model, text is cleaned
+        ended = await end_of(a, "echo", raw=True)  # for a model, text is sanitized
     await serves(a)
     assert a.view.status == "connected"
     if isinstance(ended, DragomanError):
@@ -171,7 +171,7 @@ RETRIES = {"huge": b"999999999", "endless": b"9" * 5000, "negative": b"-1", "non
 
 
 def asks_to_wait(retry: bytes) -> dict[str, Answer]:
-    """A stream that ends without the reply and can be taken up again, never to more."""
+    """A stream that ends without the reply and can be resumed, but never contains more."""
     opening = b"id: 7\nretry: " + retry + b"\ndata:\n\n"
     return {
         "tools/call": answers.first(1, answers.body(lambda _: opening, headers=EVENTS)),

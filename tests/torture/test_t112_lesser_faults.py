@@ -93,7 +93,7 @@ async def test_a_full_disk_does_not_keep_a_server_connected(home: Path, monkeypa
     async with Host.configured() as host:
         assert (await host.ready(timeout=30))["box"].status == "connected"
         with monkeypatch.context() as full:
-            full.setattr(os, "fsync", _no_space)  # where a file system with delayed allocation tells
+            full.setattr(os, "fsync", _no_space)  # where delayed allocation reports the error
             with pytest.raises(ConfigError) as raised:
                 await host.disable("box")
         assert "server 'box' is disabled in this host, but that could not be saved: " in str(raised.value)

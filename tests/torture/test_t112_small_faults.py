@@ -26,7 +26,7 @@ from tests.torture.people import alive
 BYPASS = {"permission_mode": "bypassPermissions"}
 
 
-# A server that dies.
+# A server that exits.
 
 
 @pytest.mark.parametrize("bursting", [False, True])
@@ -36,7 +36,7 @@ async def test_t112_calls_to_a_server_that_exited_log_no_asyncio_warning(arena, 
             await asyncio.gather(*(a.call("echo", message="x") for _ in range(64)))
         pid = a.view.pid
         os.kill(pid, signal.SIGKILL)
-        while alive(pid):  # without a turn of the loop, so that nobody has noticed yet
+        while alive(pid):  # without an iteration of the loop, so that it is not noticed yet
             time.sleep(0.001)
         with caplog.at_level("DEBUG", logger="asyncio"):
             async with at_once(5):
@@ -48,7 +48,7 @@ async def test_t112_calls_to_a_server_that_exited_log_no_asyncio_warning(arena, 
     assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
 
 
-# Addresses of pages.
+# URLs of pages.
 
 SPELLINGS = {
     "https://2130706433/in?a=%2e": "https://127.0.0.1/in?a=%2e",
@@ -81,7 +81,7 @@ def test_t112_the_audit_log_continues_after_an_incomplete_line(tmp_path):
     assert entries(tmp_path) == ["other", "ours"]
 
 
-# A frozen watchdog.
+# A suspended watchdog.
 
 
 @pytest.fixture

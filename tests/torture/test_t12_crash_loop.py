@@ -25,7 +25,8 @@ def starts(diary):
 
 
 async def stays_failed(a, count):
-    """Nothing is begun by itself any more: so many calls of the bystander later, the count is the same."""
+    """Nothing is started automatically any more: after this many calls of the bystander, the count is
+    the same."""
     before = count()
     await a.bystander.call_often(50)
     assert (count(), a.view.status) == (before, "failed")
@@ -38,7 +39,7 @@ async def test_t12_a_server_that_exits_before_the_handshake_is_not_restarted_aut
         assert isinstance(a.view.error, StartFailed)
         assert (a.view.exit_code, a.view.status) == (9, "failed")
         assert "the database is locked" in a.view.error.stderr_tail
-        # Once for the probe, which it may not have understood, and once for the old handshake.
+        # Once for the probe, which it may not have understood, and once for the legacy handshake.
         assert starts(diary) == 2
         await stays_failed(a, lambda: starts(diary))
         assert (await a.host.reconnect("hostile")).status == "failed"
@@ -120,7 +121,7 @@ async def test_t12_a_remote_server_that_closes_every_new_connection_is_retried_a
     async with SITES[kind]() as server:
         server.on["*"] = answers.hang_up()
         async with arena({"type": kind, "url": server.url}, settings=QUICK) as a:
-            # Nothing is known against it but the network, so it is tried a few times behind the scenes.
+            # The failure may be caused by the network, so it is retried a few times in the background.
             await until(lambda: len(a.happened(ServerFailed)) == 1 + ATTEMPTS)
             await stays_failed(a, lambda: len(server.asks))
             assert len(server.asks) <= 2 * (1 + ATTEMPTS), "aiohttp asks for a page once more by itself"

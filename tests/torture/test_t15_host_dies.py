@@ -21,7 +21,7 @@ SURVIVAL_SECONDS = 5.0
 
 @asynccontextmanager
 async def doomed(how: str, **popen) -> AsyncIterator[tuple[subprocess.Popen, list[int]]]:
-    """The program, and the pids of its six servers and five children, all alive."""
+    """The program, and the pids of its six servers and five children, all running."""
     program = subprocess.Popen(
         [sys.executable, "-m", "tests.torture.doomed", how],
         stdout=subprocess.PIPE,

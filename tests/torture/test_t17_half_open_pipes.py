@@ -41,7 +41,7 @@ async def test_t17_the_deadline_of_a_call_applies_while_its_arguments_cannot_be_
     async with arena(zoo("half_open.py", "stops_reading")) as a:
         with pytest.raises(CallTimeout):
             await a.call("act", seconds=0.2)
-        for _ in range(3):  # the second and third find the pipe full before they begin
+        for _ in range(3):  # for the second and third, the pipe is full before they start
             with pytest.raises(CallTimeout, match="hostile"):
                 async with at_once(0.5 + 1):
                     await a.call("echo", message="x" * 20 * MEGABYTE, seconds=0.5)

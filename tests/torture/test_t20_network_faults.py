@@ -28,17 +28,17 @@ from tests.torture.network import (
 
 Fault = Callable[[FaultProxy], None]
 SECONDS = 3.0
-"""What each call is given: enough for what only takes time, also on a busy machine."""
+"""The timeout of each call: enough for the slow faults, also on a busy machine."""
 
 SURVIVED: Mapping[str, Fault] = {
     "latency": lambda proxy: proxy.latency(0.05),
     "slices": lambda proxy: proxy.slicer(16),
     "slow close": lambda proxy: proxy.slow_close(30),
 }
-"""What only takes time: the call succeeds."""
+"""Faults that only take time: the call succeeds."""
 
 SLOW: Mapping[str, Fault] = {"1 kB/s": lambda proxy: proxy.bandwidth(1000)}
-"""What may be quick enough or not."""
+"""Faults in which the call may be fast enough or not."""
 
 STOPPING: Mapping[str, Fault] = {
     "latency beyond the deadline": lambda proxy: proxy.latency(30),
@@ -53,17 +53,17 @@ STOPPING: Mapping[str, Fault] = {
     "closed in the reply": lambda proxy: proxy.down.close_at(60),
     "refused": lambda proxy: (proxy.refuse(), proxy.cut_all())[0],
 }
-"""What ends a call: it says so, in time."""
+"""Faults that end a call with an error, in time."""
 
 
 FAULTS = {**SURVIVED, **SLOW, **STOPPING}
 CASES = {f"s{number}": case for number, case in enumerate(itertools.product(LEGS, FAULTS))}
-"""Every fault on every leg, by the name of a server."""
+"""Every fault with every transport, by the name of a server."""
 LIMITS = {"MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE": len(CASES)}
 
 
 class Network:
-    """A server for each leg, and in front of it a proxy for each fault."""
+    """A server for each transport, and in front of it a proxy for each fault."""
 
     def __init__(self) -> None:
         self.servers: list[AnyServer] = []
@@ -88,14 +88,14 @@ class Network:
             FAULTS[fault](self.proxies[name])
 
     def mend(self) -> None:
-        """As after a change of network: everything is well, and connections of before are gone."""
+        """As after a change of network: all faults end, and earlier connections are lost."""
         for proxy in self.proxies.values():
             proxy.heal()
             proxy.accept()
             proxy.cut_all()
 
     async def leave(self) -> None:
-        """What was opened here meanwhile is no leftover of the host."""
+        """Descriptors opened here meanwhile are not leaks of the host."""
         for proxy in self.proxies.values():
             proxy.refuse()
         for server in self.servers:

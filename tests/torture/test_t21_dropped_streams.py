@@ -16,7 +16,7 @@ LOST = ("connection-lost", True)
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Waits before taking a stream up again are short."""
+    """Delays before resuming a stream are short."""
     monkeypatch.setattr(http, "RETRY_SECONDS", 0.02)
     monkeypatch.setattr(http, "SHORTEST_RETRY_SECONDS", 0.001)
 
@@ -116,7 +116,7 @@ async def test_t21_attempts_to_resume_are_limited_and_then_the_call_may_have_run
         before = len(resumed(server))
         async with at_once():
             assert facts(await end_of(a, "ledger", key="one")) == LOST
-        # Each attempt may be two requests: a GET on a connection that turns out to be dead is sent again.
+        # Each attempt may be two requests: a GET on a connection that turns out to be closed is sent again.
         assert 1 <= len(resumed(server)) - before <= 2 * http.RESUME_LIMIT
         assert server.ledger.counts == {"one": 1}
 

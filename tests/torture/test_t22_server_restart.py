@@ -33,14 +33,14 @@ def names(a: Arena) -> set[str]:
 
 
 async def restart(server: AnyServer) -> None:
-    """Every session is forgotten, and there is a tool that was not there before."""
+    """Every session is forgotten, and there is a new tool."""
     if isinstance(server, Streamable):
         await server.lose_sessions()
     server.zoo.add_tool("fresh", lambda _, __: "I am new")
 
 
 def sessions(server: Streamable, method: str) -> list[str | None]:
-    """Which sessions the requests of one method named."""
+    """The sessions named in the requests of one method."""
     return [ask.headers.get("Mcp-Session-Id") for ask in server.asked(method)]
 
 

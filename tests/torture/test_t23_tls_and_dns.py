@@ -19,7 +19,7 @@ KINDS = tuple(SITES)
 SECRET = "s3cret-t0ken"
 DAY = datetime.timedelta(days=1)
 FOREIGN_WORDS = ("aiohttp", "Errno", "errno", "_ssl.c", "Traceback", "Exception", "None", "ssl:", SECRET)
-"""What a person should not have to read."""
+"""Words that an error message for a person must not contain."""
 
 
 def entry(kind: str, url: str, **more: object) -> dict[str, object]:
@@ -27,7 +27,7 @@ def entry(kind: str, url: str, **more: object) -> dict[str, object]:
 
 
 async def refusal(arena, entry: dict[str, object]) -> Unreachable:
-    """The reason for which a server could not be reached, told at once and fit for a person."""
+    """The reason for which a server could not be reached, reported at once and readable for a person."""
     async with arena(entry, wait=False) as a:
         async with at_once():
             await a.host.ready(timeout=20)
@@ -155,7 +155,7 @@ async def test_t23_a_name_server_that_never_answers_is_bounded_by_the_connect_ti
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_t23_a_refused_connection_is_reported_in_plain_words(arena, kind):
-    with socket.socket() as keeper:  # bound and not listening: nobody else gets the port meanwhile
+    with socket.socket() as keeper:  # bound and not listening: no other program gets the port meanwhile
         keeper.bind(("127.0.0.1", 0))
         scheme = "ws" if kind == "ws" else "http"
         error = await refusal(arena, entry(kind, f"{scheme}://127.0.0.1:{keeper.getsockname()[1]}/mcp"))

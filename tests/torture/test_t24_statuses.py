@@ -21,7 +21,7 @@ def date_in(**distance: float) -> str:
 
 
 def waits() -> dict[str, tuple[str, float | None, float | None]]:
-    """What `Retry-After` says, and the bounds of what is understood; None: nothing."""
+    """Values of `Retry-After`, and the limits of the parsed wait; None: no value."""
     return {
         "seconds": ("7", 7, 7),
         "none": ("0", 0, 0),
@@ -80,7 +80,7 @@ async def test_t24_an_error_status_fails_its_call_and_the_error_states_whether_i
         await serves(a)
 
 
-# --- who asks? ---
+# --- authentication ---
 
 REFUSALS = {
     "401": answers.challenge(401),
@@ -178,5 +178,5 @@ async def test_t24_retry_after_during_a_connect_is_respected_and_delays_no_other
             assert time.monotonic() - asked > 0.7, "it got the time it asked for"
             assert len(servers["never"].asks) == 1
             async with at_once():
-                await a.host.reconnect("never")  # whoever does not want to wait need not
+                await a.host.reconnect("never")  # a caller may cancel the wait
             await serves(a, server="never")

@@ -15,10 +15,10 @@ from tests.torture.arena import Arena, until
 from tests.torture.network import COMES_BACK, LEGACY, MODERN, Way, end_of
 
 STREAMS = {LEGACY: "GET", MODERN: "subscriptions/listen"}
-"""How a stream is opened on which a server speaks by itself."""
+"""How a stream is opened on which a server sends its own messages."""
 WINDOW_SECONDS = 2.0
 STORM = 5
-"""More attempts than this within the window are a storm."""
+"""More attempts than this within the window are too many."""
 
 FLAPPING: dict[str, Answer] = {
     "not-offered": answers.empty(405),
@@ -40,12 +40,14 @@ FLAPPING: dict[str, Answer] = {
     "noise": answers.body(lambda _: b"data: no message\n\n" * 100, headers=EVENTS),
 }
 ONCE = {"not-offered", "not-found", "page", "never"}
-"""Answers after which there is nothing to be tried again."""
+"""Answers after which nothing is retried."""
 
 
 async def call_for_a_while(a: Arena, names: list[str]) -> float:
-    """Every server's tools are used all the time, and always work. Returns for how many windows that was: on
-    a busy machine, the last calls may end late."""
+    """Every server's tools are called all the time, and always work.
+
+    Returns the number of windows this took: on a busy machine, the last calls may end late.
+    """
     began = time.monotonic()
     deadline = began + WINDOW_SECONDS
     while time.monotonic() < deadline:
@@ -85,7 +87,7 @@ async def test_t25_a_stream_that_always_breaks_affects_no_call_and_is_not_reopen
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Streams are opened again soon."""
+    """Streams are reopened after a short delay."""
     monkeypatch.setattr(http, "RETRY_SECONDS", 0.2)
     monkeypatch.setattr(subscription_stream, "FIRST_PAUSE_SECONDS", 0.2)
 
@@ -137,7 +139,7 @@ async def test_t25_idle_connections_closed_by_the_server_affect_no_call(arena, e
             for _ in range(10):
                 assert await end_of(a, "echo", text="x") == "x"
                 server.cut_connections()
-                await a.bystander.call_often(2)  # time for the news to arrive
+                await a.bystander.call_often(2)  # time for the notification to arrive
             assert len(server.asked("tools/call")) == 10
             assert len(server.asked("initialize")) <= 1
 

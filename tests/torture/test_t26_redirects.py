@@ -29,7 +29,7 @@ TYPES = [Way("http", LEGACY), Way("http", MODERN), Way("sse"), Way("ws")]
 
 @contextlib.asynccontextmanager
 async def listener() -> AsyncIterator[Site]:
-    """Somebody at another origin, who would take everything."""
+    """A server at another origin that accepts every request."""
     async with site(answers.body(answers.reply_to)) as here:
         yield here
 
@@ -117,7 +117,7 @@ def spelled(code: int, headers: dict[str, str]) -> Any:
 
 
 def moved(code: int, path: str) -> Answer:
-    """Away from the first address; the new one is answered by the server behind."""
+    """A redirect from the first URL; requests to the new one are answered by the server."""
 
     async def answer(ask: Ask) -> Any:
         return await answers.redirect(code, path)(ask) if ask.path == "/mcp" else None
@@ -186,7 +186,7 @@ async def test_t26_a_redirect_while_connecting_is_not_followed_to_another_origin
 
 
 def done_and_sent_on(server: Streamable, astray: Answer) -> Answer:
-    """The session ends as it was told to, so that nothing of it is left over."""
+    """The session ends as requested, so that nothing of it is left over."""
 
     async def answer(ask: Ask) -> Any:
         await server._delete(ask)
@@ -242,7 +242,7 @@ async def test_t26_a_mutant_that_follows_redirects_is_detected(arena, monkeypatc
         async with arena(way.entry(server, headers=HEADERS), settings=COMES_BACK) as a:
             server.on["tools/call"] = answers.first(1, answers.redirect(307, other.url))
             await end_of(a, "ledger", key="one")
-            await server.lose_sessions()  # its end is said to the other one
+            await server.lose_sessions()  # its end is reported to the other server
         assert other.asks[0].headers["X-API-Key"] == SECRET
         with pytest.raises(AssertionError, match="sent to the other origin"):
             untouched(other)

@@ -46,7 +46,7 @@ async def test_t27_a_request_cut_at_any_byte_means_at_most_one_run_and_a_correct
     assert cut.cuts_felt * step_of(way) > 50
 
 
-# --- replies that come too late ---
+# --- replies that arrive too late ---
 
 
 def everything_said_to(server: AnyServer) -> list[dict[str, Any]]:
@@ -74,7 +74,7 @@ async def test_t27_a_reply_after_the_deadline_is_dropped_and_the_call_is_not_ret
         assert server.ledger.counts == {"hold x": 1}
 
 
-# --- what is believed of tools ---
+# --- trusted annotations ---
 
 BELIEVED = {"trusted": True}, {"DRAGOMAN_REPEAT_SAFE_CALLS": 1}
 WORDS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, int], int]] = {
@@ -105,7 +105,7 @@ async def test_t27_a_lost_call_is_retried_only_with_a_trusted_annotation_and_the
                 assert ended == "2"
             else:
                 assert facts(ended) == ("connection-lost", True)
-            # A second loss in a row is not repeated again, whatever was said.
+            # A second loss in a row is not retried, with any annotation.
             proxy.down.reset_at(0, times=2)
             assert facts(await end_of(a, "look", key="twice?")) == ("connection-lost", True)
             assert server.ledger.counts["twice?"] == runs

@@ -29,7 +29,7 @@ from tests.torture.signed_in import host_of
 pytestmark = pytest.mark.requirement("CAL-5")
 
 PLACE = "{place}"
-"""Stands for the host and port of a listener that nobody is to visit."""
+"""A placeholder for the host and port of a listener that must get no connection."""
 
 HOSTILE_ADDRESSES: dict[str, str] = {
     "javascript": "javascript:alert(1)",
@@ -90,7 +90,7 @@ HOSTILE_ADDRESSES: dict[str, str] = {
 
 
 class Visitor:
-    """Says yes to everything, and notes what it was asked."""
+    """Answers yes to every question, and records the questions."""
 
     def __init__(self) -> None:
         self.visited: list[UrlElicitation] = []
@@ -104,7 +104,7 @@ class Visitor:
 
 
 class Openers:
-    """Notes whatever could open something, and lets none of it happen."""
+    """Records every function that could open something, and prevents it."""
 
     NAMES = (
         (webbrowser, ("open", "open_new", "open_new_tab", "get")),
@@ -129,7 +129,7 @@ class Openers:
 
 @pytest.fixture
 def openers() -> Iterator[Callable[[], Openers]]:
-    """Called once everything is connected: the bystander is a process as well."""
+    """Called after everything is connected: the bystander is a process as well."""
     with pytest.MonkeyPatch.context() as patch:
         yield lambda: Openers(patch)
 
@@ -145,11 +145,11 @@ def spelled(address: str, listener: Listener, home: Path) -> str:
     return address.replace(PLACE, place).replace("{canary}", str(home / "canary"))
 
 
-# --- the three ways in which a server can name a page ---
+# --- the three messages in which a server can name a URL ---
 
 
 async def in_an_error(a: Arena, server: Streamable, url: str) -> str:
-    """Refused: what the server said is the outcome, and the call is not made again."""
+    """Refused: the error of the server is the outcome, and the call is not retried."""
     data = {"elicitations": [{"mode": "url", "elicitationId": "e", "url": url, "message": "come"}]}
     server.on["tools/call"] = answers.first(1, answers.error(-32042, "visit the page first", data=data))
     outcome = await a.outcome("echo", text="come back")
@@ -161,7 +161,7 @@ async def in_an_error(a: Arena, server: Streamable, url: str) -> str:
 
 
 async def as_a_request(a: Arena, server: Streamable, url: str) -> str:
-    """Refused: the server is told that its question makes no sense."""
+    """Refused: the server gets an error for its invalid request."""
     await server.wait_for("GET")
     await until(lambda: server._viewings)
     server.answers_heard.clear()
@@ -181,7 +181,7 @@ async def as_a_request(a: Arena, server: Streamable, url: str) -> str:
 
 
 async def in_a_round(a: Arena, server: Streamable, url: str) -> str:
-    """Refused: the call ends, for there is no way to say that a question makes no sense."""
+    """Refused: the call ends, because an invalid request cannot be answered with an error here."""
     asked = {"method": "elicitation/create", "params": {"mode": "url", "url": url, "message": "come"}}
 
     def call(params: dict[str, Any]) -> dict[str, Any]:
@@ -244,7 +244,7 @@ def test_t28_an_ordinary_url_is_shown_unchanged(address: str):
     assert "\x1b" not in question.message
 
 
-# --- a yes opens nothing either: that is the front end's, after its own question ---
+# --- an approval opens nothing either: the front end opens the URL after its own question ---
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -322,7 +322,7 @@ async def test_t28_at_the_terminal_a_page_is_shown_and_opened_only_after_a_yes(
         assert not canary.exists()
 
 
-# --- pages to sign in at ---
+# --- sign-in pages ---
 
 
 async def hostile_authorization_page(world: AuthWorld, url: str) -> None:
@@ -371,7 +371,7 @@ async def test_t28_a_hostile_sign_in_page_reaches_neither_the_person_nor_an_open
     assert not (home / "canary").exists()
 
 
-# --- the same words elsewhere ---
+# --- the same texts in other places ---
 
 
 async def test_t28_urls_in_arguments_arrive_unchanged_and_start_nothing(

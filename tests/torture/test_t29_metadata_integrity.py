@@ -39,7 +39,7 @@ PKCE_HINT = (
 
 
 async def refused(world: AuthWorld, browser: Browser, seconds: float = 20, **oauth: Any) -> SignInFailed:
-    """The error of an attempt to sign in."""
+    """The error of a failed sign-in."""
     settings = {"DRAGOMAN_RECONNECT_ATTEMPTS": 0}
     async with Host({"x": world.entry(**oauth)}, settings=settings) as host:
         await host.ready(timeout=20)
@@ -58,7 +58,7 @@ def spelled(text: str | None, world: AuthWorld) -> str | None:
 
 
 def server(**changes: Any) -> Lie:
-    """The authorization server's document, changed; None takes a field out."""
+    """The authorization server's document, changed; None removes a field."""
 
     def lie(world: AuthWorld) -> None:
         for name, value in changes.items():
@@ -226,7 +226,7 @@ async def test_t29_a_hostile_authorization_response_is_refused_before_a_code_is_
         state = world.asked_at(world.auth, "/authorize")[0].http.query["state"]
         assert state not in f"{error} {error.hint} {error!r}"
         assert len(browser.pages) == 1
-        (code,) = world.codes  # given out, and not redeemed
+        (code,) = world.codes  # issued, and not redeemed
         for site in (world.mcp, world.auth, world.other):
             assert world.asked_at(site, "/token") == []
             assert world.canaries_in(site) == []

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.requirement("AUT-1")
 
 
 def move(world: AuthWorld) -> None:
-    """The server names the third party, which has a complete authorization server of its own."""
+    """The server names the third party, which has its own complete authorization server."""
     at = world.other.origin
     world.resource_document["authorization_servers"] = [at]
     world.elsewhere = {
@@ -52,7 +52,7 @@ async def test_t30_a_sign_in_at_a_new_issuer_is_shown_and_sends_no_stored_creden
         async with host_of(world) as host:
             await host.ready(timeout=20)
             assert host.servers["x"].status == "needs-auth"
-            with pytest.raises(AssertionError):  # the page of the third party signs nobody in
+            with pytest.raises(AssertionError):  # the page of the third party completes no sign-in
                 await host.sign_in("x", browser)
         assert browser.notices == [
             f"x: it names another authorization server than before: {world.other.origin} instead of "

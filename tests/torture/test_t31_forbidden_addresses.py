@@ -59,7 +59,7 @@ def listener() -> Iterator[Listener]:
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[list[str]]]:
-    """By host: the addresses that each question for it is answered with. Others are not found."""
+    """By host name: the addresses for each lookup in turn. Other names are not found."""
     known: dict[str, list[list[str]]] = {"localhost": [["127.0.0.1", "::1"]]}
 
     def getaddrinfo(host: str, port: int, *_: Any, **__: Any) -> list[Any]:
@@ -76,7 +76,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[list[str]]]:
 
 
 class Published(OAuthHttp):
-    """A public server whose own documents are given; everything else is fetched."""
+    """A public server with the given documents; everything else is fetched."""
 
     def __init__(self, documents: dict[str, bytes], *, allow_private: bool = False) -> None:
         super().__init__(PUBLIC, NetworkAccess(), allow_private=allow_private)

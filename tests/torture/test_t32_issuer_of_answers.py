@@ -106,7 +106,7 @@ async def test_t32_swapped_responses_of_two_sign_ins_are_both_refused():
             targets = {name: await ended_at(screen.pages[0]) for name, screen in screens.items()}
             queries = {name: urlsplit(target).query for name, target in targets.items()}
             for name, other in (("x", "y"), ("y", "x")):
-                # With the other's state, and with its own state and the other's issuer and code.
+                # With the state of the other sign-in, and with its own state and the other's issuer and code.
                 place = targets[name].partition("?")[0]
                 assert (await visit(f"{place}?{queries[other]}"))[0] == 400
                 mixed = {**parse_qs(queries[other]), "state": parse_qs(queries[name])["state"]}

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.requirement("AUT-1")
 
 NOTHING_TO_DO = "Nothing to do here"
 Attack = Callable[[str, str], Awaitable[object]]
-"""From the genuine redirect URL, and its state, to what an attacker does with it."""
+"""A function from the genuine redirect URL, and its state, to the requests of an attacker."""
 
 
 async def raw(target: str, request: str, *, wait: bool = True) -> bytes:
@@ -96,7 +96,7 @@ async def no_http(target: str, state: str) -> None:
 
 
 async def slow_clients(target: str, state: str) -> None:
-    """They are left open: neither the sign-in nor its end waits for them."""
+    """They stay open: neither the sign-in nor its end waits for them."""
     port = urlsplit(target).port
     for _ in range(20):
         _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -142,7 +142,7 @@ async def test_t33_an_attack_on_the_listener_changes_nothing(name: str, caplog: 
         status, text = await genuine[0]
         assert (status, "You are signed in" in text) == (200, True)
         assert len(world.token_requests) == 1
-        with pytest.raises(OSError):  # the listener is gone
+        with pytest.raises(OSError):  # the listener is closed
             await visit(await ended_at(screen.pages[0]))
     for writer in LEFT_OPEN:
         writer.close()

@@ -142,7 +142,7 @@ async def test_t34_ten_thousand_scopes_are_truncated(place: str):
         if place == "resource":
             world.resource_document["scopes_supported"] = many
         if place == "challenge":
-            # A header of this size is not read by the HTTP library; the longest that is.
+            # A header of this size is not read by the HTTP library; the longest that is read.
             world.challenge = f'{world._challenge()}, scope="{" ".join(many[:700])}"'
         sign_in_before(world) if place == "refusal" else None
         async with host_of(world) as host:

@@ -39,14 +39,14 @@ asyncio.run(main())
 
 
 async def renewed_together(credentials: Sequence[OAuthCredentials]) -> set[str]:
-    """All are refused with the same token at the same time; the tokens that they have then."""
+    """All are refused with the same token at the same time; returns the tokens that they have afterwards."""
     sent = await credentials[0].headers()
     await asyncio.gather(*(each.renew(Challenge(401, sent=sent)) for each in credentials))
     return {(await each.headers())["Authorization"] for each in credentials}
 
 
 async def judge(world: AuthWorld, count: int = 8) -> None:
-    """Credentials of so many processes: one refresh, no token used twice, all go on."""
+    """Credentials of this many processes: one refresh, no token used twice, all continue."""
     sign_in_before(world)
     found = await renewed_together([credentials_of(world) for _ in range(count)])
     assert (world.refreshes, world.reuses, len(found)) == (1, 0, 1)

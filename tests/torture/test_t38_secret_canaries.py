@@ -54,7 +54,7 @@ def spellings(secret: str) -> Iterator[str]:
 
 
 def hits(text: str) -> list[str]:
-    """The places whose canary is in it, however spelled."""
+    """The fields whose canary is in the text, in any encoding."""
     return [place for place, secret in CANARIES.items() if any(each in text for each in spellings(secret))]
 
 
@@ -76,13 +76,13 @@ def variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(*words: str, **options: Any) -> str:
-    """Everything the command wrote."""
+    """All output of the command."""
     done = forked.run(*words, **options)
     return done.stdout + done.stderr
 
 
 def hits_in_files(home: Path, own: Path) -> dict[str, list[str]]:
-    """Files besides the person's own that hold a canary."""
+    """Files other than the person's own that contain a canary."""
     found = {}
     for path in home.rglob("*"):
         if path.is_file() and path != own:
@@ -111,7 +111,7 @@ async def test_t38_the_server_itself_receives_its_secrets():
 # --- the command line ---
 
 WRITES_FOR_OTHERS = ("mcp export",)
-"""Whoever asks for the whole entry in another program's form gets it."""
+"""A person who exports the complete entry for another program gets it unmasked."""
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in WRITES_FOR_OTHERS])

@@ -38,7 +38,7 @@ def files_with_canaries(home: Path, *, besides: Path | None = None) -> set[str]:
 
 
 def sent_back(ask: Ask) -> web.StreamResponse:
-    """A server that repeats what it was sent, in whatever it can say."""
+    """A server that returns what it received, in every kind of message."""
     text = f"you sent {dict(ask.headers)} and {ask.headers.get('Authorization')}"
     content = [{"type": "text", "text": text}]
     result = {"resultType": "complete", "content": content, "structuredContent": {"a": text}}

@@ -31,7 +31,7 @@ def says(document: object) -> str:
     return f"printf %s {shlex.quote(json.dumps(document))}"
 
 
-# --- not before a yes ---
+# --- approval ---
 
 
 def in_project(home: Path, **entry: Any) -> Path:
@@ -95,7 +95,7 @@ async def test_t39_a_relative_command_is_not_looked_up_in_the_working_folder(
     assert canary.started == set()
 
 
-# --- what it is given ---
+# --- environment of the helper ---
 
 CREDENTIALS = {
     "ANTHROPIC_API_KEY": SECRET,
@@ -144,7 +144,7 @@ async def test_t39_its_output_is_not_visible_to_other_servers_or_in_events(arena
             assert SECRET not in repr(list(a.events))
 
 
-# --- what it prints ---
+# --- output of the helper ---
 
 BAD: dict[str, str] = {
     "a line break": says({"X": f"{SECRET}\r\nInjected: 1"}),
@@ -215,7 +215,7 @@ async def test_t39_a_helper_that_hangs_is_killed_with_its_children_at_the_deadli
         assert server.asks == []
 
 
-# --- a server that refuses it for ever ---
+# --- a server that always refuses it ---
 
 
 async def test_t39_a_repeated_401_runs_the_helper_twice_only(arena, home: Path):
@@ -233,7 +233,7 @@ async def test_t39_a_repeated_401_runs_the_helper_twice_only(arena, home: Path):
 
 
 async def runs_when_a_token_expires(arena: Any, home: Path, calls: int) -> int:
-    """How often it runs when so many calls are refused at the same time with what it gave first."""
+    """How often it runs when this many calls are refused at the same time with its first output."""
     runs = home / "runs"
     command = f'echo x >> {runs}; sleep 0.05; printf \'{{"Authorization": "%s"}}\' $(wc -l < {runs})'
     all_here = asyncio.Event()

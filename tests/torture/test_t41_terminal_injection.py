@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.requirement("CAT-2")]
 HOSTILE = ("--mcp-config", config(e2e=entry("serves", "worse")))
 MARKS_IN_A_ROW = 4
 
-# Before anything else is imported: every module takes these names from here.
+# Before anything else is imported: every module imports these names from here.
 UNCLEANED = """
 import dragoman.cleaning as cleaning
 for name in ("visible", "one_line", "for_model"):
@@ -39,7 +39,7 @@ main()
 
 
 class Uncleaned(Terminal):
-    """The same command, which shows what servers say as they said it."""
+    """The same command, with unsanitized text of servers."""
 
     def __init__(self, *words: str) -> None:
         super().__init__(*words)
@@ -47,7 +47,7 @@ class Uncleaned(Terminal):
 
 
 def harm_in(output: str) -> set[str]:
-    """What in it moves a cursor, colours, hides, turns around or piles up."""
+    """Everything in the text that moves a cursor, colours, hides, reorders or combines characters."""
     text = plain(output)
     harm = {hex(ord(char)) for char in text if char != "\n" and _is_control(char)}
     harm |= {"a tower of marks" for height in _runs_of_marks(text) if height > MARKS_IN_A_ROW}
@@ -69,17 +69,17 @@ def shown(*words: str) -> str:
 
 
 def assert_made_harmless(*words: str) -> None:
-    """Both at once, since most of their time is starting."""
+    """Both at the same time, because most of their time is the start."""
     with Terminal(*words) as cleaned, Uncleaned(*words) as uncleaned:
         output = cleaned.finish()
         assert harm_in(output) == set()
         assert "\\x1b" in output or "\\u001b" in output or words[0] in CLEANED_FOR_MODELS
-        # rich drops the bell of what it repaints, and nothing else.
+        # rich drops the bell of text that it repaints, and nothing else.
         assert harm_in(uncleaned.finish()) >= {"0x1b"}, "the check would not notice"
 
 
 CLEANED_FOR_MODELS = ("resources", "read", "prompts", "prompt")
-"""What is listed there is a model's too, so what nobody should see is taken out instead of shown."""
+"""Text that these commands list is also read by a model, so invisible text is removed instead of shown."""
 
 
 def test_t41_the_check_detects_every_kind_of_control_character():
@@ -153,7 +153,7 @@ def test_t41_json_output_is_plain_ascii_and_loses_nothing(words: tuple[str, ...]
 
 
 class UncleanedPerson(Person):
-    """The same at a command which shows what servers say as they said it."""
+    """The same for a command in a terminal, with unsanitized text of servers."""
 
     def __init__(self, *words: str, **options: Any) -> None:
         super().__init__(*words, **options)
@@ -164,9 +164,10 @@ Talk = Callable[[Person], object]
 
 
 def assert_harmless_talk(talk: Talk, *words: str, harm: str = "0x9b", is_shown: bool = True) -> None:
-    """The talk with the command, and the same with one that cleans nothing.
+    """The dialogue with the command, and the same without sanitizing.
 
-    `is_shown`: whether what was taken out is to be seen; what is a model's too is just taken out.
+    `is_shown`: whether the removed text must be visible; text that is also read by a model is only
+    removed.
     """
     for kind in (Person, UncleanedPerson):
         with kind(*words) as person:

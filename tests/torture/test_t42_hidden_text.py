@@ -38,7 +38,7 @@ CLEANED = {
     "fillers": "",
     "a tower": "a" + "\u0301" * 4,
 }
-"""What a model is left with."""
+"""The text that reaches a model."""
 
 
 def lists(**fields: Any) -> dict[str, Any]:

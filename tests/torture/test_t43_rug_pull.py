@@ -109,7 +109,7 @@ async def test_t43_the_tool_lock_applies_to_an_agents_own_servers(tmp_path: Path
         assert agent.tools() == []
 
 
-# --- a yes that lasts ---
+# --- permanent approvals ---
 
 
 @pytest.mark.requirement("PRM-3")

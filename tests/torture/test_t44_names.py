@@ -33,7 +33,7 @@ SERVERS = {
 
 
 def in_memory(names: Iterable[str]) -> InMemoryServer:
-    """The same tools without a process: for tests that open very many hosts."""
+    """The same tools without a process, for tests that open very many hosts."""
     server = InMemoryServer("s")
     for name in names:
         server.add_tool(name, lambda given, context: "")
@@ -97,7 +97,7 @@ async def test_t44_an_agents_own_server_similar_to_a_shared_one_has_other_names(
 
 
 def disguises(server: str, wire_name: str, name: str) -> dict[str, str]:
-    """Rules that mean the tool, by every name somebody may know it by."""
+    """Rules that refer to the tool, with every name that it may be known by."""
     return {
         "as listed": name,
         "as the server calls it": f"mcp__{server}__{wire_name}",
@@ -122,7 +122,7 @@ async def test_t44_a_deny_rule_with_any_of_its_names_applies_to_a_tool():
             options: Any = {"permission_mode": "bypassPermissions", "rules": {"deny": [rule]}}
             async with Host({server: offered}, **options) as host:
                 await host.ready()
-                # Alone, its server may give it another name; it is the same tool.
+                # In a host of its own, its server may give it another name; it is the same tool.
                 listed = host.tools(include_denied=True)
                 (tool,) = (each for each in listed if each.wire_name == wire_name)
                 if not isinstance((await host.call(tool.name)).error, PermissionRefused):

@@ -49,7 +49,7 @@ HEAVY = {
 
 
 def text_of(asked: dict[str, Any]) -> bytes:
-    """The text that a server makes of it."""
+    """The text that a server derives from it."""
     return json.loads(f'"{asked["piece"]}"').encode() * asked["count"]
 
 
@@ -106,7 +106,7 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-# In the arena, with a bystander who must not notice.
+# In the arena, with a bystander that must not be affected.
 
 
 async def test_t46_fifty_megabytes_are_saved_in_full_and_shown_in_part(arena, era):

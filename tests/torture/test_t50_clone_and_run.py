@@ -39,13 +39,16 @@ UNANSWERED = {
     "tools search",
     "tools show",
 }
-"""The commands that ask a person about what waits."""
+"""The commands that ask a person about pending servers."""
 BY_NAME = {"call", "mcp enable", "mcp get"}
 """The commands that are tried with every kind of entry."""
 
 
 class Stranger:
-    """A clone of a hostile repository, and in it a clone of another. Made once: each test works on a copy."""
+    """A clone of a hostile repository that contains a clone of another.
+
+    Created once: each test works on a copy.
+    """
 
     def __init__(self, folder: Path, listener: Listener) -> None:
         self.listener = listener
@@ -123,7 +126,7 @@ def world(home: Path, stranger: Stranger, monkeypatch: pytest.MonkeyPatch) -> Wo
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "ci"),
-    # Only for those that ask a person it could make a difference.
+    # A terminal makes a difference only for commands that ask a person.
     [*((command, False) for command in COMMANDS), *((command, True) for command in sorted(UNANSWERED))],
 )
 def test_t50_no_command_starts_or_connects_to_anything(
@@ -275,7 +278,7 @@ async def test_t50_an_edit_while_a_host_runs_starts_nothing(world: World, scope:
         pid = host.servers["mine"].pid
         async with asyncio.timeout(30):
             while "late" not in host.servers:
-                write(file, hostile)  # again and again: watching begins a little later than the host
+                write(file, hostile)  # repeatedly: watching starts a little later than the host
                 await asyncio.sleep(0.3)
         await host.reload()
         await host.ready(timeout=30)
@@ -299,7 +302,7 @@ async def test_t50_an_entry_changed_while_a_host_runs_is_stopped_and_pending(wor
     assert world.is_untouched()
 
 
-# --- a yes, and how far it reaches ---
+# --- the scope of an approval ---
 
 
 @pytest.mark.parametrize("name", ["run", "selfmade", "inner", "outer", "disguised"])
@@ -367,7 +370,7 @@ def test_t50_a_symlink_to_an_approved_file_is_not_approved(world: World):
     assert world.canary.started == set()
 
 
-# --- nothing else of the repository counts ---
+# --- other files of the repository are ignored ---
 
 
 def test_t50_variables_of_the_repository_are_not_used(world: World, monkeypatch: pytest.MonkeyPatch):

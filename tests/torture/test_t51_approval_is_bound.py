@@ -359,7 +359,7 @@ def test_t51_in_a_terminal_the_complete_entry_is_shown_before_the_question(home:
 
 
 def joined(output: str) -> str:
-    """What was shown, with lines that were broken to fit put together."""
+    """The output, with wrapped lines joined."""
     return output.replace("\n        ", "")
 
 

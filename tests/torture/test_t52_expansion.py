@@ -149,7 +149,7 @@ def test_t52_a_nul_character_is_refused(home: Path):
 
 
 def planted() -> dict[str, Any]:
-    """Every place where people keep secrets, written out and as a variable."""
+    """Every field in which people keep secrets, as a literal value and as a variable."""
     calm = zoo("calm.py")["args"]
     return {
         "stdio": {
@@ -180,7 +180,7 @@ def secrets(home: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         monkeypatch.setenv(name, f"{CANARY}-{name.lower()[2:]}")
     entries = planted()
     projects.user(home, servers(**entries))
-    # Variables only: the question about a pending entry shows all of it, so that nothing can hide.
+    # Variables only: the question about a pending entry shows all of it, so that nothing is hidden.
     write(home / "work" / ".mcp.json", servers(pending={"command": "x", "args": ["${S_ARG}"]}))
     write(
         home / "work" / ".dragoman" / "settings.local.json",
@@ -191,7 +191,7 @@ def secrets(home: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 SHOWING = ("mcp get", "config explain", "mcp export", "mcp approve")
-"""Show entries: tried with the name of every server, the others with two."""
+"""Commands that show entries: tested with the name of every server, the others with two."""
 
 
 @pytest.mark.slow
@@ -225,7 +225,7 @@ def test_t52_variables_are_shown_unexpanded(secrets: list[str]):
 FAILING: dict[str, dict[str, Any]] = {
     "type": {"type": "${SECRET}", "url": "https://box.example.com/"},
     "protocol": {"command": "true", "protocol": "${SECRET}"},
-    # Not `command` and `cwd`: whoever is to mend them has to know which program and folder are meant.
+    # Not `command` and `cwd`: a person who corrects them has to see the program and the folder.
     "number": {"command": "true", "timeout": "${SECRET}"},
     "no URL": {"url": "${SECRET}"},
     "scheme": {"url": "${SECRET}://box.example.com/"},

@@ -30,7 +30,7 @@ SERVERS: list[Server] = list(product(TRANSPORTS, SCOPES, IDENTITIES))
 
 def reference(enterprise: Kinds, user: Kinds, denied: Kinds, managed_only: bool, server: Server) -> bool:
     transport, _scope, (named, placed) = server
-    proper = TRANSPORTS[transport]  # the kind of rule that speaks of what is really reached
+    proper = TRANSPORTS[transport]  # the kind of rule that matches the actual transport
     touched: set[str | None] = set()
     if named:
         touched.add("name")
@@ -171,7 +171,7 @@ def test_t53_removing_an_allow_rule_never_admits_more(allowed: list[Any], which:
     fewer = [entry for number, entry in enumerate(allowed) if number != which]
     kinds = [{key for entry in entries for key in entry} - {"serverName"} for entries in (allowed, fewer)]
     if kinds[0] != kinds[1]:
-        return  # the last serverUrl or serverCommand gives names their say again
+        return  # removing the last serverUrl or serverCommand rule makes name rules apply again
     if judge(merged_from(fewer, UNSET), asked).allowed:
         assert judge(merged_from(allowed, UNSET), asked).allowed
 

@@ -41,7 +41,7 @@ RULE = ["npx", "-y", "@company/mcp-*"]
     [
         (["npx", "-y", "@company/mcp-files"], True),
         (["npx", "-y", "@company/mcp-"], True),
-        (["npx", "-y", "@company/mcp-a b; id"], True),  # one word stays one word: there is no shell
+        (["npx", "-y", "@company/mcp-a b; id"], True),  # one argument stays one argument: there is no shell
         (["npx", "-y", "@other/mcp-files"], False),
         (["npx", "-y", "x@company/mcp-files"], False),
         (["npx", "-Y", "@company/mcp-files"], False),
@@ -58,7 +58,7 @@ RULE = ["npx", "-y", "@company/mcp-*"]
         (["npx", "-y @company/mcp-files"], False),
         (["npx", "", "-y", "@company/mcp-files"], False),
         (["npx ", "-y", "@company/mcp-files"], False),
-        # other ways to run things
+        # other commands that run the same thing
         (["npx", "-c", "touch /tmp/x"], False),
         (["npx", "--call=touch /tmp/x", "@company/mcp-files"], False),
         (["npx", "-y", "--package=evil", "@company/mcp-files"], False),
@@ -80,7 +80,7 @@ def test_t54_arguments_match_one_by_one(command: list[str], expected: bool):
 @pytest.mark.parametrize(
     ("rule", "written", "executable", "expected"),
     [
-        # as written, or as what would be started
+        # as written, or as the program that would be started
         ("npx", "npx", NPX, True),
         ("npx", "npx", REAL_NPX, True),
         (NPX, "npx", NPX, True),
@@ -91,14 +91,14 @@ def test_t54_arguments_match_one_by_one(command: list[str], expected: bool):
         ("npx", "/tmp/npx", "/tmp/npx", False),
         (NPX, "/tmp/npx", "/tmp/npx", False),
         (NPX, "npx", "/opt/npx", False),
-        # a shadow inside the project
+        # a shadowing program inside the project
         ("npx", "npx", f"{PROJECT}/node_modules/.bin/npx", False),
-        ("*", "npx", f"{PROJECT}/npx", True),  # the rule does fit the whole path
+        ("*", "npx", f"{PROJECT}/npx", True),  # the rule matches the complete path
         ("np*", "npx", f"{PROJECT}/npx", False),
         (f"{PROJECT}/bin/npx", "npx", f"{PROJECT}/bin/npx", True),
         ("npx", "npx", f"{PROJECT}-other/npx", True),
         ("npx", "npx", f"{PROJECT}/../project/npx", False),
-        # relative: only through what would be started
+        # relative: only through the program that would be started
         ("./npx", "./npx", f"{PROJECT}/npx", False),
         ("bin/npx", "bin/npx", f"{PROJECT}/bin/npx", False),
         ("../npx", "../npx", "/home/me/npx", False),
@@ -106,13 +106,13 @@ def test_t54_arguments_match_one_by_one(command: list[str], expected: bool):
         (f"{PROJECT}/npx", "./npx", f"{PROJECT}/npx", True),
         (NPX, "../../../usr/bin/npx", NPX, True),
         ("./npx", "./npx", None, False),
-        # detours
+        # indirect paths
         ("/usr/bin/*", "/usr/bin/../../tmp/evil", "/tmp/evil", False),
         ("/usr/bin/*", "/usr/bin/./x", "/tmp/evil", False),
         ("/usr/bin/*", "/usr/bin//x", "/tmp/evil", False),
         ("/usr/bin/*", "//usr/bin/x", "/tmp/evil", False),
         ("/usr/bin/*", "/usr/bin/../bin/npx", NPX, True),
-        # not found: only what is written can be said
+        # not found: only the written form can be compared
         ("npx", "npx", None, True),
         (NPX, "npx", None, False),
     ],
@@ -214,8 +214,8 @@ NAMES = [
     ("[b]ox", "box", False, False),
     ("test&calc", "test&calc", True, True),
 ]
-"""The name in a rule, a server's name, and whether an allow rule and a deny rule apply: a prohibition counts
-in other spellings, too."""
+"""The name in a rule, a server's name, and whether an allow rule and a deny rule apply: a deny rule
+applies to other spellings, too."""
 
 
 @pytest.mark.requirement("CFG-7")

@@ -20,7 +20,7 @@ PATTERNS = {
     "D": "https://mcp.example.com",
 }
 
-# What is written → what is connected (None: refused) and the patterns that admit it.
+# The written URL → the connected host (None: refused) and the patterns that admit it.
 VECTORS: dict[str, tuple[str | None, str]] = {
     "https://mcp.example.com/": ("https://mcp.example.com/", "ABCD"),
     "https://mcp.example.com": ("https://mcp.example.com/", "ABCD"),
@@ -30,7 +30,7 @@ VECTORS: dict[str, tuple[str | None, str]] = {
     "https://other.example.com/": ("https://other.example.com/", "B"),
     "https://a.b.example.com/": ("https://a.b.example.com/", "B"),
     "https://example.com/": ("https://example.com/", ""),
-    # another host that looks like ours
+    # another host that looks like the allowed one
     "https://mcp.example.com@evil.com/": (None, ""),
     "https://mcp.example.com:443@evil.com/": (None, ""),
     "https://mcp.example.com%40evil.com/": (None, ""),
@@ -54,7 +54,7 @@ VECTORS: dict[str, tuple[str | None, str]] = {
     "https://evilexample.com/": ("https://evilexample.com/", ""),
     "https://mcp.exаmple.com/": ("https://mcp.xn--exmple-4nf.com/", ""),  # Cyrillic а
     "https://mcp.example.сom/": ("https://mcp.example.xn--om-nmc/", ""),  # Cyrillic с
-    "https://mсp.example.com/": ("https://xn--mp-omc.example.com/", "B"),  # really below example.com
+    "https://mсp.example.com/": ("https://xn--mp-omc.example.com/", "B"),  # actually below example.com
     "https://mcp.example.com.:443.evil.com/": (None, ""),
     "https:///evil.com": (None, ""),
     "https:evil.com": (None, ""),
@@ -66,7 +66,7 @@ VECTORS: dict[str, tuple[str | None, str]] = {
     "https://mcp.example.com:80/": ("https://mcp.example.com:80/", ""),
     "http://mcp.example.com:443/": ("http://mcp.example.com:443/", ""),
     "https://mcp.example.com:443:80/": (None, ""),
-    # ours, dressed up
+    # the allowed host, in unusual spellings
     "https://mcp。example。com/": ("https://mcp.example.com/", "ABCD"),
     "https://mcp．example｡com/": ("https://mcp.example.com/", "ABCD"),
     "https://ｍｃｐ.ⓔⓧⓐⓜⓟⓛⓔ.com/": ("https://mcp.example.com/", "ABCD"),
@@ -102,7 +102,7 @@ def admitted_by(written: str, **lists: list[dict[str, str]]) -> bool:
 
 
 def is_admitted(policy: Policy, written: str) -> bool:
-    """As a host would do it: what cannot be parsed is not connected."""
+    """As in a host: a URL that cannot be parsed is not connected."""
     if connected(written) is None:
         return False
     subject = PolicySubject(name="box", scope="user", transport="http", url=parse_url(written))
@@ -178,7 +178,7 @@ def test_t55_an_admitted_url_is_connected_below_the_allowed_domain(written: str)
         assert host.endswith(".example.com")
 
 
-# The suite bites: matchers that are known to be wrong fail on the same table.
+# Mutants: matchers that are known to be wrong fail with the same table.
 
 
 def by_string(written: str, pattern: str) -> bool:

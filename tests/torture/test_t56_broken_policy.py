@@ -65,7 +65,7 @@ SPOILED: dict[str, Callable[[Path], object]] = {
 
 
 class Office:
-    """A person with servers of every scope, and an administrator whose file is to be spoiled."""
+    """A person with servers of every scope, and an administrator whose file is made invalid."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -153,7 +153,7 @@ def test_t56_a_file_without_read_permission_counts_as_unreadable(
 
 
 SILENT = {"completion", "config schema", "logs"}
-"""Have nothing to do with anybody's configuration."""
+"""These commands do not use the configuration."""
 
 
 @pytest.mark.slow
@@ -236,7 +236,7 @@ async def test_t56_a_file_that_becomes_invalid_while_a_host_runs_leaves_the_prev
         assert {view.status for view in host.servers.values()} == {"connected"}
 
 
-# --- one wrong entry ---
+# --- one invalid entry ---
 
 WRONG_ENTRIES: list[Any] = [
     None,
@@ -256,7 +256,7 @@ WRONG_ENTRIES: list[Any] = [
 ]
 
 
-# A text in a deny list denies the server of that name, so it is not wrong there.
+# A text in a deny list denies the server of that name, so it is valid there.
 @pytest.mark.parametrize("wrong", [each for each in WRONG_ENTRIES if each != "mine"], ids=repr)
 def test_t56_an_invalid_deny_entry_affects_only_itself(office: Office, wrong: Any):
     projects.managed(office.home, {"deniedMcpServers": [wrong, {"serverName": "mine"}, wrong]})

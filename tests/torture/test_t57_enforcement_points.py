@@ -33,7 +33,7 @@ NAME = "box"
 
 
 def policies(entry: Mapping[str, Any]) -> dict[str, tuple[Rules, bool]]:
-    """What an administrator may say of this server, and whether it may then be started."""
+    """What an administrator may state about this server, and whether it may then be started."""
     command = [entry["command"], *entry["args"]]
     return {
         "denied by name": ({"deniedMcpServers": [{"serverName": NAME}]}, False),
@@ -90,7 +90,7 @@ async def opened(host: Host) -> None:
         assert ("connected" in {view.status for view in host.servers.values()}) == bool(host.tools())
 
 
-# --- the ways in ---
+# --- the code paths ---
 
 
 async def from_user_file(stage: Stage) -> None:
@@ -271,7 +271,7 @@ async def test_t57_a_direct_session_is_checked_by_its_command_or_url(stage: Stag
     assert stage.has_started == verdict
 
 
-# --- what is written is judged before it is written ---
+# --- an entry is checked before it is written ---
 
 
 @pytest.mark.parametrize(("scope", "what"), some(["user", "project", "local"], DENYING, each=3))
@@ -291,7 +291,7 @@ def test_t57_a_denied_server_is_not_written_to_a_file(stage: Stage, what: str, s
     assert not stage.canary.started
 
 
-# --- the person's own rules hold wherever the person's servers do ---
+# --- the person's own rules apply to all of the person's servers ---
 
 OWN_RULES: dict[str, Rules] = {
     "deny": {"deniedMcpServers": [{"serverName": NAME}]},
@@ -319,7 +319,7 @@ async def test_t57_the_persons_own_rules_apply_there_too(stage: Stage, way: str,
     assert not stage.canary.started
 
 
-# --- later ---
+# --- reloads and reconnects ---
 
 
 @pytest.mark.parametrize("what", DENYING)
@@ -395,7 +395,7 @@ async def test_t57_the_program_lookup_is_the_same_for_the_check_and_for_the_star
     assert "denied" not in stage.canary.started
 
 
-# --- what is not a process ---
+# --- servers without a process ---
 
 
 @pytest.mark.parametrize("denied", [True, False])
@@ -446,7 +446,7 @@ def _put_remote(stage: Stage, place: str, entry: dict[str, Any]) -> dict[str, An
         case "plugin":
             write(stage.home / ".dragoman" / "plugins" / "p" / ".mcp.json", servers(box=entry))
         case "connectors":
-            listed = {"url": "http://127.0.0.1:1/"}  # a list of this machine may name servers of this machine
+            listed = {"url": "http://127.0.0.1:1/"}  # a list on this machine may name servers on this machine
             projects.user(stage.home, {"connectors": listed})
             cache = Sources.here().connectors_cache
             connectors._keep(cache, ConnectorsConfig(**listed), {NAME: entry}, None, time.time())  # type: ignore[reportPrivateUsage]

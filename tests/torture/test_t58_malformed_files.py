@@ -31,7 +31,7 @@ READ_AS_SERVERS = ["user", "project", "outer project", "local", "plugin"]
 CAN_DENY = ["user", "local"]
 """While one of these cannot be read, nothing is started: see T100."""
 LEAD_OUTSIDE = ["a device without end", "a terminal"]
-"""A project's file that is a link to elsewhere is ignored: see T87."""
+"""A project's file that is a symlink to another folder is ignored: see T87."""
 
 WHOLE = json.dumps({"mcpServers": {"spoiled": {"command": "true"}}}, indent=2).encode()
 
@@ -89,7 +89,7 @@ SPOILED = {**WITH_LINE, **WITHOUT_LINE}
 
 
 class Desk:
-    """A good server in every scope but the spoiled one."""
+    """A valid server in every scope except the malformed one."""
 
     def __init__(self, home: Path, spoiled: str) -> None:
         self.home = home
@@ -113,7 +113,7 @@ class Desk:
         return about.st_ino, about.st_mtime_ns, about.st_mode, about.st_size, content
 
     def look(self) -> tuple[Configuration, str]:
-        """What is seen, and everything that is told about the spoiled file."""
+        """The result, and everything that is reported about the malformed file."""
         before, started = self.fingerprint(), time.monotonic()
         seen = projects.seen(self.home / "work")
         assert time.monotonic() - started < 5
@@ -229,7 +229,7 @@ def test_t58_no_command_writes_into_a_file_it_cannot_read(home: Path, place: str
         assert desk.fingerprint() == before, words
 
 
-# --- JSON, but not as it should be ---
+# --- valid JSON with an invalid structure ---
 
 ODD: dict[str, tuple[Any, str]] = {
     "the wrong name": ({"servers": {"spoiled": {"command": "true"}}}, "servers"),

@@ -34,7 +34,7 @@ SAFE = {
     "TZ": "UTC",
     "USER": "somebody",
 }
-"""Values for what may be passed on; `PATH` is the test's own."""
+"""Values of the variables that may be passed on; `PATH` is the one of the test."""
 
 SECRETS = {
     "ANTHROPIC_API_KEY": "s3cret",
@@ -74,20 +74,20 @@ FOR_PYTHON = {"PYTHONSAFEPATH": "1", "PYTHONPATH": str(SERVERS)}
 
 @pytest.fixture
 def surroundings(home: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """An environment full of what is nobody's business; what a server should see of it."""
-    safe = {**SAFE, "HOME": str(home)}  # the census knows our processes by it
+    """An environment with many private variables; returns those that a server should get."""
+    safe = {**SAFE, "HOME": str(home)}  # the leak check finds our processes by it
     for name, value in {**safe, **SECRETS}.items():
         monkeypatch.setenv(name, value)
     return {**safe, "PATH": os.environ["PATH"]}
 
 
 def environment_of(pid: int | None) -> dict[str, str]:
-    """As the process was given it, before its own program could change anything."""
+    """The environment as it was at the start of the process, before its own program could change anything."""
     return without_marker(Path(f"/proc/{pid}/environ").read_text())
 
 
 def without_marker(text: str) -> dict[str, str]:
-    """The variables, without the one that Dragoman adds to find the server's processes again."""
+    """The variables, without the one by which Dragoman finds the server's processes."""
     found = dict(pair.split("=", 1) for pair in text.split("\0") if pair)
     assert re.fullmatch(r"[0-9a-f]{16}\.[0-9]+", found.pop("DRAGOMAN_SERVER_PROCESS"))
     return found
@@ -166,7 +166,7 @@ def test_t59_the_command_passes_no_more_than_the_library(home: Path, surrounding
     projects.user(home, servers(box={"command": "/bin/sh", "args": ["-c", script], "env": {"OWN": "x"}}))
     subprocess.run([str(DRAGOMAN), "tools"], capture_output=True, timeout=40, stdin=subprocess.DEVNULL)
     found = without_marker(dump.read_text())
-    added = {"PWD", "SHLVL", "_", "OLDPWD"}  # by some shells, by themselves
+    added = {"PWD", "SHLVL", "_", "OLDPWD"}  # set by some shells themselves
     assert {key: value for key, value in found.items() if key not in added} == {**surroundings, "OWN": "x"}
 
 
@@ -229,7 +229,7 @@ INTERCEPTORS = [
     "NODE_EXTRA_CA_CERTS",
     "NODE_TLS_REJECT_UNAUTHORIZED",
 ]
-"""By these somebody else gets to read, or to answer, what a server says to the network."""
+"""These variables let another program read or answer the network traffic of a server."""
 
 INSTALLERS = [
     "Npm_Config_Registry",  # npm compares without regard to case
@@ -242,7 +242,7 @@ INSTALLERS = [
     "DOTNET_STARTUP_HOOKS",
     "PYTHONWARNINGS",  # imports the module that it names
 ]
-"""By these `npx` and `uvx` fetch a name from elsewhere, or a program loads code of another's choice."""
+"""These variables make `npx` and `uvx` fetch from another registry, or make a program load other code."""
 
 HARMLESS = ["TOKEN", "API_KEY", "MODE", "LANG", "MY_PATH", "XLD_PRELOAD", "PATHS", "DEBUG", "GITHUB_TOKEN"]
 

@@ -158,7 +158,7 @@ async def test_t60_a_frame_without_an_end_ends_the_connection_at_the_limit(arena
 
 
 async def _pour(socket: web.WebSocketResponse, writer: aiohttp.http.WebSocketWriter, how: str) -> None:
-    """Raw bytes of a message of a gigabyte, for as long as anybody reads."""
+    """Raw bytes of a message of a gigabyte, for as long as they are read."""
     transport = writer.transport
     block = b"y" * MEGABYTE
     if how == "one":

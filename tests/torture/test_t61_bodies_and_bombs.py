@@ -31,14 +31,14 @@ def _block() -> bytes:
 
 
 def said(status: int, headers: dict[str, str], body: Callable[[], Any]) -> Answer:
-    """A body written piece by piece, for as long as it is read."""
+    """A body written in parts, for as long as it is read."""
 
     async def answer(ask: Ask) -> web.StreamResponse:
         response = web.StreamResponse(status=status, headers=headers)
         await response.prepare(ask.http)
         for piece in body():
             await response.write(piece)
-            await asyncio.sleep(0)  # what is measured is the host's work, not this server's
+            await asyncio.sleep(0)  # the work of the host is measured, not of this server
         await response.write_eof()
         return response
 
@@ -51,7 +51,7 @@ def pieces(count: int) -> Callable[[], Any]:
 
 GIGABYTE = 1024 * MEGABYTE // len(PIECE)
 RAW_DEFLATE = _block() * (BOMB // MEGABYTE)
-"""None of the bombs has an end: whoever gets there has read too much."""
+"""None of the bombs has an end: a client that reaches it has read too much."""
 GZIP, DEFLATE = gzip.compress(b"")[:10] + RAW_DEFLATE, b"\x78\x9c" + RAW_DEFLATE
 NESTED, MEMBERS = gzip.compress(GZIP), gzip.compress(b"0" * MEGABYTE) * (BOMB // MEGABYTE)
 ENCODED = {**JSON, "Content-Encoding": "gzip"}
@@ -72,7 +72,7 @@ TOO_LARGE: dict[str, Answer] = {
     "a bomb of an event": said(200, {**EVENTS, "Content-Encoding": "gzip"}, lambda: [GZIP]),
     "a comment without end": said(200, EVENTS, lambda: (b":" + PIECE for _ in range(GIGABYTE))),
 }
-"""What is refused by size."""
+"""Bodies that are refused because of their size."""
 
 
 @pytest.mark.slow
@@ -103,7 +103,7 @@ ODD: dict[str, Answer] = {
     "a lost session without end": said(404, JSON, pieces(GIGABYTE)),
     "a redirect without end": said(302, {"Location": "http://example.invalid/"}, pieces(GIGABYTE)),
 }
-"""What is refused one way or another."""
+"""Bodies that are refused for any reason."""
 
 
 @pytest.mark.slow
@@ -115,7 +115,7 @@ async def test_t61_no_other_body_is_read_beyond_the_limit(arena, era: str, light
             server.on["tools/call"] = answers.first(1, answer)
             async with at_once(5):
                 ended = await end_of(a, "echo", text="x", seconds=20)
-            if what != "a lost session without end":  # begun anew, it is answered
+            if what != "a lost session without end":  # with a new session, it is answered
                 assert isinstance(ended, DragomanError), f"{what}: {ended!r}"
                 assert len(str(ended)) < 2000
             assert a.pulse.growth_bytes < LIMIT + ALLOWANCE, what

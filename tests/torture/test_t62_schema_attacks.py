@@ -92,7 +92,7 @@ async def test_t62_a_hostile_schema_over_http_sends_no_request_and_blocks_no_cal
             if "bad" in names:
                 async with at_once():
                     outcome = await a.outcome("bad", a=ARGUMENTS.get(attack, "a" * 30 + "!"))
-                # Judged by a schema that can be judged by, or let through to the server.
+                # The call is validated with the schema if possible, or sent without validation.
                 assert outcome.text.startswith("ran") or isinstance(outcome.error, InvalidArguments)
             else:
                 assert any("'bad' is left out" in problem for problem in a.view.problems)
@@ -141,7 +141,7 @@ async def test_t62_a_valid_schema_next_to_invalid_ones_is_still_enforced():
             assert server.asked("tools/call") == []
 
 
-# --- what is checked against them ---
+# --- validated values ---
 
 HUGE: dict[str, tuple[dict, object]] = {
     "one text": ({"type": "string", "pattern": "^(a|a)*$"}, "a" * 8_000_000 + "!"),
@@ -193,7 +193,7 @@ async def test_t62_huge_results_are_validated_off_the_loop_and_within_limits(are
             assert all(len(problem) < 10_000 for problem in outcome.problems)
 
 
-# --- what is small, and priced high ---
+# --- small values that are expensive to validate ---
 
 PRICED: dict[str, tuple[dict, object]] = {
     "thousands of objects to choose from": (

@@ -115,7 +115,7 @@ WAYS = [("http", LEGACY), ("http", MODERN), ("sse", LEGACY), ("ws", MODERN)]
 
 
 def in_pages(pages: list[dict[str, Any]]) -> dict[str, Any]:
-    """Lies of a server whose list comes in these pages."""
+    """Replies of a hostile server whose list is returned in these pages."""
     follows = {p["nextCursor"]: n + 1 for n, p in reversed(list(enumerate(pages))) if "nextCursor" in p}
 
     def listed(params: dict[str, Any]) -> Any:

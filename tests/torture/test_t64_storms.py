@@ -16,12 +16,12 @@ from tests.torture.conftest import LEGACY, MODERN
 
 BURST = 10_000
 PAUSE_SECONDS = 0.2
-"""Between two readings of a list that changes all the time; shorter here than in earnest."""
+"""Delay between two list requests for a list that changes all the time; shorter than the default."""
 SITES = {"http": streamable, "sse": http_sse, "ws": websocket}
 
 
 def lists_asked(server) -> int:
-    """How often a server over the network was asked for its tools."""
+    """How many list requests for tools a server over the network received."""
     said = server.messages if hasattr(server, "messages") else [ask.message for ask in server.asks]
     return sum(1 for message in said if message and message.get("method") == "tools/list")
 
@@ -32,7 +32,7 @@ def short_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def a_while(a) -> None:
-    """Longer than anything is put off."""
+    """Longer than any delay."""
     over = time.monotonic() + 2 * PAUSE_SECONDS
     while time.monotonic() < over:
         await a.bystander.call_often(20)
@@ -165,7 +165,7 @@ async def test_t64_a_thousand_calls_that_never_end_time_out(arena):
 
 
 class Door:
-    """Counts how many are inside at the same time."""
+    """Counts the number of concurrent users."""
 
     def __init__(self) -> None:
         self.inside = self.most = 0

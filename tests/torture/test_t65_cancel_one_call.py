@@ -81,7 +81,7 @@ LET_OTHERS_PASS = {"allow": [f"mcp__{BYSTANDER}", "mcp__hostile__cancelled", "mc
 
 
 class Hesitant:
-    """Never answers the first question; says yes to the others."""
+    """Never answers the first question; answers yes to the others."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -106,7 +106,7 @@ async def test_t65_a_call_cancelled_while_its_question_is_open_lets_the_next_que
         second = asyncio.create_task(a.call("echo", message="second"))
         third = asyncio.create_task(a.call("echo", message="third"))
         await asyncio.sleep(0)
-        third.cancel()  # it waits for its turn
+        third.cancel()  # it waits for the earlier question
         first.cancel()
         async with at_once():
             assert await second == "second"

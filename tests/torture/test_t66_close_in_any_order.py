@@ -48,7 +48,7 @@ async def test_t66_three_hosts_are_closed_in_any_order_from_other_tasks(arena):
 
     async with arena():
         hosts = [await asyncio.gather(*map(opened, KINDS)) for _ in ORDERS]
-        # Side by side: most of the time is what is left to servers that do not end by themselves.
+        # In parallel: most of the time is the grace period of servers that do not end by themselves.
         await asyncio.gather(*map(close_in, ORDERS, hosts))
 
 
@@ -218,7 +218,7 @@ async def test_t66_threads_that_start_and_end_servers_share_the_watchdog(arena, 
                 guard.release(server.pid)
                 server.kill()
                 server.wait()
-        gc.collect()  # a watchdog that was lost sight of shows here, not in the next test
+        gc.collect()  # an unreferenced watchdog is detected here, not in the next test
         assert set(faults) == set()
 
 
@@ -227,7 +227,7 @@ def ledgers(folder: Path) -> list[str]:
     for path in folder.glob("state/processes/*"):
         try:
             texts.append(path.read_text())
-        except FileNotFoundError:  # dropped meanwhile, as it should be
+        except FileNotFoundError:  # garbage collected meanwhile, as it should be
             continue
     return texts
 
@@ -265,7 +265,7 @@ async def test_t66_a_program_ends_though_its_host_was_not_closed(arena, seconds)
         assert await asyncio.to_thread(wait_for_deaths, pids, 5) == []
 
 
-# --- in the middle of a decision ---
+# --- during a decision ---
 
 
 @pytest.mark.parametrize(

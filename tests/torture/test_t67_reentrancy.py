@@ -148,7 +148,7 @@ async def test_t67_a_callback_may_close_the_host(arena):
 
 
 class Curious:
-    """Calls a tool before it answers, about which it is asked as well, and so on."""
+    """Calls a tool before it answers; the question about that call does the same, and so on."""
 
     def __init__(self, depth: int) -> None:
         self.depth, self.asked = depth, 0

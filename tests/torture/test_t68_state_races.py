@@ -26,7 +26,7 @@ NEVER_MS = "3600000"
 
 
 class Diary:
-    """The pids of every process that was started as the server, in the order of their starts."""
+    """The pids of all processes that were started as the server, in the order of their starts."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -106,7 +106,7 @@ async def test_t68_a_server_removed_during_a_call_ends_the_call_with_an_error_th
     async with Host.configured(**OPTIONS) as host:
         await host.ready(timeout=20)
         calls = [asyncio.create_task(host.call("mcp__x__hold", {})) for _ in range(5)]
-        # Its server reads in order, so those are under way when this one is answered.
+        # Its server reads in order, so those are in progress when this one is answered.
         assert (await host.call("mcp__x__echo", {"message": "now"})).text == "now"
         assert not any(call.done() for call in calls)
         files.say(y=diary.entry())
@@ -185,7 +185,8 @@ async def say(host: Host, word: str) -> None:
 
 
 async def quarrel(host: Host, chance: random.Random, count: int, nuisance) -> str:
-    """So many words at random moments, from tasks of their own, with trouble between; the last of them."""
+    """This many commands at random moments, in separate tasks, with failures between them; returns the
+    last command."""
     saying: list[asyncio.Task[None]] = []
     word = "enable"
     for _ in range(count):
@@ -196,7 +197,7 @@ async def quarrel(host: Host, chance: random.Random, count: int, nuisance) -> st
         if chance.random() < 0.3:
             await nuisance(chance)
         if chance.random() < 0.2:
-            chance.choice(saying).cancel()  # whoever stops waiting takes nothing back
+            chance.choice(saying).cancel()  # cancelling the wait does not revoke the command
     async with asyncio.timeout(20):
         await asyncio.gather(*saying, return_exceptions=True)
     return word
@@ -210,7 +211,7 @@ async def check(host: Host, last: str, tool: str, arguments: dict[str, object], 
         await settled(host, "connected")
         try:
             outcome = await host.call(tool, arguments)
-        except ConnectionLost:  # killed just before, which had not been noticed yet
+        except ConnectionLost:  # killed just before, which was not noticed yet
             outcome = await host.call(tool, arguments)
         assert outcome.text == text
         await settled(host, "connected")

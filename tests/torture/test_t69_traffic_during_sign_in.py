@@ -134,7 +134,7 @@ async def test_t69_cancelling_the_call_that_started_the_refresh_does_not_cancel_
 
 
 class SlowVault(Vault):
-    """Reads are slow: what they give back was true when they began."""
+    """Reads are slow: their result is the state at the start of the read."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -22,11 +22,11 @@ from dragoman.config.jsonc import set_value
 from dragoman.config.writer import edit, edit_state
 
 LIFE_IN_WRITES = 4
-"""How many writes a writer that is killed from outside has time for, at most."""
+"""How many writes a writer that is killed from outside can make, at most."""
 
 
 def generation(number: int) -> dict[str, Any]:
-    """Content that shows when it is not whole."""
+    """Content that shows whether it is complete."""
     return {"number": number, "payload": payload(number)}
 
 
@@ -70,7 +70,7 @@ WRITERS: dict[str, Callable[[Path], None]] = {
 
 
 def steps_of(write: Callable[[Path], None], path: Path) -> tuple[range, range]:
-    """The steps of one write: all, and those at which a temporary file stands beside the file."""
+    """The steps of one write: all, and those at which a temporary file exists next to the file."""
     steps, telling = 0, [0]
 
     def count(*_: Any) -> None:
@@ -137,7 +137,7 @@ def leftovers(path: Path) -> list[str]:
 def main(writer: str, path: Path, kills: int) -> dict[str, Any]:
     write = WRITERS[writer]
     path.write_text(json.dumps(generation(0)))
-    write(path)  # what is imported late is there from now on
+    write(path)  # modules that are imported late are loaded from now on
     started = time.perf_counter()
     write(path)
     life_seconds = LIFE_IN_WRITES * (time.perf_counter() - started)
@@ -188,7 +188,7 @@ def test_t70_a_killed_writer_leaves_the_old_or_the_new_content(home: Path, write
 
     assert (report["broken"], report["lost"], report["unkilled"]) == (0, 0, 0)
     assert report["unswept"] == 0
-    # The kills came at telling moments: writes were finished, and temporary files were left behind.
+    # The kills happened at relevant moments: some writes were finished, and temporary files were left behind.
     assert report["generations"] > 80
     assert report["left_behind"] > 50
 

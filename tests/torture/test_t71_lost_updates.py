@@ -20,7 +20,7 @@ from dragoman.config.writer import edit, edit_state
 
 PROCESSES, WRITES = 8, 25
 
-# Of a newer version, as far as the writers are concerned.
+# Content of a newer version that the writers do not know.
 BEFORE = '{\n\t"zeta": [1,   2],\n\t"mcpServers": {"first": {"later": {"x": null}}'
 AFTER = '},\n\t"alpha": 1e5\n}\n'
 
@@ -48,14 +48,14 @@ def write_many(add: Callable[[Path, str], None], path: Path, process: int) -> No
 
 
 def main(add: Callable[[Path, str], None], path: Path) -> None:
-    """Forks the writers, lets them all go at once, and waits for them."""
+    """Forks the writers, starts them all at the same time, and waits for them."""
     starting_line, start = os.pipe()
     pids: list[int] = []
     for process in range(PROCESSES):
         pid = os.fork()
         if pid == 0:
             os.close(start)
-            os.read(starting_line, 1)  # ends when nobody holds the other end
+            os.read(starting_line, 1)  # ends when no process has the other end open
             write_many(add, path, process)
             os._exit(0)
         pids.append(pid)

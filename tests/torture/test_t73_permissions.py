@@ -21,7 +21,7 @@ def umask(request: pytest.FixtureRequest) -> Iterator[int]:
 
 @pytest.fixture(params=["absent", "open"])
 def folder(request: pytest.FixtureRequest, umask: int) -> Path:
-    """Dragoman's folder: not there yet, or left open to all, with everything in it."""
+    """Dragoman's folder: missing, or readable by all, with everything in it."""
     top = paths.config_dir()
     if request.param == "open":
         (top / "state" / "locks").mkdir(parents=True)

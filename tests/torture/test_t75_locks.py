@@ -40,7 +40,7 @@ asyncio.run(main())
 
 @asynccontextmanager
 async def holding(path: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Another process that holds the lock until it is sent a line."""
+    """Another process that has the lock until it receives a line."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", HOLDER, str(path), stdin=pipe, stdout=pipe

@@ -82,7 +82,7 @@ class Issuer(Site):
         return web.Response(status=404)
 
     def token(self, key: Any = KEY, algorithm: str = "ES256", **claims: Any) -> str:
-        """A valid token, but for what is given here; None leaves a claim out."""
+        """A valid token, except for the given claims; None removes a claim."""
         whole = {"iss": self.origin, "aud": AUDIENCE, "sub": "ada", "exp": int(time.time()) + 600, **claims}
         given = {name: value for name, value in whole.items() if value is not None}
         return jwt.encode({"alg": algorithm, "kid": "one"}, given, key, algorithms=[algorithm])
@@ -144,7 +144,7 @@ async def test_t77_an_unavailable_issuer_refuses_the_request():
             issuer.is_down = False
             asks = len(issuer.asks)
             soon = await client.modern("tools/call", CALL)
-            assert (soon.status, len(issuer.asks)) == (503, asks)  # it is not asked for each request
+            assert (soon.status, len(issuer.asks)) == (503, asks)  # the issuer is not asked for each request
             now += 11
             later = await client.modern("tools/call", CALL)
     assert reply.status == 503

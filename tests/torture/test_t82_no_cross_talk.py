@@ -23,8 +23,8 @@ CALLERS = {f"caller{n}": CallerEntry(token=f"token-of-caller-{n:04d}") for n in 
 
 
 class Wire:
-    """One client's connection, which it keeps: requests are written and responses read without a library, so
-    that most of the time is the gateway's."""
+    """One client's connection, which stays open: requests are written and responses read without a
+    library, so that most of the time is spent in the gateway."""
 
     def __init__(self, port: int, number: int, era: str) -> None:
         self._port = port
@@ -77,7 +77,7 @@ class Wire:
 
 
 async def work(port: int, number: int, era: str) -> list[str]:
-    """What does not belong to this client, of all that it was sent."""
+    """Everything this client received that does not belong to it."""
     foreign: list[str] = []
     wire = Wire(port, number, era)
     await wire.open()
@@ -101,7 +101,7 @@ async def test_t82_fifty_clients_with_the_same_id_each_get_their_own_reply(era: 
     async with gateway_of({"mirror": server}, callers=CALLERS) as running:
         clients = (work(running.port, number, era) for number in range(CLIENTS))
         found = await asyncio.gather(*clients, return_exceptions=True)
-    assert [each for each in found if each] == []  # neither foreign messages nor errors
+    assert [each for each in found if each] == []  # neither messages of others nor errors
 
 
 async def test_t82_a_cancellation_applies_to_the_request_of_its_own_client():

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.requirement("GWY-6")
 
 
 class KeepingOffice(Office):
-    """Says how long what it gives may be kept, and counts what it is asked."""
+    """Returns how long its results may be cached, and counts its requests."""
 
     ttl_ms: Any = 60_000
     reads = 0

@@ -25,7 +25,8 @@ RULE = "mcp__mine"
 
 
 class World:
-    """A project whose local file has an approved server and an approved rule, and a clone of a stranger's."""
+    """A project whose local file has an approved server and an approved rule, and a clone of an
+    untrusted repository."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -171,7 +172,7 @@ def test_t87_the_approved_folder_is_the_folder_the_server_starts_in(world: World
             assert server.name in answers["files"][os.path.join(folder, file)]
 
 
-# --- what still works ---
+# --- symlinks that still work ---
 
 
 @pytest.mark.parametrize("reach", [lambda world: world.home / "to-good", lambda world: world.good])

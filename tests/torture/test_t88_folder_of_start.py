@@ -18,7 +18,8 @@ TRAP = "import pathlib; pathlib.Path({marker!r}).touch()\n"
 
 
 def trapped(home: Path, package: str) -> Path:
-    """A repository with a package of the name that a server is started by; the file that running it makes."""
+    """A repository with a package of the name that a server is started by; returns the file that running
+    it creates."""
     marker = home / "ran"
     folder = home / "work" / package
     folder.mkdir()

@@ -38,7 +38,7 @@ async def refused(host: Host, name: str) -> bool:
     return isinstance(outcome.error, PermissionRefused) and "refused by the hook" in outcome.text
 
 
-# --- entries that nobody approved ---
+# --- unapproved entries ---
 
 
 def pending(work: Path) -> None:
@@ -110,7 +110,7 @@ async def test_t89_an_entry_added_while_the_host_runs_renames_no_tool_for_agents
             assert [tool.name for tool in agent.tools()] == ["mcp__own__t"]
 
 
-# --- servers and tools that look alike, all of them approved ---
+# --- servers and tools with similar names, all of them approved ---
 
 
 async def test_t89_a_server_with_two_similar_tool_names_does_not_avoid_a_hook():
@@ -149,7 +149,7 @@ async def test_t89_a_hook_matches_a_tool_by_every_name_that_a_deny_rule_matches(
         for kind, matcher in disguises(server, wire_name, name).items():
             is_expression = re.fullmatch(r"[\w.*|-]*", matcher, re.ASCII) is None
             if kind == "full width" or not matcher.isprintable() or (is_expression and "*" in matcher):
-                continue  # `*` stands for anything only where all characters are plain
+                continue  # `*` is a wildcard only where all characters are plain
             options: Any = {"permission_mode": "bypassPermissions"}
             hooks = [hook(refuse, "PreToolUse", matcher=matcher)]
             async with Host({server: offered}, hooks=hooks, **options) as host:
@@ -179,7 +179,7 @@ async def test_t89_every_event_of_a_call_matches_the_tool_by_its_names(event: st
     assert seen == names
 
 
-# --- what a name that only looks like it cannot do ---
+# --- limits of similar names ---
 
 
 @pytest.mark.parametrize("event", ["PreToolUse", "PermissionRequest"])

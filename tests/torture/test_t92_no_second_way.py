@@ -67,7 +67,7 @@ WAYS: dict[str, tuple[Way, str]] = {
     "list_mcp_resources": (call_list, "list_mcp_resources"),
 }
 ASKED = ("resources/read", "resources/subscribe", "prompts/get", "completion/complete")
-"""What reaches a server only because somebody wants it; lists are read ahead."""
+"""Requests sent only on demand; lists are read in advance."""
 ways = pytest.mark.parametrize(("way", "name"), WAYS.values(), ids=WAYS.keys())
 
 
@@ -85,7 +85,7 @@ def asked(library: Library) -> list[str]:
     return [call["method"] for call in library.calls if call["method"] in ASKED]
 
 
-# --- a deny ---
+# --- deny rules ---
 
 DENIES = ["mcp__lib", "mcp__lib__*", "mcp__*", "*", "MCP__LIB", "mcp__l*"]
 
@@ -201,14 +201,14 @@ async def test_t92_a_server_found_by_a_uri_is_checked_like_a_named_one():
     hooks = [hook(leave_out, "PreToolUse", matcher="read_mcp_resource")]
     async with Host({LIB: library, "copy": Library()}, rules=rules, hooks=hooks) as host:
         await host.ready(timeout=20)
-        # A hook that takes the server out of the arguments: it is looked for again.
+        # A hook that removes the server from the arguments: it is looked up again.
         given = {"server": LIB, "uri": "book://none"}
         assert (await host.toolbox().call("read_mcp_resource", given)).text == "Poems"
     assert seen == [LIB]
     assert asked(library) == []
 
 
-# --- a question ---
+# --- ask rules ---
 
 
 @ways
@@ -265,7 +265,7 @@ async def test_t92_a_hook_can_refuse_every_kind_of_request(way: Way, name: str, 
         await host.ready(timeout=20)
         with pytest.raises(PermissionRefused, match="not today"):
             if name == "get_mcp_prompt" or way is WAYS["prompts.complete"][0]:
-                await until(lambda: host._prompts._known())  # read ahead: found without a list
+                await until(lambda: host._prompts._known())  # read in advance: found without a list
             await way(host)
     assert asked(library) == []
 

@@ -30,7 +30,8 @@ Stage = tuple["Host", "Person", Streamable, Streamable]
 
 
 class Person:
-    """Says yes to one call and no to all others; what `meanwhile` is runs while they are busy elsewhere."""
+    """Approves one call and refuses all others; `meanwhile` runs while the person is busy with another
+    question."""
 
     def __init__(self) -> None:
         self.asked: list[PermissionQuestion] = []
@@ -53,7 +54,8 @@ class Person:
 async def two_servers(
     home: Path, **options: Any
 ) -> AsyncIterator[tuple[Host, Person, Streamable, Streamable]]:
-    """A host whose server `x` is the first one; `person.meanwhile` points the name at the second."""
+    """A host whose server `x` is the first one; `person.meanwhile` changes the entry of that name to the
+    second."""
     person = Person()
     async with streamable(revisions=(MODERN,)) as first, streamable(revisions=(MODERN,)) as second:
 
@@ -109,7 +111,7 @@ async def test_t93_an_entry_changed_while_a_call_waits_for_a_busy_server_needs_a
         return recovery.react(*about, **more)
 
     async def busy(ask: Ask) -> Any:
-        # For as long as the name still leads here: how long a reload takes is the machine's affair.
+        # Until the name refers to the second server: the duration of a reload depends on the machine.
         return None if switched.is_set() else await answers.status(429, "busy", retry_after="1")(ask)
 
     answer: Answer = busy

@@ -23,7 +23,7 @@ from tests.torture.projects import Listener, seen, servers, write
 
 LIST = "https://org.example.com/connectors"
 CLOSED = "https://127.0.0.1:1/list"
-"""Nobody answers there."""
+"""No server listens there."""
 COUNTS = "it applies only in your own settings, in code and in the administrator's file"
 READS = json.dumps(
     [{"tools": [{"name": "get", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}]}]
@@ -34,7 +34,7 @@ READS = json.dumps(
 
 
 def put_entry(home: Path, scope: str, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Writes the entry `box` into a file of the scope, approved; options for a host."""
+    """Writes the entry `box` into a file of the scope, approved; returns options for a host."""
     block = servers(box=entry)
     match scope:
         case "project" | "local":
@@ -104,7 +104,7 @@ def test_t94_the_commands_report_that_trusted_has_no_effect(home: Path):
 
 
 class Bearer:
-    """Counts how often the token is asked for."""
+    """Counts how often the token is requested."""
 
     def __init__(self) -> None:
         self.given = 0

@@ -26,7 +26,7 @@ def answering(result: Any) -> dict[str, Any]:
 
 
 async def outcomes(result: Any, **options: Any) -> list[Any]:
-    """Of the same call, made by a host and by a toolbox."""
+    """The outcomes of the same call, made by a host and by a toolbox."""
     async with Host(answering(result), permission_mode="bypassPermissions") as host:
         await host.ready()
         if options:

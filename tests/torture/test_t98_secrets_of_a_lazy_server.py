@@ -33,7 +33,7 @@ async def test_t98_the_first_answer_of_a_lazy_server_is_masked_with_the_output_o
         server.zoo.contents.add_resource("note://a", SECRET)
         entry = {"url": server.url, "headersHelper": helper, "lazy": True}
         async with Host({"x": entry}, permission_mode="bypassPermissions") as host:
-            await host.ready()  # what it offers is known from now on
+            await host.ready()  # its tools are known from now on
         async with Host({"x": entry}, permission_mode="bypassPermissions") as host:
             assert host.servers["x"].status == "pending"
             assert await first(host) == "[secret]"

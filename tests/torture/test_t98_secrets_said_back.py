@@ -41,7 +41,7 @@ SAID = " | ".join(SPELLINGS.values())
 
 def leaks(value: Any) -> list[str]:
     text = value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode()
-    # Around a secret in base64, letters that depend on its neighbours may be left.
+    # Around a secret in base64, characters that depend on adjacent bytes may be left.
     return [name for name, spelling in SPELLINGS.items() if (spelling[4:-4] or spelling) in text]
 
 
@@ -63,7 +63,7 @@ def text(said: str) -> dict[str, Any]:
 
 
 def teach(server: Streamable) -> None:
-    """What the server offers; the secret is in all of it."""
+    """Adds tools, prompts and resources to the server; the secret is in all of them."""
     server.zoo._instructions = f"Use {SAID} with care."
     schema = {
         "type": "object",
