@@ -9,7 +9,7 @@ from tests.servers import zoo
 from tests.torture.arena import at_once, until
 from tests.torture.lines import log, reply
 
-NOISE = {
+UNPARSED = {
     "a banner": ["Welcome to the server v1.0\n*** listening ***\n"],
     "blank lines": ["\n\n  \n\t\n\r\n"],
     "an ANSI log": ["\x1b[32mINFO\x1b[0m started \x1b]0;title\x07\n"],
@@ -32,7 +32,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("noise", NOISE.values(), ids=NOISE.keys())
+@pytest.mark.parametrize("noise", UNPARSED.values(), ids=UNPARSED.keys())
 async def test_t01_unparsed_output_between_messages_has_no_effect_and_is_reported_once(arena, era, noise):
     async with arena(zoo("says_as_told.py", protocol=era)) as a:
         for _ in range(3):

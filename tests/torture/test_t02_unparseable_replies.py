@@ -23,7 +23,7 @@ SHAPES = {
     "id first": message(VERSION, ID, STRUCTURED),
     "id last": message(VERSION, STRUCTURED, ID),
 }
-WHOLE = {
+COMPLETE_LINES = {
     "a byte order mark": "\xef\xbb\xbf" + reply(),
     "a batch of one": "[" + reply().strip() + "]\n",
     "cut off": '{"jsonrpc":"2.0","id":$ID,"result":{"content":[{"type":"te\n',
@@ -41,7 +41,7 @@ CASES = {
     **{
         f"{what}, {where}": shape % value for what, value in VALUES.items() for where, shape in SHAPES.items()
     },
-    **WHOLE,
+    **COMPLETE_LINES,
 }
 
 

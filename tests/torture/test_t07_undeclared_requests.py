@@ -22,14 +22,16 @@ QUESTIONS = [
 ]
 
 
-class NobodyMayBeAsked:
+class NoQuestionExpected:
     async def allow(self, question):
         raise AssertionError(f"a person was asked: {question}")
 
 
 @pytest.mark.parametrize("method", QUESTIONS)
 async def test_t07_a_legacy_server_gets_method_not_found_for_an_undeclared_capability(arena, method):
-    async with arena(zoo("asks_back.py", protocol=LEGACY, roots=False), interaction=NobodyMayBeAsked()) as a:
+    async with arena(
+        zoo("asks_back.py", protocol=LEGACY, roots=False), interaction=NoQuestionExpected()
+    ) as a:
         async with at_once():
             answer = json.loads(await a.call("ask", method=method))
         assert answer["error"]["code"] == -32601
@@ -51,7 +53,7 @@ async def test_t07_requests_of_a_server_that_reads_no_answers_use_bounded_memory
 
 @pytest.mark.parametrize("method", [*QUESTIONS, "ping"])
 async def test_t07_a_modern_server_may_not_send_requests(arena, method):
-    async with arena(zoo("asks_back.py", protocol=MODERN), interaction=NobodyMayBeAsked()) as a:
+    async with arena(zoo("asks_back.py", protocol=MODERN), interaction=NoQuestionExpected()) as a:
         async with at_once():
             assert await a.call("ask", method=method, patient=False) == "asked"
         warnings = [text for text in a.log() if "request" in text]
@@ -61,14 +63,14 @@ async def test_t07_a_modern_server_may_not_send_requests(arena, method):
 
 
 async def test_t07_input_required_for_an_undeclared_capability_fails_the_call(arena):
-    async with arena(zoo("wants_input.py", protocol=MODERN), interaction=NobodyMayBeAsked()) as a:
+    async with arena(zoo("wants_input.py", protocol=MODERN), interaction=NoQuestionExpected()) as a:
         async with at_once():
             outcome = await a.outcome("act")
         assert isinstance(outcome.error, InputUnavailable)
 
 
 async def test_t07_input_required_as_reply_to_tools_list_fails_the_server(arena):
-    async with arena(zoo("wants_input.py", "list", protocol=MODERN), interaction=NobodyMayBeAsked()) as a:
+    async with arena(zoo("wants_input.py", "list", protocol=MODERN), interaction=NoQuestionExpected()) as a:
         assert (a.view.status, a.view.tool_count) == ("failed", 0)
         assert "input_required" in (a.view.reason or "")
 
@@ -91,7 +93,7 @@ def question(method: str, id: str = "question") -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, "method": method, "params": {}}
 
 
-def answers_to(server: Any) -> list[dict[str, Any]]:
+def answer_of_host_to(server: Any) -> list[dict[str, Any]]:
     """What the host answered to a request."""
     if hasattr(server, "answers_heard"):
         return server.answers_heard
@@ -105,13 +107,13 @@ async def test_t07_a_legacy_server_over_the_network_gets_method_not_found_for_an
 ):
     async with (
         SITES[kind]() as server,
-        arena(entry(kind, server.url, "legacy"), interaction=NobodyMayBeAsked()) as a,
+        arena(entry(kind, server.url, "legacy"), interaction=NoQuestionExpected()) as a,
     ):
         await until(lambda: kind[:4] != "http" or server.asked("GET"))
         for method in QUESTIONS:
             server.push(question(method, method))
-        await until(lambda: len(answers_to(server)) == len(QUESTIONS))
-        heard = {answer["id"]: answer for answer in answers_to(server)}
+        await until(lambda: len(answer_of_host_to(server)) == len(QUESTIONS))
+        heard = {answer["id"]: answer for answer in answer_of_host_to(server)}
         assert set(heard) == set(QUESTIONS)
         assert {answer["error"]["code"] for answer in heard.values()} == {-32601}
         assert not any("result" in answer for answer in heard.values())
@@ -127,7 +129,7 @@ async def test_t07_a_legacy_server_may_send_a_request_in_the_stream_of_a_call_an
 
     async with (
         streamable(revisions=(LEGACY,), on={"tools/call": answers.events(asked_first)}) as server,
-        arena(entry("http", server.url, LEGACY), interaction=NobodyMayBeAsked()) as a,
+        arena(entry("http", server.url, LEGACY), interaction=NoQuestionExpected()) as a,
     ):
         async with at_once():
             assert await a.call("echo", text="?") == "fine"
@@ -143,7 +145,7 @@ async def test_t07_a_modern_server_may_not_send_requests_in_any_stream(arena, me
 
     async with (
         streamable(revisions=(MODERN,), on={"tools/call": answers.events(asked_first)}) as server,
-        arena(entry("http", server.url, MODERN), interaction=NobodyMayBeAsked()) as a,
+        arena(entry("http", server.url, MODERN), interaction=NoQuestionExpected()) as a,
     ):
         async with at_once():
             assert await a.call("echo", text="?") == "fine"
@@ -171,7 +173,7 @@ async def test_t07_a_modern_server_over_the_network_gets_no_input_for_an_undecla
 ):
     async with {"http": streamable, "ws": websocket}[kind](revisions=(MODERN,)) as server:
         liar(server, {"tools/call": lambda _: {"resultType": "input_required", **asked}})
-        async with arena(entry(kind, server.url, MODERN), interaction=NobodyMayBeAsked()) as a:
+        async with arena(entry(kind, server.url, MODERN), interaction=NoQuestionExpected()) as a:
             async with at_once():
                 outcome = await a.outcome("echo", text="?")
             assert isinstance(outcome.error, InputUnavailable)
@@ -182,7 +184,7 @@ async def test_t07_a_modern_server_over_the_network_gets_no_input_for_an_undecla
 async def test_t07_an_input_request_that_cannot_be_parsed_fails_the_call(arena, kind, asked):
     async with {"http": streamable, "ws": websocket}[kind](revisions=(MODERN,)) as server:
         liar(server, {"tools/call": lambda _: {"resultType": "input_required", **asked}})
-        async with arena(entry(kind, server.url, MODERN), interaction=NobodyMayBeAsked()) as a:
+        async with arena(entry(kind, server.url, MODERN), interaction=NoQuestionExpected()) as a:
             with pytest.raises(MalformedReply, match="malformed reply from hostile"):
                 async with at_once():
                     await a.call("echo", text="?")
@@ -193,6 +195,6 @@ async def test_t07_input_required_as_reply_to_tools_list_fails_the_server_over_t
     async with {"http": streamable, "ws": websocket}[kind](revisions=(MODERN,)) as server:
         trap = {"name": "trap", "inputSchema": {"type": "object"}}
         liar(server, {"tools/list": lambda _: {"resultType": "input_required", **ASKED, "tools": [trap]}})
-        async with arena(entry(kind, server.url, MODERN), interaction=NobodyMayBeAsked()) as a:
+        async with arena(entry(kind, server.url, MODERN), interaction=NoQuestionExpected()) as a:
             assert (a.view.status, a.view.tool_count) == ("failed", 0)
             assert "input_required" in (a.view.reason or "")

@@ -14,7 +14,7 @@ from tests.servers.web.streamable import Session
 from tests.torture.arena import at_once
 from tests.torture.conftest import LEGACY, MODERN
 
-LIES = "lies_at_the_door.py"
+HOSTILE_SERVER = "lies_at_the_door.py"
 SHORT = {"DRAGOMAN_PROBE_TIMEOUT_MS": 300}
 
 PROBES_THAT_LEAD_TO_LEGACY = {
@@ -32,7 +32,7 @@ PROBES_THAT_LEAD_TO_LEGACY = {
 
 @pytest.mark.parametrize(("lie", "revision"), PROBES_THAT_LEAD_TO_LEGACY.items())
 async def test_t08_after_any_invalid_answer_to_the_probe_the_legacy_handshake_is_used(arena, lie, revision):
-    async with arena(zoo(LIES, lie), settings=SHORT, wait=False) as a:
+    async with arena(zoo(HOSTILE_SERVER, lie), settings=SHORT, wait=False) as a:
         async with at_once(0.3 + 2):
             await a.host.ready(timeout=10)
         assert (a.view.status, a.view.reason) == ("connected", None)
@@ -48,7 +48,7 @@ async def test_t08_a_server_that_answers_the_probe_late_is_used_in_the_era_of_it
     """Its answer to the probe arrives after `initialize` was sent, as with a server that is downloaded
     first."""
     for _ in range(2):
-        async with arena(zoo(LIES, "late with the probe"), settings=SHORT) as a:
+        async with arena(zoo(HOSTILE_SERVER, "late with the probe"), settings=SHORT) as a:
             assert (a.view.era, a.view.protocol_version) == ("modern", MODERN)
             assert (await a.call("seen")).split()[:2] == ["server/discover", "initialize"]
 
@@ -57,7 +57,7 @@ async def test_t08_a_server_that_answers_the_probe_late_is_used_in_the_era_of_it
 async def test_t08_the_era_of_a_server_is_remembered_by_the_next_host(arena, lie, tmp_path):
     diary = tmp_path / "starts"
     for visit in range(2):
-        async with arena(zoo(LIES, lie, str(diary)), settings=SHORT) as a:
+        async with arena(zoo(HOSTILE_SERVER, lie, str(diary)), settings=SHORT) as a:
             seen = (await a.call("seen")).split()
             assert ("server/discover" in seen) == (visit == 0 and lie != "exits on the probe")
     expected = 3 if lie == "exits on the probe" else 2
@@ -80,7 +80,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("lie", "words"), REFUSED.items())
 async def test_t08_a_handshake_without_a_common_version_is_refused_at_once_with_the_reason(arena, lie, words):
-    async with arena(zoo(LIES, lie), settings=SHORT, wait=False) as a:
+    async with arena(zoo(HOSTILE_SERVER, lie), settings=SHORT, wait=False) as a:
         async with at_once():
             await a.host.ready(timeout=10)
         error = a.view.error
@@ -95,14 +95,14 @@ async def test_t08_a_handshake_without_a_common_version_is_refused_at_once_with_
 
 async def test_t08_an_unsupported_version_error_gets_one_corrected_probe_only(arena, tmp_path):
     diary = tmp_path / "starts"
-    async with arena(zoo(LIES, "unsupported, forever", str(diary)), settings=SHORT) as a:
+    async with arena(zoo(HOSTILE_SERVER, "unsupported, forever", str(diary)), settings=SHORT) as a:
         assert a.view.status == "failed"
         assert len(diary.read_text().split()) == 1
 
 
 @pytest.mark.parametrize("lie", ["two answers", "capabilities are null"])
 async def test_t08_small_deviations_in_the_handshake_do_not_prevent_a_connection(arena, lie):
-    async with arena(zoo(LIES, lie), wait=False) as a:
+    async with arena(zoo(HOSTILE_SERVER, lie), wait=False) as a:
         async with at_once():
             await a.host.ready(timeout=10)
         assert (a.view.status, a.view.protocol_version) == ("connected", LEGACY)
@@ -112,7 +112,7 @@ async def test_t08_small_deviations_in_the_handshake_do_not_prevent_a_connection
 
 async def test_t08_a_handshake_without_an_answer_ends_at_the_connect_timeout(arena):
     settings = {"MCP_TIMEOUT": 700, **SHORT}
-    async with arena(zoo(LIES, "silent on the greeting"), settings=settings, wait=False) as a:
+    async with arena(zoo(HOSTILE_SERVER, "silent on the greeting"), settings=settings, wait=False) as a:
         async with at_once(0.7 + 1.5):
             await a.host.ready(timeout=10)
         error = a.view.error
@@ -123,7 +123,7 @@ async def test_t08_a_handshake_without_an_answer_ends_at_the_connect_timeout(are
 @pytest.mark.parametrize("protocol", ["2026-07-28", "2024-11-05"])
 async def test_t08_a_pinned_revision_is_not_replaced_silently(arena, protocol):
     lie = "only legacy" if protocol == "2026-07-28" else "unknown revision"
-    async with arena(zoo(LIES, lie, protocol=protocol), settings=SHORT) as a:
+    async with arena(zoo(HOSTILE_SERVER, lie, protocol=protocol), settings=SHORT) as a:
         assert isinstance(a.view.error, HandshakeFailed)
         assert protocol in str(a.view.error)
 
@@ -182,18 +182,18 @@ def greeting(**changes: Any) -> dict[str, Any]:
     return {"protocolVersion": LEGACY, "capabilities": {"tools": {}}, "serverInfo": about, **changes}
 
 
-def said(result: Any) -> Answer:
+def answer_with(result: Any) -> Answer:
     return answers.body(lambda ask: answers.reply_to(ask, result=result))
 
 
 HTTP_REFUSED = {
     "unsupported, forever": (answers.error(-32022, status=400, data={"supported": [MODERN]}), None, MODERN),
-    "only the future": (said({"supportedVersions": ["2099-01-01"]}), None, "2099-01-01"),
-    "unknown revision": (None, said(greeting(protocolVersion="1999-01-01")), "1999-01-01"),
-    "revision is a number": (None, said(greeting(protocolVersion=5)), "initialize"),
-    "capabilities are a list": (None, said(greeting(capabilities=[])), "initialize"),
-    "server info is a text": (None, said(greeting(serverInfo="me")), "initialize"),
-    "result is a text": (None, said("hello"), "initialize"),
+    "only the future": (answer_with({"supportedVersions": ["2099-01-01"]}), None, "2099-01-01"),
+    "unknown revision": (None, answer_with(greeting(protocolVersion="1999-01-01")), "1999-01-01"),
+    "revision is a number": (None, answer_with(greeting(protocolVersion=5)), "initialize"),
+    "capabilities are a list": (None, answer_with(greeting(capabilities=[])), "initialize"),
+    "server info is a text": (None, answer_with(greeting(serverInfo="me")), "initialize"),
+    "result is a text": (None, answer_with("hello"), "initialize"),
     "result is missing": (
         None,
         answers.body(lambda ask: json.dumps({"jsonrpc": "2.0", "id": ask.id}).encode()),
@@ -263,7 +263,7 @@ async def test_t08_of_two_answers_to_initialize_in_one_stream_the_first_counts(a
             assert a.view.instructions is None
 
 
-TROUBLE = {
+FAILURES = {
     "500": (answers.status(500), 500),
     "502": (answers.html(502), 502),
     "503": (answers.status(503, retry_after="1"), 503),
@@ -273,7 +273,7 @@ TROUBLE = {
 }
 
 
-@pytest.mark.parametrize(("trouble", "status"), TROUBLE.values(), ids=TROUBLE.keys())
+@pytest.mark.parametrize(("trouble", "status"), FAILURES.values(), ids=FAILURES.keys())
 async def test_t08_a_failure_during_the_probe_does_not_decide_the_era(arena, trouble, status):
     """A gateway whose server is not available must not turn a modern server into a legacy one."""
     async with streamable(revisions=(MODERN,)) as server:

@@ -62,7 +62,7 @@ async def test_t09_several_invalid_definitions_do_not_affect_the_valid_ones(aren
         }
 
 
-HARMLESS = {
+UNUSUAL_BUT_VALID = {
     "constructor": {"name": "constructor", "inputSchema": OBJECT},
     "__proto__": {"name": "__proto__", "inputSchema": OBJECT},
     "__class__": {"name": "__class__", "inputSchema": OBJECT},
@@ -84,7 +84,7 @@ HARMLESS = {
 }
 
 
-@pytest.mark.parametrize("tool", HARMLESS.values(), ids=HARMLESS.keys())
+@pytest.mark.parametrize("tool", UNUSUAL_BUT_VALID.values(), ids=UNUSUAL_BUT_VALID.keys())
 async def test_t09_unusual_but_valid_definitions_can_be_called(arena, tool):
     async with arena(lists(*GOOD, tool)) as a:
         assert (a.view.tool_count, a.view.problems) == (50, ())

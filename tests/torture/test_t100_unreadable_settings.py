@@ -30,7 +30,7 @@ PLACES = {"user": ".dragoman/settings.json", "local": "work/.dragoman/settings.l
 MANAGED = "managed/managed-mcp.json"
 
 
-def comma(path: Path) -> None:
+def add_trailing_comma(path: Path) -> None:
     text = path.read_text()
     path.write_text(text.rstrip().removesuffix("}").rstrip() + ",\n}\n")
 
@@ -39,7 +39,7 @@ def text(content: str) -> Callable[[Path], object]:
     return lambda path: path.write_text(content)
 
 
-def instead(make: Callable[[Path], object]) -> Callable[[Path], object]:
+def replaced_by(make: Callable[[Path], object]) -> Callable[[Path], object]:
     def replace(path: Path) -> None:
         path.unlink()
         make(path)
@@ -52,17 +52,17 @@ def change(**values: Any) -> Callable[[Path], object]:
 
 
 SPOILED: dict[str, Callable[[Path], object]] = {
-    "a trailing comma": comma,
+    "a trailing comma": add_trailing_comma,
     "cut off": lambda path: path.write_text(path.read_text()[:-4]),
     "empty": text(""),
     "NULs": text("\0" * 9),
     "a list": text("[]"),
     "a key twice": text('{"permissions": {}, "permissions": {}}'),
     "another encoding": lambda path: path.write_bytes(path.read_text().encode("utf-16")),
-    "a folder": instead(Path.mkdir),
-    "a pipe": instead(lambda path: os.mkfifo(path)),
-    "a link to itself": instead(lambda path: path.symlink_to(path)),
-    "a link to nothing": instead(lambda path: path.symlink_to(path.parent / "gone.json")),
+    "a folder": replaced_by(Path.mkdir),
+    "a pipe": replaced_by(lambda path: os.mkfifo(path)),
+    "a link to itself": replaced_by(lambda path: path.symlink_to(path)),
+    "a link to nothing": replaced_by(lambda path: path.symlink_to(path.parent / "gone.json")),
     "rules of another form": change(permissions=["mcp__mine"]),
     "a deny that is no list": change(permissions={"deny": "mcp__mine"}),
     "an ask that is no list": change(permissions={"ask": {"mcp__mine": True}}),
@@ -128,7 +128,7 @@ def test_t100_no_server_is_admitted_and_the_file_is_named(desk: Home, place: str
 @pytest.mark.parametrize("place", PLACES)
 def test_t100_the_line_is_reported(desk: Home, place: str):
     desk.denies(place)
-    comma(desk.file)
+    add_trailing_comma(desk.file)
     line = desk.file.read_text().count("\n") - 1
     assert seen().problems == (
         "settings cannot be read, so no server is started and no call is made: "
@@ -174,7 +174,7 @@ def test_t100_the_commands_that_connect_are_refused_with_file_line_reason_and_ne
         projects.approve(desk.file, "mine")
     assert run("call", "mcp__mine__echo", "message=x").returncode == exit_codes.REFUSED
     desk.canary.forget()
-    comma(desk.file)
+    add_trailing_comma(desk.file)
     for words in (
         ["call", "mcp__mine__echo", "message=x"],
         ["call", "--yes", "mcp__mine__echo", "message=x"],
@@ -212,7 +212,7 @@ def test_t100_read_only_commands_still_work_and_report_it(
     desk: Home, place: str, words: list[str], code: int
 ):
     desk.denies(place)
-    comma(desk.file)
+    add_trailing_comma(desk.file)
     done = run(*words)
     assert done.returncode == code
     assert f"{desk.file}, line " in done.stderr
@@ -224,7 +224,7 @@ def test_t100_read_only_commands_still_work_and_report_it(
 @pytest.mark.parametrize("place", PLACES)
 def test_t100_rules_can_be_added_to_the_other_file(desk: Home, place: str):
     desk.denies(place)
-    comma(desk.file)
+    add_trailing_comma(desk.file)
     other = {"user": "local", "local": "user"}[place]
     done = run("permissions", "add", "deny", "mcp__other", "-s", other)
     assert done.returncode == exit_codes.OK
@@ -240,7 +240,7 @@ SILENT = {"completion", "config schema", "logs"}
 @pytest.mark.parametrize("command", [command for command in COMMANDS if command not in SILENT])
 def test_t100_every_command_reports_it_and_starts_nothing(desk: Home, command: str):
     desk.denies("user")
-    comma(desk.file)
+    add_trailing_comma(desk.file)
     for words in invocations(command, ["mine"]):
         if FLAG in words:
             continue
@@ -267,7 +267,7 @@ def test_t100_a_file_that_cannot_contain_deny_rules_affects_only_itself(desk: Ho
 
 def test_t100_a_broken_local_file_of_another_folder_has_no_effect_here(desk: Home):
     other = write(desk.home / "other" / ".dragoman" / "settings.local.json", {})
-    comma(other)
+    add_trailing_comma(other)
     assert seen().servers["mine"].eligibility == "ready"
     assert seen(other.parents[1]).servers["mine"].eligibility == "refused"
 
@@ -289,7 +289,7 @@ def test_t100_the_flag_ignores_the_file_and_reports_that_it_is_not_applied(desk:
 @pytest.mark.parametrize("place", PLACES)
 def test_t100_the_flag_applies_to_one_command(desk: Home, place: str):
     desk.denies(place)
-    comma(desk.file)
+    add_trailing_comma(desk.file)
     words = ["call", "mcp__mine__echo", "message=x"]
     done = run(*words, FLAG)
     assert (done.returncode, done.stdout) == (0, "x\n")
@@ -301,7 +301,7 @@ def test_t100_the_flag_applies_to_one_command(desk: Home, place: str):
 @pytest.mark.parametrize("place", PLACES)
 async def test_t100_a_host_can_be_configured_to_ignore_it(desk: Home, place: str):
     desk.denies(place)
-    comma(desk.file)
+    add_trailing_comma(desk.file)
     options: Any = {"ignore_broken_settings": True, "permission_mode": "bypassPermissions"}
     async with Host.configured(**options) as host:
         await host.ready(timeout=30)
@@ -313,7 +313,7 @@ async def test_t100_a_host_can_be_configured_to_ignore_it(desk: Home, place: str
 
 def test_t100_the_flag_does_not_apply_to_the_administrators_file(desk: Home):
     desk.denies("managed")
-    comma(desk.file)
+    add_trailing_comma(desk.file)
     found = load(Sources.here(ignore_broken_settings=True))
     assert found.servers["mine"].eligibility == "refused"
     done = run("call", "mcp__mine__echo", "message=x", FLAG)
@@ -324,7 +324,7 @@ def test_t100_the_flag_does_not_apply_to_the_administrators_file(desk: Home):
 
 async def test_t100_a_broken_administrators_file_refuses_built_in_tools_too(desk: Home):
     desk.denies("managed")
-    comma(desk.file)
+    add_trailing_comma(desk.file)
 
     async def act(arguments: Any) -> str:
         return "done"
@@ -381,7 +381,7 @@ async def test_t100_a_running_host_keeps_the_last_readable_version(desk: Home, p
 
 async def test_t100_a_file_broken_at_the_start_refuses_everything_until_it_can_be_read(desk: Home):
     desk.denies("user")
-    comma(desk.file)
+    add_trailing_comma(desk.file)
     async with Host.configured(permission_mode="bypassPermissions") as host:
         await host.reload()
         desk.file.write_text("{")
@@ -417,7 +417,7 @@ async def test_t100_a_rule_added_meanwhile_does_not_remove_the_others(desk: Home
     desk.denies("user")
     async with Host.configured(permission_mode="bypassPermissions") as host:
         await host.ready(timeout=30)
-        comma(desk.file)
+        add_trailing_comma(desk.file)
         async with asyncio.timeout(30):
             await host._access._keep("local", "mcp__mine__echo")  # pyright: ignore[reportPrivateUsage]
         assert "deny rule mcp__mine__echo" in (await called(host)).text

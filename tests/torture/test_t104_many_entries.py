@@ -42,7 +42,7 @@ def seconds(work: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def is_in_proportion(of: Callable[[int], Callable[[], object]]) -> bool:
+def is_linear(of: Callable[[int], Callable[[], object]]) -> bool:
     few = shortest(partial(seconds, of(FEW)), tries=2)
     many = shortest(partial(seconds, of(MANY)), below=few * GROWTH, tries=2)
     assert many < few * GROWTH, f"{FEW}: {few:.3f} s, {MANY}: {many:.3f} s"
@@ -72,7 +72,7 @@ def test_t104_naming_takes_linear_time_in_the_number_of_servers(what: str):
 
         return work
 
-    assert is_in_proportion(of)
+    assert is_linear(of)
 
 
 @pytest.mark.timeout(60)
@@ -100,7 +100,7 @@ def test_t104_loading_takes_linear_time_and_all_entries_of_the_person_are_used(h
         projects.user(home, servers(**entries))
         return lambda: len(seen().servers)
 
-    assert is_in_proportion(of)
+    assert is_linear(of)
     found = seen()
     assert len(found.servers) == MANY
     last = found.servers[f"server{MANY - 1}"]
@@ -120,7 +120,7 @@ def test_t104_the_source_lines_of_all_entries_are_found_in_linear_time(home: Pat
         found = seen()
         return lambda: [line_of(found, server.candidate) for server in found.servers.values()]
 
-    assert is_in_proportion(of)
+    assert is_linear(of)
 
 
 # --- a project file ---

@@ -20,7 +20,7 @@ from tests.torture.arena import until
 from tests.torture.people import alive, children_of, command_line, program_environment, wait_for_deaths
 
 BYPASS = {"permission_mode": "bypassPermissions"}
-SURVIVAL_SECONDS = 5.0
+END_SECONDS = 5.0
 
 ESCAPES = {
     "into a session of its own": ["escapes"],
@@ -32,8 +32,8 @@ ESCAPES = {
 }
 
 
-async def survivors(*pids: int) -> list[int]:
-    return await asyncio.to_thread(wait_for_deaths, pids, SURVIVAL_SECONDS)
+async def still_running(*pids: int) -> list[int]:
+    return await asyncio.to_thread(wait_for_deaths, pids, END_SECONDS)
 
 
 @pytest.mark.requirement("TRN-1")
@@ -52,7 +52,7 @@ async def test_t106_a_child_that_left_is_ended_when_its_server_exits(arena):
         child, server = int(await a.call("child")), a.view.pid
         os.kill(server, signal.SIGKILL)
         await until(lambda: a.view.status == "failed")
-        assert await survivors(child) == []
+        assert await still_running(child) == []
 
 
 PROGRAM = """
@@ -89,7 +89,7 @@ async def test_t106_a_child_that_left_is_ended_when_the_host_is_killed(arena, pr
         child = int(await asyncio.to_thread(program.stdout.readline))
         assert alive(child)
         program.kill()
-        assert await survivors(child) == []
+        assert await still_running(child) == []
 
 
 async def test_t106_if_the_watchdog_is_killed_too_the_next_host_ends_it(arena, program):
@@ -102,7 +102,7 @@ async def test_t106_if_the_watchdog_is_killed_too_the_next_host_ends_it(arena, p
         assert alive(child)
         async with Host({"next": zoo("calm.py")}, **BYPASS) as host:
             await host.ready(timeout=10)
-            assert await survivors(child) == []
+            assert await still_running(child) == []
             assert host.servers["next"].status == "connected"
 
 
@@ -158,7 +158,7 @@ async def test_t106_the_pid_of_an_ended_launcher_is_reserved_until_its_server_is
 
 
 @pytest.fixture
-def stranger() -> Iterator[subprocess.Popen[bytes]]:
+def unrelated_process() -> Iterator[subprocess.Popen[bytes]]:
     """A process that does not belong to Dragoman, in its own session and process group."""
     process = subprocess.Popen(["sleep", "600"], start_new_session=True)
     yield process
@@ -166,36 +166,42 @@ def stranger() -> Iterator[subprocess.Popen[bytes]]:
     process.wait()
 
 
-def test_t106_a_reused_pid_is_not_signalled(stranger):
-    started = start_of(stranger.pid)
+def test_t106_a_reused_pid_is_not_signalled(unrelated_process):
+    started = start_of(unrelated_process.pid)
     for send in (signal_process, signal_group):
-        assert not send(stranger.pid, started - 1, signal.SIGKILL)
-        assert not send(stranger.pid, 0, signal.SIGKILL)
-    assert stranger.poll() is None
-    assert signal_process(stranger.pid, started, signal.SIGTERM)
-    assert stranger.wait(5) == -signal.SIGTERM
+        assert not send(unrelated_process.pid, started - 1, signal.SIGKILL)
+        assert not send(unrelated_process.pid, 0, signal.SIGKILL)
+    assert unrelated_process.poll() is None
+    assert signal_process(unrelated_process.pid, started, signal.SIGTERM)
+    assert unrelated_process.wait(5) == -signal.SIGTERM
 
 
 @pytest.mark.requirement("TRN-1")
-async def test_t106_closing_a_server_whose_pid_is_reused_sends_no_signal(arena, stranger, monkeypatch):
+async def test_t106_closing_a_server_whose_pid_is_reused_sends_no_signal(
+    arena, unrelated_process, monkeypatch
+):
     """As in a program that waits for all children: the leader is reaped before the server is closed."""
     async with arena():
         gone = subprocess.Popen(["true"], start_new_session=True)
         family = Family(gone, "no marker")
         gone.wait()
-        monkeypatch.setattr(family, "leader", stranger.pid)
+        monkeypatch.setattr(family, "leader", unrelated_process.pid)
         assert await reaper.reaper.end(family, lambda _: None).future == ()
-        assert stranger.poll() is None
+        assert unrelated_process.poll() is None
 
 
 @pytest.mark.parametrize(("off", "survives"), [(0, False), (1, True)], ids=["the same", "used again"])
-def test_t106_the_watchdog_ends_a_registered_group_only_if_it_is_still_the_same(stranger, off, survives):
-    watchdog = orphans._start_watchdog("0" * 16, {stranger.pid: start_of(stranger.pid) + off})
+def test_t106_the_watchdog_ends_a_registered_group_only_if_it_is_still_the_same(
+    unrelated_process, off, survives
+):
+    watchdog = orphans._start_watchdog(
+        "0" * 16, {unrelated_process.pid: start_of(unrelated_process.pid) + off}
+    )
     assert watchdog is not None
     assert watchdog.stdin is not None
     watchdog.stdin.close()
     assert watchdog.wait(10) == 0
-    assert (stranger.poll() is None) is survives
+    assert (unrelated_process.poll() is None) is survives
 
 
 async def test_t106_a_hook_command_that_has_ended_gets_no_signal(tmp_path, monkeypatch):

@@ -22,7 +22,7 @@ def small_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saving, "FILE_COUNT_LIMIT", LIMIT)
 
 
-def chatty(name: str) -> InMemoryServer:
+def server_with_many_results(name: str) -> InMemoryServer:
     server = InMemoryServer(name)
     blob = {"type": "resource", "resource": {"uri": "x:y", "blob": "AAAA", "mimeType": "application/x"}}
     server.add_tool("flood", lambda _a, _c: {"content": [blob] * (LIMIT + 10)})
@@ -32,7 +32,7 @@ def chatty(name: str) -> InMemoryServer:
 
 
 async def test_t107_many_results_of_one_server_leave_space_for_all_others(small_shares: None, home: Path):
-    servers = {name: chatty(name) for name in ("greedy", "modest", "third")}
+    servers = {name: server_with_many_results(name) for name in ("greedy", "modest", "third")}
     async with Host(servers, permission_mode="bypassPermissions") as host:
         await host.ready()
         flood = await host.call("mcp__greedy__flood")

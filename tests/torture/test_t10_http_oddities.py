@@ -109,7 +109,7 @@ UNREADABLE: Mapping[str, tuple[Answer, set[str]]] = {
 """The answer, and the errors that report it."""
 
 
-async def judged(a: Arena, server: Streamable, answer: Answer) -> str:
+async def outcome_of(a: Arena, server: Streamable, answer: Answer) -> str:
     """The outcome of a call that is answered like this: the text, or the error's code."""
     server.on["tools/call"] = answers.first(1, answer)
     async with at_once():
@@ -130,14 +130,14 @@ def way(era: str) -> Way:
 @pytest.mark.requirement("TRN-2")
 async def test_t10_an_unusual_answer_that_contains_the_reply_is_understood(arena, way: Way):
     async with way.server() as server, arena(way.entry(server)) as a:
-        found = {what: await judged(a, server, answer) for what, answer in READABLE.items()}
+        found = {what: await outcome_of(a, server, answer) for what, answer in READABLE.items()}
     assert found == {what: "fíne" if "lies" in what else "fine" for what in READABLE}
 
 
 @pytest.mark.requirement("TRN-2")
 async def test_t10_an_answer_without_a_reply_fails_that_call_only_and_at_once(arena, way: Way):
     async with way.server() as server, arena(way.entry(server)) as a:
-        found = {what: await judged(a, server, answer) for what, (answer, _) in UNREADABLE.items()}
+        found = {what: await outcome_of(a, server, answer) for what, (answer, _) in UNREADABLE.items()}
         initialized = len(server.asked("initialize") + server.asked("server/discover"))
     wrong = {what: code for what, code in found.items() if code not in UNREADABLE[what][1]}
     assert not wrong
@@ -148,9 +148,10 @@ async def test_t10_an_answer_without_a_reply_fails_that_call_only_and_at_once(ar
 async def test_t10_an_unusual_stream_that_contains_the_reply_is_understood(arena, way: Way):
     async with way.server() as server, arena(way.entry(server)) as a:
         found = {
-            what: await judged(a, server, answers.events(spell)) for what, spell in answers.ODD_EVENTS.items()
+            what: await outcome_of(a, server, answers.events(spell))
+            for what, spell in answers.ODD_EVENTS.items()
         }
-        left_open = await judged(a, server, answers.events(answers.ODD_EVENTS["plain"], end=False))
+        left_open = await outcome_of(a, server, answers.events(answers.ODD_EVENTS["plain"], end=False))
     expected = dict.fromkeys(answers.ODD_EVENTS, "fine")
     expected["line separators in the text"] = "fi\u2028\u2029\u0085ne"
     assert found == expected
@@ -161,7 +162,7 @@ async def test_t10_an_unusual_stream_that_contains_the_reply_is_understood(arena
 async def test_t10_a_stream_without_a_reply_fails_that_call_only_and_at_once(arena, way: Way):
     async with way.server() as server, arena(way.entry(server)) as a:
         found = {
-            what: await judged(a, server, answers.events(spell))
+            what: await outcome_of(a, server, answers.events(spell))
             for what, spell in answers.SPOILED_EVENTS.items()
         }
     assert set(found.values()) <= {LOST, MALFORMED}, found
@@ -170,7 +171,7 @@ async def test_t10_a_stream_without_a_reply_fails_that_call_only_and_at_once(are
 RETRIES = {"huge": b"999999999", "endless": b"9" * 5000, "negative": b"-1", "none": b"0", "words": b"soon"}
 
 
-def asks_to_wait(retry: bytes) -> dict[str, Answer]:
+def ends_with_retry(retry: bytes) -> dict[str, Answer]:
     """A stream that ends without the reply and can be resumed, but never contains more."""
     opening = b"id: 7\nretry: " + retry + b"\ndata:\n\n"
     return {
@@ -184,7 +185,7 @@ async def test_t10_the_retry_value_of_a_stream_does_not_extend_the_timeout_of_th
     way = Way("http")
     async with AsyncExitStack() as stack:
         servers = {
-            name: await stack.enter_async_context(way.server(on=asks_to_wait(retry), get_stream=False))
+            name: await stack.enter_async_context(way.server(on=ends_with_retry(retry), get_stream=False))
             for name, retry in RETRIES.items()
         }
         entries = {name: way.entry(server) for name, server in servers.items()}
@@ -206,4 +207,4 @@ async def test_t10_text_that_needs_escaping_arrives_unchanged(arena, era: str):
             def spell(ask: Ask, in_ascii: bool = in_ascii) -> bytes:
                 return json.dumps(json.loads(reply_to(ask, text)), ensure_ascii=in_ascii).encode()
 
-            assert await judged(a, server, answers.body(spell)) == text
+            assert await outcome_of(a, server, answers.body(spell)) == text

@@ -92,7 +92,7 @@ def sleeper() -> Iterator[int]:
     process.wait()
 
 
-def freeze_watchdog(guard: ProcessWatchdog) -> int:
+def suspend_watchdog(guard: ProcessWatchdog) -> int:
     assert guard._watchdog is not None
     os.kill(guard._watchdog.pid, signal.SIGSTOP)
     return guard._watchdog.pid
@@ -103,7 +103,7 @@ def test_t112_a_suspended_watchdog_is_not_waited_for(sleeper):
         guard = ProcessWatchdog()
         guard.watch(sleeper)
         assert guard._watchdog is not None
-        watchdog = freeze_watchdog(guard) if frozen else guard._watchdog.pid
+        watchdog = suspend_watchdog(guard) if frozen else guard._watchdog.pid
         began = time.monotonic()
         guard.release(sleeper)
         took = time.monotonic() - began
@@ -118,7 +118,7 @@ def test_t112_a_suspended_watchdog_that_stops_reading_is_replaced(sleeper):
     """Its pipe is full after some thousand lines; writing must not wait for it."""
     guard = ProcessWatchdog()
     guard.watch(sleeper)
-    frozen = freeze_watchdog(guard)
+    frozen = suspend_watchdog(guard)
     done = threading.Event()
 
     def keep_telling() -> None:

@@ -16,7 +16,7 @@ from dragoman import Host
 from tests.servers import zoo
 from tests.torture.people import alive, children_of, command_line, program_environment, wait_for_deaths
 
-SURVIVAL_SECONDS = 5.0
+END_SECONDS = 5.0
 
 
 @asynccontextmanager
@@ -43,8 +43,8 @@ def watchdog_of(program: subprocess.Popen) -> int:
     return next(pid for pid in children_of(program.pid) if "dragoman-watchdog" in command_line(pid))
 
 
-async def survivors(pids: list[int]) -> list[int]:
-    return await asyncio.to_thread(wait_for_deaths, pids, SURVIVAL_SECONDS)
+async def still_running(pids: list[int]) -> list[int]:
+    return await asyncio.to_thread(wait_for_deaths, pids, END_SECONDS)
 
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGABRT, signal.SIGKILL]
@@ -56,14 +56,14 @@ async def test_t15_all_servers_end_when_the_host_is_killed_by_a_signal(arena, nu
     async with arena(), doomed("wait") as (program, pids):
         assert all(map(alive, pids))
         program.send_signal(number)
-        assert await survivors(pids) == []
+        assert await still_running(pids) == []
         assert await asyncio.to_thread(program.wait, 10) != 0
 
 
 @pytest.mark.parametrize("how", ["raise", "raise_in_task", "exit_in_callback", "drop", "os_exit"])
 async def test_t15_all_servers_end_when_the_host_exits(arena, how):
     async with arena(), doomed(how) as (program, pids):
-        assert await survivors(pids) == []
+        assert await still_running(pids) == []
         code = await asyncio.to_thread(program.wait, 10)
         expected = {"raise": 1, "raise_in_task": 1, "exit_in_callback": 7, "drop": 0, "os_exit": 3}
         assert code == expected[how]
@@ -76,7 +76,7 @@ async def test_t15_all_servers_end_when_the_terminal_is_closed(arena):
         async with doomed("wait", **take_terminal) as (program, pids):
             os.close(terminal)
             os.close(controller)
-            assert await survivors(pids) == []
+            assert await still_running(pids) == []
             assert await asyncio.to_thread(program.wait, 10) == -signal.SIGHUP
 
 
@@ -91,14 +91,14 @@ async def test_t15_all_servers_end_when_the_process_group_of_the_host_is_killed(
     """As with `kill -9 -- -group`: the process groups of the servers must be ended too."""
     async with arena(), doomed("wait", start_new_session=True) as (program, pids):
         os.killpg(program.pid, signal.SIGKILL)
-        assert await survivors(pids) == []
+        assert await still_running(pids) == []
 
 
 async def test_t15_a_forked_child_of_the_host_that_keeps_running_does_not_keep_the_servers_alive(arena):
     async with arena(), doomed("fork", stdin=subprocess.DEVNULL) as (program, pids):
         fork = [pid for pid in children_of(program.pid) if "tests.torture.doomed" in command_line(pid)]
         program.kill()
-        assert await survivors(pids) == []
+        assert await still_running(pids) == []
         assert wait_for_deaths(fork, 0) == fork, "it was alive all the time"
 
 
@@ -113,7 +113,7 @@ async def test_t15_if_the_watchdog_is_killed_too_the_next_host_ends_the_servers(
             assert stubborn, "with both gone, servers that heed nothing are still there"
             async with Host({"next": zoo("calm.py")}, permission_mode="bypassPermissions") as host:
                 await host.ready(timeout=10)
-                assert await survivors(pids) == []
+                assert await still_running(pids) == []
                 assert host.servers["next"].status == "connected"
         assert a.host.servers["bystander"].status == "connected", "the sweep spares hosts that live"
         pid_files = Path(os.environ["DRAGOMAN_CONFIG_DIR"]) / "state" / "processes"

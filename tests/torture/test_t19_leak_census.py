@@ -118,7 +118,7 @@ async def crash(host: Host, sites: Sites, kind: str) -> None:
     await calling
 
 
-async def as_before(before: Census) -> Census:
+async def until_equal_to(before: Census) -> Census:
     """The census, once it equals the earlier one; closing the other end of a connection takes a moment."""
     deadline = time.monotonic() + 5
     while (now := Census.taken()).counts() != before.counts() and time.monotonic() < deadline:
@@ -134,11 +134,11 @@ async def test_t19_opening_and_closing_hosts_repeatedly_leaks_nothing():
         for kind in KINDS:  # objects that are created once and kept are created now
             for crashing in (False, True):
                 await cycle(sites, kind, crashing=crashing)
-        before = await as_before(Census.taken())
+        before = await until_equal_to(Census.taken())
         chance = random.Random(19)
         for number in range(CYCLES):
             await cycle(sites, KINDS[number % len(KINDS)], crashing=chance.random() < CRASHING)
-        after = await as_before(before)
+        after = await until_equal_to(before)
     assert after.counts() == before.counts()
     assert after.memory - before.memory < 16 * MEGABYTE
 
@@ -152,9 +152,9 @@ async def test_t19_connecting_and_disconnecting_servers_in_one_host_leaks_nothin
         async with Host(servers, permission_mode="bypassPermissions", settings=QUICK) as host:
             await host.ready(timeout=20)
             await _rounds(host, sites, 2)
-            before = await as_before(Census.taken())
+            before = await until_equal_to(Census.taken())
             await _rounds(host, sites, max(2, CYCLES // 6))
-            after = await as_before(before)
+            after = await until_equal_to(before)
     assert after.counts() == before.counts()
     assert after.memory - before.memory < 16 * MEGABYTE
 
@@ -200,6 +200,6 @@ async def test_t19_servers_that_cannot_be_connected_leak_nothing():
                 views = await host.ready(timeout=20)
                 assert {view.status for view in views.values()} == {"failed"}
                 assert all(isinstance(view.error, DragomanError) for view in views.values())
-            before = before or await as_before(Census.taken())
-        after = await as_before(before)
+            before = before or await until_equal_to(Census.taken())
+        after = await until_equal_to(before)
     assert after.counts() == before.counts()

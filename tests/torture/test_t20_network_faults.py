@@ -30,7 +30,7 @@ Fault = Callable[[FaultProxy], None]
 SECONDS = 3.0
 """The timeout of each call: enough for the slow faults, also on a busy machine."""
 
-SURVIVED: Mapping[str, Fault] = {
+ONLY_SLOW: Mapping[str, Fault] = {
     "latency": lambda proxy: proxy.latency(0.05),
     "slices": lambda proxy: proxy.slicer(16),
     "slow close": lambda proxy: proxy.slow_close(30),
@@ -40,7 +40,7 @@ SURVIVED: Mapping[str, Fault] = {
 SLOW: Mapping[str, Fault] = {"1 kB/s": lambda proxy: proxy.bandwidth(1000)}
 """Faults in which the call may be fast enough or not."""
 
-STOPPING: Mapping[str, Fault] = {
+ENDING_CALLS: Mapping[str, Fault] = {
     "latency beyond the deadline": lambda proxy: proxy.latency(30),
     "replies that are late": lambda proxy: proxy.down.latency(30),
     "a drip": lambda proxy: proxy.down.bandwidth(20),
@@ -56,7 +56,7 @@ STOPPING: Mapping[str, Fault] = {
 """Faults that end a call with an error, in time."""
 
 
-FAULTS = {**SURVIVED, **SLOW, **STOPPING}
+FAULTS = {**ONLY_SLOW, **SLOW, **ENDING_CALLS}
 CASES = {f"s{number}": case for number, case in enumerate(itertools.product(LEGS, FAULTS))}
 """Every fault with every transport, by the name of a server."""
 LIMITS = {"MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE": len(CASES)}
@@ -116,7 +116,7 @@ async def test_t20_every_call_ends_in_time_under_every_fault_and_the_server_reco
         await asyncio.gather(*(comes_back(a, server=name) for name in CASES))
         await network.leave()
     for (leg, fault), ended in zip(CASES.values(), ends, strict=True):
-        if fault in SURVIVED or (fault in SLOW and isinstance(ended, str)):
+        if fault in ONLY_SLOW or (fault in SLOW and isinstance(ended, str)):
             assert ended == text, f"{leg}: {fault}"
         else:
             assert facts(ended)[0] in ("timeout", "connection-lost", "not-connected"), f"{leg}: {fault}"
@@ -138,7 +138,7 @@ async def test_t20_connecting_and_closing_end_in_time_under_every_fault():
     for name, (leg, fault) in CASES.items():
         view = views[name]
         if fault not in SLOW:
-            wanted = "connected" if fault in SURVIVED else "failed"
+            wanted = "connected" if fault in ONLY_SLOW else "failed"
             assert view.status == wanted, f"{leg}: {fault}: {view.reason}"
         assert view.status == "connected" or view.reason, f"{leg}: {fault}"
 

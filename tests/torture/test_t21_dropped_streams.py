@@ -15,7 +15,7 @@ LOST = ("connection-lost", True)
 
 
 @pytest.fixture
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Delays before resuming a stream are short."""
     monkeypatch.setattr(http, "RETRY_SECONDS", 0.02)
     monkeypatch.setattr(http, "SHORTEST_RETRY_SECONDS", 0.001)
@@ -29,7 +29,7 @@ def resumed(server: Streamable) -> list[Ask]:
 @pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18", "2025-11-25"])
 @pytest.mark.parametrize("end_after", [0, 2], ids=["after the priming event", "in the middle"])
 async def test_t21_a_legacy_stream_with_event_ids_is_resumed_after_the_last_event(
-    arena, hasty, revision: str, end_after: int
+    arena, short_delays, revision: str, end_after: int
 ):
     way = Way("http", revision)
     seen: list[float] = []
@@ -48,7 +48,7 @@ async def test_t21_a_legacy_stream_with_event_ids_is_resumed_after_the_last_even
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-2")
 async def test_t21_a_resumable_stream_cut_at_any_byte_after_its_first_event_id_delivers_the_reply(
-    arena, hasty
+    arena, short_delays
 ):
     async with lanes(arena, Way("http", LEGACY), **RESUMABLE) as lane:
         await lane.cut_everywhere("down")
@@ -108,7 +108,9 @@ REFUSALS = {
 
 @pytest.mark.requirement("TRN-2")
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=list(REFUSALS))
-async def test_t21_attempts_to_resume_are_limited_and_then_the_call_may_have_run(arena, hasty, refusal):
+async def test_t21_attempts_to_resume_are_limited_and_then_the_call_may_have_run(
+    arena, short_delays, refusal
+):
     way = Way("http", LEGACY)
     manner = {**RESUMABLE, "end_streams_after": 0}
     async with way.server(**manner) as server, arena(way.entry(server), settings=COMES_BACK) as a:

@@ -18,7 +18,7 @@ SITES = {"http": streamable, "sse": http_sse, "ws": websocket}
 KINDS = tuple(SITES)
 SECRET = "s3cret-t0ken"
 DAY = datetime.timedelta(days=1)
-FOREIGN_WORDS = ("aiohttp", "Errno", "errno", "_ssl.c", "Traceback", "Exception", "None", "ssl:", SECRET)
+INTERNAL_WORDS = ("aiohttp", "Errno", "errno", "_ssl.c", "Traceback", "Exception", "None", "ssl:", SECRET)
 """Words that an error message for a person must not contain."""
 
 
@@ -36,7 +36,7 @@ async def refusal(arena, entry: dict[str, object]) -> Unreachable:
         assert type(error) is Unreachable, repr(error)
         assert error.hint
         told = f"{error} {error.hint} {a.view.reason}"
-        assert not [word for word in FOREIGN_WORDS if word in told], told
+        assert not [word for word in INTERNAL_WORDS if word in told], told
     return error
 
 

@@ -17,7 +17,7 @@ from tests.torture.network import COMES_BACK, LEGACY, MODERN, Way, end_of
 STREAMS = {LEGACY: "GET", MODERN: "subscriptions/listen"}
 """How a stream is opened on which a server sends its own messages."""
 WINDOW_SECONDS = 2.0
-STORM = 5
+MAXIMUM_ATTEMPTS = 5
 """More attempts than this within the window are too many."""
 
 FLAPPING: dict[str, Answer] = {
@@ -43,7 +43,7 @@ ONCE = {"not-offered", "not-found", "page", "never"}
 """Answers after which nothing is retried."""
 
 
-async def call_for_a_while(a: Arena, names: list[str]) -> float:
+async def call_during_windows(a: Arena, names: list[str]) -> float:
     """Every server's tools are called all the time, and always work.
 
     Returns the number of windows this took: on a busy machine, the last calls may end late.
@@ -57,7 +57,7 @@ async def call_for_a_while(a: Arena, names: list[str]) -> float:
     return (time.monotonic() - began) / WINDOW_SECONDS
 
 
-def asks_of(server: Streamable, what: str) -> int:
+def requests_of(server: Streamable, what: str) -> int:
     return len(server.asked(what))
 
 
@@ -74,19 +74,21 @@ async def test_t25_a_stream_that_always_breaks_affects_no_call_and_is_not_reopen
             asked_for[name] = (server, what)
         limits = {**COMES_BACK, "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE": len(entries)}
         async with arena(others=entries, settings=limits) as a:
-            await until(lambda: all(asks_of(server, what) for server, what in asked_for.values()))
-            before = {name: asks_of(server, what) for name, (server, what) in asked_for.items()}
-            windows = await call_for_a_while(a, list(entries))
-            counts = {name: asks_of(server, what) for name, (server, what) in asked_for.items()}
-            again = {name: asks_of(server, "initialize") for name, (server, _) in asked_for.items()}
-    storms = {name: count for name, count in counts.items() if count - before[name] > STORM * windows}
+            await until(lambda: all(requests_of(server, what) for server, what in asked_for.values()))
+            before = {name: requests_of(server, what) for name, (server, what) in asked_for.items()}
+            windows = await call_during_windows(a, list(entries))
+            counts = {name: requests_of(server, what) for name, (server, what) in asked_for.items()}
+            again = {name: requests_of(server, "initialize") for name, (server, _) in asked_for.items()}
+    storms = {
+        name: count for name, count in counts.items() if count - before[name] > MAXIMUM_ATTEMPTS * windows
+    }
     assert storms == {}, windows
     assert {count for name, count in counts.items() if name.partition("-")[2] in ONCE} == {1}, counts
     assert max(again.values()) == 1, "none of it cost the connection"
 
 
 @pytest.fixture
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Streams are reopened after a short delay."""
     monkeypatch.setattr(http, "RETRY_SECONDS", 0.2)
     monkeypatch.setattr(subscription_stream, "FIRST_PAUSE_SECONDS", 0.2)
@@ -96,7 +98,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.requirement("TRN-2", "LIF-8")
 @pytest.mark.parametrize(("revision", "what"), STREAMS.items(), ids=["get", "listen"])
 async def test_t25_a_stream_closed_on_a_timer_is_reopened_and_still_reports_changes(
-    arena, hasty, revision: str, what: str
+    arena, short_delays, revision: str, what: str
 ):
     way = Way("http", revision, "json")
     async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
@@ -105,25 +107,25 @@ async def test_t25_a_stream_closed_on_a_timer_is_reopened_and_still_reports_chan
             server.end_streams()
             assert await end_of(a, "echo", text="x") == "x", "tools do not need the stream"
             await server.wait_for(what, number + 1, seconds=5)
-        assert asks_of(server, what) == 3
+        assert requests_of(server, what) == 3
         server.zoo.add_tool("fresh", lambda _, __: "I am new")
-        await stream_stands(server)
+        await stream_is_open(server)
         server.push({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
         await until(lambda: "mcp__hostile__fresh" in {tool.name for tool in a.host.tools()})
         assert await end_of(a, "fresh") == "I am new"
         assert server.faults == []
 
 
-async def stream_stands(server: Streamable) -> None:
+async def stream_is_open(server: Streamable) -> None:
     await until(lambda: server._viewings)
 
 
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-7")
-async def test_t25_a_restart_is_noticed_on_the_stream_without_any_call(arena, hasty):
+async def test_t25_a_restart_is_noticed_on_the_stream_without_any_call(arena, short_delays):
     way = Way("http", LEGACY, "json")
     async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
-        await stream_stands(server)
+        await stream_is_open(server)
         server.zoo.add_tool("fresh", lambda _, __: "I am new")
         await server.lose_sessions()
         server.end_streams()

@@ -80,7 +80,7 @@ async def refused(a: Arena, code: int) -> HttpError:
     return ended
 
 
-NOWHERE = {
+INVALID_TARGETS = {
     "nowhere": {},
     "empty": {"Location": ""},
     "bad port": {"Location": "http://127.0.0.1:99999999/"},
@@ -95,7 +95,7 @@ NOWHERE = {
 async def test_t26_an_invalid_redirect_ends_the_call_with_a_clear_error(arena, era: str):
     way = Way("http", era, "json")
     async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
-        for headers in NOWHERE.values():
+        for headers in INVALID_TARGETS.values():
             for code in (302, 307):
                 server.on["tools/call"] = answers.first(5, spelled(code, headers))
                 ended = await refused(a, code)
@@ -185,7 +185,7 @@ async def test_t26_a_redirect_while_connecting_is_not_followed_to_another_origin
         untouched(other)
 
 
-def done_and_sent_on(server: Streamable, astray: Answer) -> Answer:
+def ended_and_redirected(server: Streamable, astray: Answer) -> Answer:
     """The session ends as requested, so that nothing of it is left over."""
 
     async def answer(ask: Ask) -> Any:
@@ -206,7 +206,7 @@ async def test_t26_no_other_request_of_a_session_follows_a_redirect_to_another_o
             if leg in ("GET", "notifications/initialized"):
                 server.on[leg] = astray
             elif isinstance(server, Streamable) and leg == "DELETE":
-                server.on[leg] = done_and_sent_on(server, astray)
+                server.on[leg] = ended_and_redirected(server, astray)
             async with arena(way.entry(server, headers=HEADERS), settings=COMES_BACK) as a:
                 if leg == "resume":
                     opening = answers.body(lambda _: b"id: 1\nretry: 1\ndata:\n\n", headers=answers.EVENTS)

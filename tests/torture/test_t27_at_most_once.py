@@ -49,7 +49,7 @@ async def test_t27_a_request_cut_at_any_byte_means_at_most_one_run_and_a_correct
 # --- replies that arrive too late ---
 
 
-def everything_said_to(server: AnyServer) -> list[dict[str, Any]]:
+def messages_received_by(server: AnyServer) -> list[dict[str, Any]]:
     if isinstance(server, WebSocketSite):
         return server.messages
     return [ask.message for ask in server.asks if ask.message is not None]
@@ -76,20 +76,22 @@ async def test_t27_a_reply_after_the_deadline_is_dropped_and_the_call_is_not_ret
 
 # --- trusted annotations ---
 
-BELIEVED = {"trusted": True}, {"DRAGOMAN_REPEAT_SAFE_CALLS": 1}
-WORDS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, int], int]] = {
-    "read-only, trusted, allowed": ({"readOnlyHint": True}, *BELIEVED, 2),
-    "idempotent, trusted, allowed": ({"idempotentHint": True}, *BELIEVED, 2),
-    "a liar": ({"readOnlyHint": True}, {}, BELIEVED[1], 1),
-    "not allowed": ({"readOnlyHint": True}, BELIEVED[0], {}, 1),
-    "not said": ({}, *BELIEVED, 1),
-    "said in a string": ({"readOnlyHint": "true", "idempotentHint": 1}, *BELIEVED, 1),
-    "only not destructive": ({"destructiveHint": False, "readOnlyHint": False}, *BELIEVED, 1),
+TRUSTED_AND_ALLOWED = {"trusted": True}, {"DRAGOMAN_REPEAT_SAFE_CALLS": 1}
+ANNOTATIONS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, int], int]] = {
+    "read-only, trusted, allowed": ({"readOnlyHint": True}, *TRUSTED_AND_ALLOWED, 2),
+    "idempotent, trusted, allowed": ({"idempotentHint": True}, *TRUSTED_AND_ALLOWED, 2),
+    "a liar": ({"readOnlyHint": True}, {}, TRUSTED_AND_ALLOWED[1], 1),
+    "not allowed": ({"readOnlyHint": True}, TRUSTED_AND_ALLOWED[0], {}, 1),
+    "not said": ({}, *TRUSTED_AND_ALLOWED, 1),
+    "said in a string": ({"readOnlyHint": "true", "idempotentHint": 1}, *TRUSTED_AND_ALLOWED, 1),
+    "only not destructive": ({"destructiveHint": False, "readOnlyHint": False}, *TRUSTED_AND_ALLOWED, 1),
 }
 
 
 @pytest.mark.requirement("LIF-5")
-@pytest.mark.parametrize(("annotations", "entry", "settings", "runs"), WORDS.values(), ids=list(WORDS))
+@pytest.mark.parametrize(
+    ("annotations", "entry", "settings", "runs"), ANNOTATIONS.values(), ids=list(ANNOTATIONS)
+)
 async def test_t27_a_lost_call_is_retried_only_with_a_trusted_annotation_and_the_setting(
     arena, era: str, annotations: dict[str, Any], entry: dict[str, Any], settings: dict[str, int], runs: int
 ):

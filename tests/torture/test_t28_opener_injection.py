@@ -89,7 +89,7 @@ HOSTILE_ADDRESSES: dict[str, str] = {
 }
 
 
-class Visitor:
+class AcceptsEverything:
     """Answers yes to every question, and records the questions."""
 
     def __init__(self) -> None:
@@ -204,7 +204,7 @@ async def test_t28_a_hostile_url_reaches_neither_the_person_nor_an_opener_nor_th
     arena, home: Path, listener: Listener, openers: Callable[[], Openers], way: str
 ):
     revision, names_a_page = WAYS[way]
-    visitor = Visitor()
+    visitor = AcceptsEverything()
     async with (
         streamable(revisions=(revision,)) as server,
         arena({"url": server.url, "protocol": revision}, interaction=visitor) as a,
@@ -252,7 +252,7 @@ async def test_t28_even_after_a_yes_the_host_opens_and_fetches_nothing(
     arena, listener: Listener, openers: Callable[[], Openers], way: str
 ):
     revision, names_a_page = WAYS[way]
-    visitor = Visitor()
+    visitor = AcceptsEverything()
     good = f"http://127.0.0.1:{listener.port}/sign-in"
     async with (
         streamable(revisions=(revision,)) as server,
@@ -379,7 +379,7 @@ async def test_t28_urls_in_arguments_arrive_unchanged_and_start_nothing(
 ):
     async with streamable(revisions=(era,)) as server:
         entry = {"url": server.url, "protocol": era}
-        async with arena(entry, interaction=Visitor(), permission_mode="default") as a:
+        async with arena(entry, interaction=AcceptsEverything(), permission_mode="default") as a:
             watched = openers()
             for address in HOSTILE_ADDRESSES.values():
                 said = spelled(address, listener, home)

@@ -23,7 +23,7 @@ from tests.servers.web.auth_world import (
 
 pytestmark = pytest.mark.requirement("AUT-1")
 
-Lie = Callable[[AuthWorld], object]
+MetadataChange = Callable[[AuthWorld], object]
 ISSUER_HINT = (
     "Nothing was sent to it. If the change is meant: sign out, correct oauth.issuer and the client id, and "
     "sign in again."
@@ -57,7 +57,7 @@ def spelled(text: str | None, world: AuthWorld) -> str | None:
     return text
 
 
-def server(**changes: Any) -> Lie:
+def server(**changes: Any) -> MetadataChange:
     """The authorization server's document, changed; None removes a field."""
 
     def lie(world: AuthWorld) -> None:
@@ -70,7 +70,7 @@ def server(**changes: Any) -> Lie:
     return lie
 
 
-def resource(**changes: Any) -> Lie:
+def resource(**changes: Any) -> MetadataChange:
     def lie(world: AuthWorld) -> None:
         for name, value in changes.items():
             world.resource_document[name] = (
@@ -80,7 +80,7 @@ def resource(**changes: Any) -> Lie:
     return lie
 
 
-def challenged(value: str) -> Lie:
+def challenged(value: str) -> MetadataChange:
     return lambda world: setattr(world, "challenge", spelled(value, world))
 
 
@@ -91,7 +91,7 @@ def nothing_published(world: AuthWorld) -> None:
 
 WITH_SECRET = {"clientId": "me", "clientSecret": SECRET}
 
-BEFORE_THE_BROWSER: dict[str, tuple[Lie, dict[str, Any], str, str | None]] = {
+BEFORE_THE_BROWSER: dict[str, tuple[MetadataChange, dict[str, Any], str, str | None]] = {
     "1 another issuer": (
         server(issuer="{other}"),
         {},

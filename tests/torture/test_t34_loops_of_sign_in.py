@@ -36,7 +36,7 @@ async def test_t34_the_entry_can_state_that_pkce_is_supported():
         assert "code_verifier" in world.token_requests[0], "and it is used"
 
 
-def never_enough(scope: str) -> Any:
+def always_insufficient_scope(scope: str) -> Any:
     return answers.challenge(403, f'Bearer error="insufficient_scope", scope="{scope}"')
 
 
@@ -51,7 +51,7 @@ async def test_t34_a_call_that_is_always_refused_is_sent_once_and_requests_no_to
         sign_in_before(world)
         async with host_of(world) as host:
             await host.ready(timeout=20)
-            world.mcp.on["tools/call"] = never_enough("read write")
+            world.mcp.on["tools/call"] = always_insufficient_scope("read write")
             for _ in range(3):
                 assert (await refused_call(host)).status == 403
             assert len(world.mcp.asked("tools/call")) == 3
@@ -64,7 +64,7 @@ async def test_t34_a_step_up_requests_the_old_and_the_new_scopes_once():
         sign_in_before(world)
         async with host_of(world) as host:
             await host.ready(timeout=20)
-            world.mcp.on["tools/call"] = never_enough("write")
+            world.mcp.on["tools/call"] = always_insufficient_scope("write")
             await refused_call(host)
             for _ in range(2):
                 browser = Browser()
@@ -81,7 +81,7 @@ async def test_t34_after_a_step_up_the_call_is_allowed():
 
         async def wants_write(ask: Ask) -> web.StreamResponse | None:
             is_new = ask.headers["Authorization"].endswith(world.newest)
-            return None if is_new else await never_enough("write")(ask)
+            return None if is_new else await always_insufficient_scope("write")(ask)
 
         world.newest = "none yet"  # pyright: ignore
         world.mcp.on["tools/call"] = wants_write
@@ -149,7 +149,9 @@ async def test_t34_ten_thousand_scopes_are_truncated(place: str):
             await host.ready(timeout=20)
             if place == "refusal":
                 for start in range(0, 1000, 100):
-                    world.mcp.on["tools/call"] = never_enough(" ".join(many[start : start + 100]))
+                    world.mcp.on["tools/call"] = always_insufficient_scope(
+                        " ".join(many[start : start + 100])
+                    )
                     await refused_call(host)
             await host.sign_in("x", browser)
     (page,) = browser.pages

@@ -27,7 +27,7 @@ SECRET = "s3cr3t-canary-9f2e"
 GOOD = """printf '{"Authorization": "Bearer good"}'"""
 
 
-def says(document: object) -> str:
+def prints(document: object) -> str:
     return f"printf %s {shlex.quote(json.dumps(document))}"
 
 
@@ -137,7 +137,7 @@ async def test_t39_its_environment_has_no_credential_of_the_host(
 
 async def test_t39_its_output_is_not_visible_to_other_servers_or_in_events(arena, home: Path):
     async with streamable(revisions=(MODERN,)) as server:
-        entry = {"url": server.url, "headersHelper": says({"Authorization": SECRET})}
+        entry = {"url": server.url, "headersHelper": prints({"Authorization": SECRET})}
         async with arena(entry) as a:
             pid = a.host.servers["bystander"].pid
             assert SECRET not in Path(f"/proc/{pid}/environ").read_text()
@@ -147,28 +147,28 @@ async def test_t39_its_output_is_not_visible_to_other_servers_or_in_events(arena
 # --- output of the helper ---
 
 BAD: dict[str, str] = {
-    "a line break": says({"X": f"{SECRET}\r\nInjected: 1"}),
-    "a line feed": says({"X": f"{SECRET}\n"}),
-    "a line break in a name": says({"X: 1\r\nInjected": SECRET}),
-    "NUL": says({"X": f"{SECRET}\0"}),
-    "an escape": says({"X": f"\x1b]0;{SECRET}\x07"}),
+    "a line break": prints({"X": f"{SECRET}\r\nInjected: 1"}),
+    "a line feed": prints({"X": f"{SECRET}\n"}),
+    "a line break in a name": prints({"X: 1\r\nInjected": SECRET}),
+    "NUL": prints({"X": f"{SECRET}\0"}),
+    "an escape": prints({"X": f"\x1b]0;{SECRET}\x07"}),
     "1 MB of value": f"printf '{{\"X\": \"{SECRET}'; head -c 1048576 /dev/zero | tr '\\0' a; printf '\"}}'",
     "without end": f"while :; do echo {SECRET}; done",
     "no JSON": f"echo {SECRET}",
-    "a list": says([SECRET]),
-    "a number": says({"X": 5, "Y": SECRET}),
-    "nested": says({"headers": {"X": SECRET}}),
+    "a list": prints([SECRET]),
+    "a number": prints({"X": 5, "Y": SECRET}),
+    "nested": prints({"headers": {"X": SECRET}}),
     "nested too deep": "head -c 200000 /dev/zero | tr '\\0' '['",
     "no UTF-8": r"printf '{\"X\": \"\377\"}'",
     "nothing": "true",
     "exit 1": f"echo {SECRET}; echo {SECRET} >&2; exit 1",
     "a signal": f"echo {SECRET}; kill -9 $$",
     "no such program": f"/nonexistent/{SECRET}",
-    "the session": says({"Mcp-Session-Id": SECRET}),
-    "the host": says({"hOsT": SECRET}),
-    "the length": says({"Content-Length": "5"}),
-    "smuggling": says({"Transfer-Encoding": "chunked"}),
-    "a proxy's": says({"Proxy-Authorization": SECRET}),
+    "the session": prints({"Mcp-Session-Id": SECRET}),
+    "the host": prints({"hOsT": SECRET}),
+    "the length": prints({"Content-Length": "5"}),
+    "smuggling": prints({"Transfer-Encoding": "chunked"}),
+    "a proxy's": prints({"Proxy-Authorization": SECRET}),
 }
 
 

@@ -28,7 +28,7 @@ HOSTILE = ("--mcp-config", config(e2e=entry("serves", "worse")))
 MARKS_IN_A_ROW = 4
 
 # Before anything else is imported: every module imports these names from here.
-UNCLEANED = """
+UNSANITIZED = """
 import dragoman.cleaning as cleaning
 for name in ("visible", "one_line", "for_model"):
     setattr(cleaning, name, lambda text, limit=None: text)
@@ -38,12 +38,12 @@ main()
 """
 
 
-class Uncleaned(Terminal):
+class Unsanitized(Terminal):
     """The same command, with unsanitized text of servers."""
 
     def __init__(self, *words: str) -> None:
         super().__init__(*words)
-        self._words = [sys.executable, "-c", UNCLEANED, *words]
+        self._words = [sys.executable, "-c", UNSANITIZED, *words]
 
 
 def harm_in(output: str) -> set[str]:
@@ -68,17 +68,17 @@ def shown(*words: str) -> str:
         return terminal.finish()
 
 
-def assert_made_harmless(*words: str) -> None:
+def assert_sanitized(*words: str) -> None:
     """Both at the same time, because most of their time is the start."""
-    with Terminal(*words) as cleaned, Uncleaned(*words) as uncleaned:
+    with Terminal(*words) as cleaned, Unsanitized(*words) as uncleaned:
         output = cleaned.finish()
         assert harm_in(output) == set()
-        assert "\\x1b" in output or "\\u001b" in output or words[0] in CLEANED_FOR_MODELS
+        assert "\\x1b" in output or "\\u001b" in output or words[0] in SANITIZED_FOR_MODELS
         # rich drops the bell of text that it repaints, and nothing else.
         assert harm_in(uncleaned.finish()) >= {"0x1b"}, "the check would not notice"
 
 
-CLEANED_FOR_MODELS = ("resources", "read", "prompts", "prompt")
+SANITIZED_FOR_MODELS = ("resources", "read", "prompts", "prompt")
 """Text that these commands list is also read by a model, so invisible text is removed instead of shown."""
 
 
@@ -120,18 +120,18 @@ LOOKS = {
 
 @pytest.mark.parametrize("words", LOOKS.values(), ids=LOOKS.keys())
 def test_t41_no_text_of_a_server_contains_terminal_control_sequences(words: tuple[str, ...]):
-    assert_made_harmless(*words, *HOSTILE)
+    assert_sanitized(*words, *HOSTILE)
 
 
 @pytest.mark.parametrize("mode", ["dies", "greets", "refuses"])
 def test_t41_reasons_and_stderr_of_a_failed_server_are_sanitized(mode: str):
     given = ("--mcp-config", config(e2e=entry(mode, "worse")))
-    assert_made_harmless("resources", *given)
+    assert_sanitized("resources", *given)
 
 
 def test_t41_the_difference_between_two_definitions_is_sanitized():
     run("tools", "lock", "--mcp-config", config(e2e=entry("serves")))
-    assert_made_harmless("tools", "lock", "--check", *HOSTILE)
+    assert_sanitized("tools", "lock", "--check", *HOSTILE)
 
 
 @pytest.mark.parametrize(
@@ -157,13 +157,13 @@ class UncleanedPerson(Person):
 
     def __init__(self, *words: str, **options: Any) -> None:
         super().__init__(*words, **options)
-        self._words = [sys.executable, "-c", UNCLEANED, *words]
+        self._words = [sys.executable, "-c", UNSANITIZED, *words]
 
 
 Talk = Callable[[Person], object]
 
 
-def assert_harmless_talk(talk: Talk, *words: str, harm: str = "0x9b", is_shown: bool = True) -> None:
+def assert_sanitized_dialogue(talk: Talk, *words: str, harm: str = "0x9b", is_shown: bool = True) -> None:
     """The dialogue with the command, and the same without sanitizing.
 
     `is_shown`: whether the removed text must be visible; text that is also read by a model is only
@@ -192,7 +192,7 @@ def test_t41_the_permission_question_about_a_call_is_sanitized():
         person.answers("y/a/p/n/v", "v")
         person.answers("y/a/p/n/v", "n")
 
-    assert_harmless_talk(look_twice, "call", "mcp__e2e__annotated", given, *HOSTILE, harm="0x1b")
+    assert_sanitized_dialogue(look_twice, "call", "mcp__e2e__annotated", given, *HOSTILE, harm="0x1b")
 
 
 @pytest.mark.requirement("PRM-3")
@@ -205,7 +205,7 @@ def test_t41_the_name_of_the_working_folder_in_a_question_is_sanitized(
     (folder / ".mcp.json").write_text("{}")
     burn = offering(tool("burn", destructiveHint=True))
 
-    assert_harmless_talk(says_no("y/a/p/n"), "call", "mcp__s__burn", *burn)
+    assert_sanitized_dialogue(says_no("y/a/p/n"), "call", "mcp__s__burn", *burn)
 
 
 @pytest.mark.parametrize("decision", ["ask", "deny", "broken"])
@@ -224,7 +224,7 @@ def test_t41_the_reason_of_a_hook_is_sanitized(home: Path, decision: str):
     own.write_text(json.dumps({"hooks": {"PreToolUse": [{"hooks": [hook]}]}}))
 
     talk = says_no("y/n") if decision == "ask" else lambda person: None
-    assert_harmless_talk(talk, "call", "mcp__s__plain", *offering(tool("plain")), is_shown=False)
+    assert_sanitized_dialogue(talk, "call", "mcp__s__plain", *offering(tool("plain")), is_shown=False)
 
 
 @pytest.mark.requirement("PRM-6")
@@ -236,7 +236,7 @@ def test_t41_rules_of_a_project_are_sanitized(home: Path, words: tuple[str, ...]
     settings(home, scope="local", deny=rules, allow=[f"mcp__s__{EVIL}"], defaultMode=EVIL)
     given = offering(tool("plain")) if words != ("list",) else ()
 
-    assert_harmless_talk(lambda person: None, "permissions", *words, *given)
+    assert_sanitized_dialogue(lambda person: None, "permissions", *words, *given)
 
 
 @pytest.mark.requirement("PRM-6")
@@ -247,7 +247,7 @@ def test_t41_the_audit_log_is_sanitized(home: Path, words: tuple[str, ...]):
     fields = ("time", "tool", "decision", "by", "reason", "outcome", "duration_ms")
     log.write_text(json.dumps({"arguments": [EVIL], **dict.fromkeys(fields, EVIL)}) + "\n")
 
-    assert_harmless_talk(lambda person: None, *words)
+    assert_sanitized_dialogue(lambda person: None, *words)
 
 
 def test_t41_the_audit_log_as_json_is_sanitized(home: Path):
@@ -263,4 +263,4 @@ def test_t41_the_question_about_a_url_is_sanitized():
     page = {"url": "https://pay.example/a?b=c", "message": WORSE}
     given = ("--mcp-config", config(shop=zoo("wants_a_page.py", json.dumps([page]), "1")))
 
-    assert_harmless_talk(says_no("y/n/c"), "call", "mcp__shop__buy", *given, harm="0x1b")
+    assert_sanitized_dialogue(says_no("y/n/c"), "call", "mcp__shop__buy", *given, harm="0x1b")

@@ -56,7 +56,7 @@ def text_of(asked: dict[str, Any]) -> bytes:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HEAVY)
 def test_t46_a_large_result_uses_little_more_memory_than_its_message_and_releases_it(home: Path, name: str):
-    weighed = weigh(HEAVY[name])
+    weighed = measure(HEAVY[name])
 
     assert weighed["growth_bytes"] < LIMIT_BYTES + ALLOWANCE_BYTES
     assert weighed["left_bytes"] < ALLOWANCE_BYTES / 2
@@ -69,7 +69,7 @@ def test_t46_a_large_result_uses_little_more_memory_than_its_message_and_release
         assert weighed["saved"] == [["text", hashlib.sha256(text_of(HEAVY[name])).hexdigest()]]
 
 
-def weigh(asked: dict[str, Any]) -> dict[str, Any]:
+def measure(asked: dict[str, Any]) -> dict[str, Any]:
     command = [sys.executable, "-m", __name__, json.dumps(asked)]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, timeout=120, check=True)
     return json.loads(done.stdout)

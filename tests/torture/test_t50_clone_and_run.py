@@ -44,7 +44,7 @@ BY_NAME = {"call", "mcp enable", "mcp get"}
 """The commands that are tried with every kind of entry."""
 
 
-class Stranger:
+class UntrustedRepository:
     """A clone of a hostile repository that contains a clone of another.
 
     Created once: each test works on a copy.
@@ -92,10 +92,10 @@ class Stranger:
 class World:
     """A parent folder, a clone in it, and another clone inside that one; all three hostile."""
 
-    def __init__(self, home: Path, stranger: Stranger) -> None:
+    def __init__(self, home: Path, untrusted_repository: UntrustedRepository) -> None:
         self.home = home
-        self.listener, self.canary = stranger.listener, stranger.canary
-        self._stranger = stranger
+        self.listener, self.canary = untrusted_repository.listener, untrusted_repository.canary
+        self._stranger = untrusted_repository
         self.canary.forget()
         write(home / "work" / ".mcp.json", servers(outer=self.canary.entry("outer")))
         self.repo = self.clone(home / "work" / "repo")
@@ -111,14 +111,14 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def stranger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stranger]:
+def untrusted_repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UntrustedRepository]:
     with Listener() as listener:
-        yield Stranger(tmp_path_factory.mktemp("stranger"), listener)
+        yield UntrustedRepository(tmp_path_factory.mktemp("stranger"), listener)
 
 
 @pytest.fixture
-def world(home: Path, stranger: Stranger, monkeypatch: pytest.MonkeyPatch) -> World:
-    world = World(home, stranger)
+def world(home: Path, untrusted_repository: UntrustedRepository, monkeypatch: pytest.MonkeyPatch) -> World:
+    world = World(home, untrusted_repository)
     monkeypatch.chdir(world.inner)
     return world
 

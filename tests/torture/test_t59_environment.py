@@ -73,7 +73,7 @@ FOR_PYTHON = {"PYTHONSAFEPATH": "1", "PYTHONPATH": str(SERVERS)}
 
 
 @pytest.fixture
-def surroundings(home: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def host_environment(home: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """An environment with many private variables; returns those that a server should get."""
     safe = {**SAFE, "HOME": str(home)}  # the leak check finds our processes by it
     for name, value in {**safe, **SECRETS}.items():
@@ -100,20 +100,20 @@ async def seen_by_child(given: Mapping[str, Any]) -> dict[str, str]:
         return environment_of(view.pid)
 
 
-async def test_t59_a_server_gets_exactly_the_listed_variables(surroundings: dict[str, str]):
-    assert await seen_by_child(zoo("calm.py")) == {**surroundings, **FOR_PYTHON}
-    assert set(surroundings) == set(INHERITED)
+async def test_t59_a_server_gets_exactly_the_listed_variables(host_environment: dict[str, str]):
+    assert await seen_by_child(zoo("calm.py")) == {**host_environment, **FOR_PYTHON}
+    assert set(host_environment) == set(INHERITED)
 
 
-async def test_t59_a_server_gets_the_variables_of_its_entry(surroundings: dict[str, str]):
+async def test_t59_a_server_gets_the_variables_of_its_entry(host_environment: dict[str, str]):
     own = {"TOKEN": "${GITHUB_TOKEN}", "EMPTY": "", "LANG": "de_DE.UTF-8", "lower": "x", "MANY": "a=b=c\nd"}
-    expected = {**surroundings, **own, "TOKEN": "s3cret", **FOR_PYTHON}
+    expected = {**host_environment, **own, "TOKEN": "s3cret", **FOR_PYTHON}
     assert await seen_by_child(zoo("calm.py", env=own)) == expected
 
 
 @pytest.mark.parametrize("scope", ["user", "project", "local", "plugin", "managed"])
 async def test_t59_the_environment_is_the_same_from_every_scope(
-    home: Path, scope: str, surroundings: dict[str, str]
+    home: Path, scope: str, host_environment: dict[str, str]
 ):
     entry = zoo("calm.py", env={"OWN": "x"})
     file = {
@@ -127,17 +127,19 @@ async def test_t59_the_environment_is_the_same_from_every_scope(
     projects.approve(file, "box")
     async with Host.configured() as host:
         view = (await host.ready(timeout=30))["box"]
-        assert environment_of(view.pid) == {**surroundings, "OWN": "x", **FOR_PYTHON}
+        assert environment_of(view.pid) == {**host_environment, "OWN": "x", **FOR_PYTHON}
 
 
-async def test_t59_the_environment_is_the_same_for_agents_and_direct_sessions(surroundings: dict[str, str]):
+async def test_t59_the_environment_is_the_same_for_agents_and_direct_sessions(
+    host_environment: dict[str, str],
+):
     async with Host({}) as host, host.for_agent([{"box": zoo("calm.py")}]) as agent:
         view = (await agent.ready(timeout=30))["box"]
-        assert environment_of(view.pid) == {**surroundings, **FOR_PYTHON}
+        assert environment_of(view.pid) == {**host_environment, **FOR_PYTHON}
     session = await open_session(zoo("calm.py"))
     try:
         pid = session._connection.details.pid  # type: ignore[reportPrivateUsage]
-        assert environment_of(pid) == surroundings
+        assert environment_of(pid) == host_environment
     finally:
         await session.close()
 
@@ -152,14 +154,14 @@ async def test_t59_a_missing_variable_is_not_invented(home: Path, monkeypatch: p
 
 @pytest.mark.parametrize("name", ["SHELL", "TERM", "USER", "TZ"])
 async def test_t59_an_exported_shell_function_is_not_inherited(
-    name: str, surroundings: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    name: str, host_environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv(name, "() { :; }; echo s3cret")
-    expected = {key: value for key, value in surroundings.items() if key != name} | FOR_PYTHON
+    expected = {key: value for key, value in host_environment.items() if key != name} | FOR_PYTHON
     assert await seen_by_child(zoo("calm.py")) == expected
 
 
-def test_t59_the_command_passes_no_more_than_the_library(home: Path, surroundings: dict[str, str]):
+def test_t59_the_command_passes_no_more_than_the_library(home: Path, host_environment: dict[str, str]):
     """The watchdog processes it starts have no secret in their environment either."""
     dump = home / "environment"
     script = f"cat /proc/self/environ > {dump}.new; mv {dump}.new {dump}; exit 3"
@@ -167,7 +169,10 @@ def test_t59_the_command_passes_no_more_than_the_library(home: Path, surrounding
     subprocess.run([str(DRAGOMAN), "tools"], capture_output=True, timeout=40, stdin=subprocess.DEVNULL)
     found = without_marker(dump.read_text())
     added = {"PWD", "SHLVL", "_", "OLDPWD"}  # set by some shells themselves
-    assert {key: value for key, value in found.items() if key not in added} == {**surroundings, "OWN": "x"}
+    assert {key: value for key, value in found.items() if key not in added} == {
+        **host_environment,
+        "OWN": "x",
+    }
 
 
 async def test_t59_variables_of_files_are_used_for_entries_and_not_inherited_by_children(home: Path):
@@ -244,7 +249,17 @@ INSTALLERS = [
 ]
 """These variables make `npx` and `uvx` fetch from another registry, or make a program load other code."""
 
-HARMLESS = ["TOKEN", "API_KEY", "MODE", "LANG", "MY_PATH", "XLD_PRELOAD", "PATHS", "DEBUG", "GITHUB_TOKEN"]
+UNPROBLEMATIC = [
+    "TOKEN",
+    "API_KEY",
+    "MODE",
+    "LANG",
+    "MY_PATH",
+    "XLD_PRELOAD",
+    "PATHS",
+    "DEBUG",
+    "GITHUB_TOKEN",
+]
 
 
 @pytest.mark.requirement("CFG-8")
@@ -257,8 +272,10 @@ def test_t59_the_approval_question_warns_of_variables_that_change_how_programs_r
 
 
 def test_t59_the_approval_question_does_not_warn_of_other_variables(home: Path):
-    assert loader_variables(HARMLESS) == ()
-    write(home / "work" / ".mcp.json", servers(box={"command": "x", "env": dict.fromkeys(HARMLESS, "1")}))
+    assert loader_variables(UNPROBLEMATIC) == ()
+    write(
+        home / "work" / ".mcp.json", servers(box={"command": "x", "env": dict.fromkeys(UNPROBLEMATIC, "1")})
+    )
     assert "!" not in run("mcp", "approve").stderr
 
 

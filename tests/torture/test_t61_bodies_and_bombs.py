@@ -30,7 +30,7 @@ def _block() -> bytes:
     return packer.compress(b"0" * MEGABYTE) + packer.flush(zlib.Z_FULL_FLUSH)
 
 
-def said(status: int, headers: dict[str, str], body: Callable[[], Any]) -> Answer:
+def streamed(status: int, headers: dict[str, str], body: Callable[[], Any]) -> Answer:
     """A body written in parts, for as long as it is read."""
 
     async def answer(ask: Ask) -> web.StreamResponse:
@@ -57,20 +57,24 @@ NESTED, MEMBERS = gzip.compress(GZIP), gzip.compress(b"0" * MEGABYTE) * (BOMB //
 ENCODED = {**JSON, "Content-Encoding": "gzip"}
 
 TOO_LARGE: dict[str, Answer] = {
-    "gzip": said(200, ENCODED, lambda: [GZIP]),
-    "deflate": said(200, {**JSON, "Content-Encoding": "deflate"}, lambda: [DEFLATE]),
-    "deflate without a header": said(200, {**JSON, "Content-Encoding": "deflate"}, lambda: [RAW_DEFLATE]),
-    "a bomb byte by byte": said(200, ENCODED, lambda: (GZIP[n : n + 97] for n in range(0, len(GZIP), 97))),
-    "many gzip members": said(200, ENCODED, lambda: [MEMBERS]),
-    "a gigabyte": said(200, JSON, pieces(GIGABYTE)),
-    "a gigabyte that says so": said(200, {**JSON, "Content-Length": str(2**30)}, pieces(GIGABYTE)),
+    "gzip": streamed(200, ENCODED, lambda: [GZIP]),
+    "deflate": streamed(200, {**JSON, "Content-Encoding": "deflate"}, lambda: [DEFLATE]),
+    "deflate without a header": streamed(200, {**JSON, "Content-Encoding": "deflate"}, lambda: [RAW_DEFLATE]),
+    "a bomb byte by byte": streamed(
+        200, ENCODED, lambda: (GZIP[n : n + 97] for n in range(0, len(GZIP), 97))
+    ),
+    "many gzip members": streamed(200, ENCODED, lambda: [MEMBERS]),
+    "a gigabyte": streamed(200, JSON, pieces(GIGABYTE)),
+    "a gigabyte that says so": streamed(200, {**JSON, "Content-Length": str(2**30)}, pieces(GIGABYTE)),
     "no end": answers.endless(),
-    "no end, of tiny pieces": said(200, JSON, lambda: itertools.repeat(b"0" * 500)),
+    "no end, of tiny pieces": streamed(200, JSON, lambda: itertools.repeat(b"0" * 500)),
     "just over": answers.body(lambda ask: reply_to(ask, "x" * LIMIT)),
     "an event without end": answers.endless_event(),
-    "an event of many lines": said(200, EVENTS, lambda: (b"data: " + PIECE + b"\n" for _ in range(GIGABYTE))),
-    "a bomb of an event": said(200, {**EVENTS, "Content-Encoding": "gzip"}, lambda: [GZIP]),
-    "a comment without end": said(200, EVENTS, lambda: (b":" + PIECE for _ in range(GIGABYTE))),
+    "an event of many lines": streamed(
+        200, EVENTS, lambda: (b"data: " + PIECE + b"\n" for _ in range(GIGABYTE))
+    ),
+    "a bomb of an event": streamed(200, {**EVENTS, "Content-Encoding": "gzip"}, lambda: [GZIP]),
+    "a comment without end": streamed(200, EVENTS, lambda: (b":" + PIECE for _ in range(GIGABYTE))),
 }
 """Bodies that are refused because of their size."""
 
@@ -92,16 +96,16 @@ async def test_t61_a_body_that_is_too_large_before_or_after_decompression_is_ref
         assert len(server.asked("initialize")) <= 1, "none of it cost the connection"
 
 
-ODD: dict[str, Answer] = {
-    "nested gzip": said(200, {**JSON, "Content-Encoding": "gzip, gzip"}, lambda: [NESTED]),
-    "gzip of a bomb": said(200, {**JSON, "Content-Encoding": "gzip, deflate"}, lambda: [GZIP]),
-    "br, which nobody asked for": said(200, {**JSON, "Content-Encoding": "br"}, lambda: [GZIP]),
-    "zstd, which nobody asked for": said(200, {**JSON, "Content-Encoding": "zstd"}, lambda: [GZIP]),
-    "an error that is a bomb": said(500, ENCODED, lambda: [GZIP]),
-    "an error without end": said(500, {"Content-Type": "text/plain"}, pieces(GIGABYTE)),
-    "a page without end": said(200, {"Content-Type": "text/html"}, pieces(GIGABYTE)),
-    "a lost session without end": said(404, JSON, pieces(GIGABYTE)),
-    "a redirect without end": said(302, {"Location": "http://example.invalid/"}, pieces(GIGABYTE)),
+UNUSUAL: dict[str, Answer] = {
+    "nested gzip": streamed(200, {**JSON, "Content-Encoding": "gzip, gzip"}, lambda: [NESTED]),
+    "gzip of a bomb": streamed(200, {**JSON, "Content-Encoding": "gzip, deflate"}, lambda: [GZIP]),
+    "br, which nobody asked for": streamed(200, {**JSON, "Content-Encoding": "br"}, lambda: [GZIP]),
+    "zstd, which nobody asked for": streamed(200, {**JSON, "Content-Encoding": "zstd"}, lambda: [GZIP]),
+    "an error that is a bomb": streamed(500, ENCODED, lambda: [GZIP]),
+    "an error without end": streamed(500, {"Content-Type": "text/plain"}, pieces(GIGABYTE)),
+    "a page without end": streamed(200, {"Content-Type": "text/html"}, pieces(GIGABYTE)),
+    "a lost session without end": streamed(404, JSON, pieces(GIGABYTE)),
+    "a redirect without end": streamed(302, {"Location": "http://example.invalid/"}, pieces(GIGABYTE)),
 }
 """Bodies that are refused for any reason."""
 
@@ -111,7 +115,7 @@ ODD: dict[str, Answer] = {
 async def test_t61_no_other_body_is_read_beyond_the_limit(arena, era: str, light_heap):
     way = Way("http", era, "json")
     async with way.server() as server, arena(way.entry(server), settings=SETTINGS) as a:
-        for what, answer in ODD.items():
+        for what, answer in UNUSUAL.items():
             server.on["tools/call"] = answers.first(1, answer)
             async with at_once(5):
                 ended = await end_of(a, "echo", text="x", seconds=20)
@@ -123,8 +127,8 @@ async def test_t61_no_other_body_is_read_beyond_the_limit(arena, era: str, light
 
 
 FLOODS = {
-    "bomb": said(200, ENCODED, lambda: [GZIP]),
-    "events": said(200, EVENTS, pieces(GIGABYTE)),
+    "bomb": streamed(200, ENCODED, lambda: [GZIP]),
+    "events": streamed(200, EVENTS, pieces(GIGABYTE)),
     "endless": answers.endless(),
 }
 

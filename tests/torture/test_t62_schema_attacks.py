@@ -61,12 +61,12 @@ ARGUMENTS = {
 }
 
 
-def placed(schema: object, listener: str) -> object:
+def with_address_of(schema: object, listener: str) -> object:
     """The schema with the listener's address in its place."""
     if isinstance(schema, dict):
-        return {key: placed(value, listener) for key, value in schema.items()}
+        return {key: with_address_of(value, listener) for key, value in schema.items()}
     if isinstance(schema, list):
-        return [placed(value, listener) for value in schema]
+        return [with_address_of(value, listener) for value in schema]
     return schema.replace("$LISTENER", listener) if isinstance(schema, str) else schema
 
 
@@ -78,8 +78,8 @@ async def test_t62_a_hostile_schema_over_http_sends_no_request_and_blocks_no_cal
     ):
         bad = {
             "name": "bad",
-            "inputSchema": placed(ATTACKS[attack], listener.origin),
-            "outputSchema": placed(ATTACKS[attack], listener.origin),
+            "inputSchema": with_address_of(ATTACKS[attack], listener.origin),
+            "outputSchema": with_address_of(ATTACKS[attack], listener.origin),
         }
         good = {"name": "good", "inputSchema": {"type": "object"}}
         content = {"content": [{"type": "text", "text": "ran"}], "structuredContent": {"a": "a" * 30 + "!"}}
@@ -129,7 +129,7 @@ async def test_t62_a_valid_schema_next_to_invalid_ones_is_still_enforced():
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     tools = [{"name": "good", "inputSchema": schema}]
     tools += [
-        {"name": f"bad_{n}", "inputSchema": placed(attack, "http://127.0.0.1:9")}
+        {"name": f"bad_{n}", "inputSchema": with_address_of(attack, "http://127.0.0.1:9")}
         for n, attack in enumerate(ATTACKS.values())
     ]
     async with streamable(revisions=(MODERN,)) as server:
@@ -195,7 +195,7 @@ async def test_t62_huge_results_are_validated_off_the_loop_and_within_limits(are
 
 # --- small values that are expensive to validate ---
 
-PRICED: dict[str, tuple[dict, object]] = {
+EXPENSIVE: dict[str, tuple[dict, object]] = {
     "thousands of objects to choose from": (
         {"type": "array", "items": {"enum": [{"k": n} for n in range(4000)]}},
         [{"k": -1}] * 900,
@@ -213,7 +213,7 @@ PRICED: dict[str, tuple[dict, object]] = {
 
 @pytest.mark.requirement("CAL-1")
 @pytest.mark.parametrize("side", ["inputSchema", "outputSchema"])
-@pytest.mark.parametrize(("schema", "value"), PRICED.values(), ids=PRICED.keys())
+@pytest.mark.parametrize(("schema", "value"), EXPENSIVE.values(), ids=EXPENSIVE.keys())
 async def test_t62_a_validation_that_would_take_too_long_is_skipped(arena, schema, value, side):
     tools = [{"name": "t", "inputSchema": {"type": "object"}, side: with_property(schema)}]
     result = {"content": [{"type": "text", "text": "ran"}], "structuredContent": {"a": value}}

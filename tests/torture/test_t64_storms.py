@@ -31,7 +31,7 @@ def short_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dragoman.servers.lists.PAUSE_SECONDS", PAUSE_SECONDS)
 
 
-async def a_while(a) -> None:
+async def longer_than_any_delay(a) -> None:
     """Longer than any delay."""
     over = time.monotonic() + 2 * PAUSE_SECONDS
     while time.monotonic() < over:
@@ -47,7 +47,7 @@ async def test_t64_ten_thousand_change_notifications_of_a_local_server_cause_a_f
         before = int(await a.call("lists"))
         async with at_once(10):
             await a.call("storm", count=BURST, over=seconds)
-        await a_while(a)
+        await longer_than_any_delay(a)
         read = int(await a.call("lists")) - before
         assert 1 <= read <= 3 + (seconds + 1) / PAUSE_SECONDS
         assert a.pulse.growth_bytes < 32 * MEGABYTE
@@ -74,7 +74,7 @@ async def test_t64_ten_thousand_change_notifications_of_a_remote_server_cause_a_
         await until(lambda: "late" in {tool.wire_name for tool in a.host.tools()})
         async with at_once(10):
             assert await a.call("late") == "here"
-        await a_while(a)
+        await longer_than_any_delay(a)
         assert 1 <= lists_asked(server) - before <= 12
         assert a.pulse.growth_bytes < 64 * MEGABYTE
 
@@ -164,7 +164,7 @@ async def test_t64_a_thousand_calls_that_never_end_time_out(arena):
             assert await a.call("echo", text="well?") == "well?"
 
 
-class Door:
+class ConcurrencyCounter:
     """Counts the number of concurrent users."""
 
     def __init__(self) -> None:
@@ -182,9 +182,9 @@ class Door:
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-2")
 async def test_t64_a_hundred_servers_are_connected_a_few_at_a_time(arena):
-    door = Door()
+    door = ConcurrencyCounter()
     async with streamable(revisions=(MODERN,), on={"server/discover": door}) as server:
-        others: dict[str, object] = {f"near{n}": greeter(n) for n in range(40)}
+        others: dict[str, object] = {f"near{n}": small_server(n) for n in range(40)}
         others |= {f"far{n}": {"url": f"{server.origin}/mcp/{n}"} for n in range(55)}
         others |= {f"local{n}": zoo("calm.py", str(n)) for n in range(5)}
         async with arena(others=others, wait=False) as a:
@@ -205,7 +205,7 @@ async def test_t64_a_hundred_servers_are_connected_a_few_at_a_time(arena):
             ]
 
 
-def greeter(number: int) -> InMemoryServer:
+def small_server(number: int) -> InMemoryServer:
     server = InMemoryServer(f"near{number}")
     server.add_tool("hello", lambda *_: f"hello {number}")
     return server

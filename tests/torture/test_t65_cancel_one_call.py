@@ -77,10 +77,10 @@ async def test_t65_a_call_cancelled_before_it_was_sent_sends_nothing_to_the_serv
 
 # --- before it is sent ---
 
-LET_OTHERS_PASS = {"allow": [f"mcp__{BYSTANDER}", "mcp__hostile__cancelled", "mcp__hostile__release"]}
+ALLOW_OTHERS = {"allow": [f"mcp__{BYSTANDER}", "mcp__hostile__cancelled", "mcp__hostile__release"]}
 
 
-class Hesitant:
+class IgnoresTheFirstQuestion:
     """Never answers the first question; answers yes to the others."""
 
     def __init__(self) -> None:
@@ -98,8 +98,8 @@ class Hesitant:
 async def test_t65_a_call_cancelled_while_its_question_is_open_lets_the_next_question_be_asked(
     arena, era, home: Path
 ):
-    user = Hesitant()
-    options: dict[str, Any] = {"permission_mode": "default", "rules": LET_OTHERS_PASS, "audit": True}
+    user = IgnoresTheFirstQuestion()
+    options: dict[str, Any] = {"permission_mode": "default", "rules": ALLOW_OTHERS, "audit": True}
     async with arena(zoo("holds_replies.py", protocol=era), interaction=user, **options) as a:
         first = asyncio.create_task(a.call("echo", message="first"))
         await user.reached.wait()
@@ -135,7 +135,7 @@ async def test_t65_a_call_cancelled_while_a_hook_runs_ends_at_once_and_the_hook_
 
     options: dict[str, Any] = {
         "permission_mode": "default",
-        "rules": LET_OTHERS_PASS,
+        "rules": ALLOW_OTHERS,
         "interaction": ScriptedUser(True),
         "hooks": [hook(wait, event, matcher="mcp__hostile__echo")],
     }

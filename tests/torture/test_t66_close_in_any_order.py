@@ -200,7 +200,7 @@ async def test_t66_threads_that_start_and_end_servers_share_the_watchdog(arena, 
         for _ in range(300):
             try:
                 guard.watch(process.pid)
-                if not any(f"+ {process.pid} " in text for text in ledgers(tmp_path)):
+                if not any(f"+ {process.pid} " in text for text in pid_registries(tmp_path)):
                     faults.append("a running server is not in the ledger")
                 if process.poll() is not None:
                     faults.append(f"a running server was ended by signal {-process.returncode}")
@@ -222,7 +222,7 @@ async def test_t66_threads_that_start_and_end_servers_share_the_watchdog(arena, 
         assert set(faults) == set()
 
 
-def ledgers(folder: Path) -> list[str]:
+def pid_registries(folder: Path) -> list[str]:
     texts = []
     for path in folder.glob("state/processes/*"):
         try:

@@ -147,7 +147,7 @@ async def test_t67_a_callback_may_close_the_host(arena):
 # --- through questions and hooks ---
 
 
-class Curious:
+class CallsBeforeAnswering:
     """Calls a tool before it answers; the question about that call does the same, and so on."""
 
     def __init__(self, depth: int) -> None:
@@ -164,15 +164,15 @@ class Curious:
         return PermissionAnswer(True)
 
 
-LETS_THE_BYSTANDER_PASS = {"permission_mode": "default", "rules": {"allow": [f"mcp__{BYSTANDER}"]}}
+ALLOW_BYSTANDER = {"permission_mode": "default", "rules": {"allow": [f"mcp__{BYSTANDER}"]}}
 
 
 @pytest.mark.requirement("PRM-3")
 @pytest.mark.parametrize("depth", [1, 5])
 async def test_t67_an_interaction_may_call_tools_and_be_asked_about_them(arena, era, depth):
-    user = Curious(depth)
+    user = CallsBeforeAnswering(depth)
     entry = zoo("holds_replies.py", protocol=era)
-    async with arena(entry, interaction=user, **LETS_THE_BYSTANDER_PASS) as a:
+    async with arena(entry, interaction=user, **ALLOW_BYSTANDER) as a:
         user.host = a.host
         async with at_once():
             assert await a.call("echo", message="0") == "0"
@@ -192,8 +192,8 @@ async def test_t67_a_hook_may_call_tools(arena, era, event):
 
     matcher = "" if event == "Notification" else "mcp__hostile__echo"
     options: dict[str, Any] = {
-        **LETS_THE_BYSTANDER_PASS,
-        "interaction": Curious(0),
+        **ALLOW_BYSTANDER,
+        "interaction": CallsBeforeAnswering(0),
         "hooks": [hook(ask_the_bystander, event, matcher=matcher)],
     }
     async with arena(zoo("holds_replies.py", protocol=era), **options) as a:
@@ -216,8 +216,8 @@ async def test_t67_a_hook_may_call_the_tool_it_is_registered_for(arena, era):
 
 @pytest.mark.requirement("PRM-3")
 async def test_t67_a_progress_callback_may_ask_the_person(arena, era):
-    user = Curious(0)
-    async with arena(zoo("counts_slowly.py", protocol=era), interaction=user, **LETS_THE_BYSTANDER_PASS) as a:
+    user = CallsBeforeAnswering(0)
+    async with arena(zoo("counts_slowly.py", protocol=era), interaction=user, **ALLOW_BYSTANDER) as a:
         said: list[str] = []
 
         async def on_progress(progress: Any) -> None:
@@ -260,7 +260,7 @@ async def test_t67_an_interaction_that_raises_counts_as_a_refusal_and_the_next_q
                     return None
 
     async with (
-        arena(zoo("holds_replies.py", protocol=era), interaction=Broken(), **LETS_THE_BYSTANDER_PASS) as a,
+        arena(zoo("holds_replies.py", protocol=era), interaction=Broken(), **ALLOW_BYSTANDER) as a,
         at_once(),
     ):
         if fault == "cancels itself":

@@ -53,7 +53,7 @@ def write_state(path: Path) -> None:
     edit_state(path, lambda state: generation(state["number"] + 1))
 
 
-def write_carelessly(path: Path) -> None:
+def write_in_place(path: Path) -> None:
     content = json.loads(path.read_text())
     with open(path, "w") as file:
         file.write(json.dumps(generation(content["number"] + 1)))
@@ -62,7 +62,7 @@ def write_carelessly(path: Path) -> None:
 WRITERS: dict[str, Callable[[Path], None]] = {
     "settings": write_settings,
     "state": write_state,
-    "careless": write_carelessly,
+    "careless": write_in_place,
 }
 
 

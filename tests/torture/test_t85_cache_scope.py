@@ -13,7 +13,7 @@ from tests.servers.office import Office
 pytestmark = pytest.mark.requirement("GWY-6")
 
 
-class KeepingOffice(Office):
+class CachingOffice(Office):
     """Returns how long its results may be cached, and counts its requests."""
 
     ttl_ms: Any = 60_000
@@ -37,7 +37,7 @@ async def read(client: Client, uri: str = "file:///a") -> Json:
 
 
 async def test_t85_hits_misses_and_invalidations_are_counted():
-    office = KeepingOffice()
+    office = CachingOffice()
     async with gateway_of({"office": office}) as running, Client(running.url) as client:
         for _ in range(3):
             assert (await read(client))["result"]["contents"][0]["text"] == "one"
@@ -55,7 +55,7 @@ async def test_t85_hits_misses_and_invalidations_are_counted():
 
 @pytest.mark.parametrize("ttl_ms", [0, -1, -(10**12), None, "60000"])
 async def test_t85_a_result_that_is_not_fresh_is_not_cached(ttl_ms: Any):
-    office = KeepingOffice()
+    office = CachingOffice()
     office.ttl_ms = ttl_ms
     async with gateway_of({"office": office}) as running, Client(running.url) as client:
         await read(client)
@@ -65,7 +65,7 @@ async def test_t85_a_result_that_is_not_fresh_is_not_cached(ttl_ms: Any):
 
 async def test_t85_a_cached_result_is_not_given_to_a_caller_without_permission():
     callers = {"ada": CallerEntry(token=ADA), "bob": CallerEntry(token=BOB, tools=("office__count",))}
-    office = KeepingOffice()
+    office = CachingOffice()
     async with gateway_of({"office": office}, callers=callers) as running, Client(running.url) as ada:
         assert "result" in await read(ada)
         assert len((await ada.modern("resources/list")).last["result"]["resources"]) == 2
@@ -79,7 +79,7 @@ async def test_t85_a_cached_result_is_not_given_to_a_caller_without_permission()
 
 
 async def test_t85_a_result_that_depends_on_an_answer_is_not_cached():
-    office = KeepingOffice(("2026-07-28",))
+    office = CachingOffice(("2026-07-28",))
 
     async def asks(request: ClientRequest) -> Json:
         form = {

@@ -62,7 +62,7 @@ def link(path: Path, target: str) -> Path:
     return path
 
 
-def standing_of(folder: Path) -> dict[str, str]:
+def eligibilities_of(folder: Path) -> dict[str, str]:
     return {name: server.eligibility for name, server in seen(folder).servers.items()}
 
 
@@ -121,7 +121,7 @@ def test_t87_chained_symlinks_and_symlinked_parents_are_resolved_completely(worl
     link(world.clone / "a", "b")
     link(world.clone / "b", "../good")
     link(world.clone / ".dragoman", "a/.dragoman")
-    assert standing_of(world.clone) == {"mine": "ready"}
+    assert eligibilities_of(world.clone) == {"mine": "ready"}
 
 
 def test_t87_a_submodule_does_not_use_the_approvals_of_its_parent(world: World):
@@ -152,13 +152,13 @@ def test_t87_a_symlink_within_one_project_does_not_move_an_approval_to_another_f
     add_rule(Sources.here(inner), "local", "allow", RULE)
     link(world.clone / ".dragoman", "inner/.dragoman")
 
-    assert standing_of(world.clone) == {"mine": "ready", "tool": "pending"}
+    assert eligibilities_of(world.clone) == {"mine": "ready", "tool": "pending"}
     assert rules_of(world.clone) == []
-    assert standing_of(inner) == {"mine": "ready", "tool": "ready"}
+    assert eligibilities_of(inner) == {"mine": "ready", "tool": "ready"}
     run("tools", cwd=world.clone)
     assert world.canary.started == set()
     assert run("mcp", "approve", "tool", "--yes", cwd=world.clone).returncode == 0
-    assert standing_of(world.clone)["tool"] == "ready"
+    assert eligibilities_of(world.clone)["tool"] == "ready"
 
 
 @pytest.mark.parametrize("file", [LOCAL, ".mcp.json"])
@@ -181,7 +181,7 @@ def test_t87_a_project_reached_through_a_symlink_is_the_same_project(
 ):
     (world.home / "to-good").symlink_to(world.good)
     folder = reach(world)
-    assert standing_of(folder) == {"mine": "ready", "shared": "ready", "tool": "ready"}
+    assert eligibilities_of(folder) == {"mine": "ready", "shared": "ready", "tool": "ready"}
     assert rules_of(folder) == [RULE]
     assert seen(folder).problems == ()
     done = run("tools", "--json", cwd=folder)
@@ -193,7 +193,7 @@ def test_t87_an_approval_through_the_symlink_applies_to_the_folder(world: World)
     (world.home / "to-clone").symlink_to(world.clone)
     write(world.clone / ".mcp.json", servers(late=ENTRY))
     assert run("mcp", "approve", "late", "--yes", cwd=world.home / "to-clone").returncode == 0
-    assert standing_of(world.clone)["late"] == "ready"
+    assert eligibilities_of(world.clone)["late"] == "ready"
 
 
 def test_t87_sources_with_an_unresolved_folder_start_in_the_approved_one(world: World):
@@ -212,9 +212,9 @@ def test_t87_sources_with_an_unresolved_folder_start_in_the_approved_one(world: 
 def test_t87_a_symlink_that_stays_inside_its_project_is_used(world: World):
     write(world.clone / "shared" / "mcp.json", servers(late=ENTRY))
     link(world.clone / ".mcp.json", "shared/mcp.json")
-    assert standing_of(world.clone) == {"mine": "ready", "late": "pending"}
+    assert eligibilities_of(world.clone) == {"mine": "ready", "late": "pending"}
     assert run("mcp", "approve", "late", "--yes", cwd=world.clone).returncode == 0
-    assert standing_of(world.clone)["late"] == "ready"
+    assert eligibilities_of(world.clone)["late"] == "ready"
 
 
 def test_t87_a_dangling_symlink_is_not_reported_as_a_problem(world: World):

@@ -36,7 +36,7 @@ SPELLINGS = {
     "the password of a login": PASSWORD,
     "the login": f"me:{PASSWORD}",
 }
-SAID = " | ".join(SPELLINGS.values())
+SECRET_IN_ALL_SPELLINGS = " | ".join(SPELLINGS.values())
 
 
 def leaks(value: Any) -> list[str]:
@@ -62,39 +62,65 @@ def text(said: str) -> dict[str, Any]:
     return {"type": "text", "text": said}
 
 
-def teach(server: Streamable) -> None:
+def add_secret_to(server: Streamable) -> None:
     """Adds tools, prompts and resources to the server; the secret is in all of them."""
-    server.zoo._instructions = f"Use {SAID} with care."
+    server.zoo._instructions = f"Use {SECRET_IN_ALL_SPELLINGS} with care."
     schema = {
         "type": "object",
-        "description": SAID,
-        "properties": {"a": {"type": "string", "description": SAID, "enum": [SAID], "default": SAID}},
+        "description": SECRET_IN_ALL_SPELLINGS,
+        "properties": {
+            "a": {
+                "type": "string",
+                "description": SECRET_IN_ALL_SPELLINGS,
+                "enum": [SECRET_IN_ALL_SPELLINGS],
+                "default": SECRET_IN_ALL_SPELLINGS,
+            }
+        },
     }
     server.zoo.add_tool(
         "told",
-        lambda _a, _c: {"content": [text(SAID)], "structuredContent": {"x": [SAID], SAID: 1}},
-        description=f"Tells {SAID}.",
-        title=SAID,
+        lambda _a, _c: {
+            "content": [text(SECRET_IN_ALL_SPELLINGS)],
+            "structuredContent": {"x": [SECRET_IN_ALL_SPELLINGS], SECRET_IN_ALL_SPELLINGS: 1},
+        },
+        description=f"Tells {SECRET_IN_ALL_SPELLINGS}.",
+        title=SECRET_IN_ALL_SPELLINGS,
         inputSchema=schema,
-        outputSchema={"type": "object", "description": SAID},
-        annotations={"title": SAID},
-        _meta={"anthropic/searchHint": SAID},
+        outputSchema={"type": "object", "description": SECRET_IN_ALL_SPELLINGS},
+        annotations={"title": SECRET_IN_ALL_SPELLINGS},
+        _meta={"anthropic/searchHint": SECRET_IN_ALL_SPELLINGS},
     )
     server.zoo.add_tool(f"named_{SECRET}", lambda _a, _c: "x")
     halves = [text(f"it is {SECRET[:9]}"), text(SECRET[9:14]), text(f"{SECRET[14:]}, so")]
     server.zoo.add_tool("split", lambda _a, _c: {"content": halves})
     contents = server.zoo.contents
-    contents.add_resource("note://a", SAID, description=SAID, title=SAID)
+    contents.add_resource(
+        "note://a",
+        SECRET_IN_ALL_SPELLINGS,
+        description=SECRET_IN_ALL_SPELLINGS,
+        title=SECRET_IN_ALL_SPELLINGS,
+    )
     contents.add_resource(f"note://{SECRET}", "x", name="b")
-    contents.add_template("note://{name}", lambda _: SAID, {"name": [SECRET, "fine"]}, description=SAID)
-    argument = {"name": "who", "description": SAID}
-    contents.add_prompt("hello", lambda _: SAID, [argument], {"who": [SECRET, "me"]}, description=SAID)
+    contents.add_template(
+        "note://{name}",
+        lambda _: SECRET_IN_ALL_SPELLINGS,
+        {"name": [SECRET, "fine"]},
+        description=SECRET_IN_ALL_SPELLINGS,
+    )
+    argument = {"name": "who", "description": SECRET_IN_ALL_SPELLINGS}
+    contents.add_prompt(
+        "hello",
+        lambda _: SECRET_IN_ALL_SPELLINGS,
+        [argument],
+        {"who": [SECRET, "me"]},
+        description=SECRET_IN_ALL_SPELLINGS,
+    )
 
 
 @asynccontextmanager
 async def connected(**options: Any) -> AsyncIterator[tuple[Host, Streamable]]:
     async with streamable(revisions=(MODERN,)) as server:
-        teach(server)
+        add_secret_to(server)
         entry = {"type": "http", "url": server.url, "headers": HEADERS}
         async with Host({"x": entry}, permission_mode="bypassPermissions", **options) as host:
             await host.ready(timeout=20)
@@ -168,10 +194,13 @@ async def test_t98_a_secret_split_over_several_parts_or_messages_is_redacted():
 
 async def test_t98_errors_and_questions_contain_no_secrets():
     person = Person()
-    form = {"message": SAID, "requestedSchema": {"type": "object", "properties": {"a": {"title": SAID}}}}
+    form = {
+        "message": SECRET_IN_ALL_SPELLINGS,
+        "requestedSchema": {"type": "object", "properties": {"a": {"title": SECRET_IN_ALL_SPELLINGS}}},
+    }
     asked = {"k": {"method": "elicitation/create", "params": form}}
     async with connected(interaction=person) as (host, server):
-        refused = error(-32603, SAID, {"more": SAID})
+        refused = error(-32603, SECRET_IN_ALL_SPELLINGS, {"more": SECRET_IN_ALL_SPELLINGS})
         liar(server, {method: lambda _: refused for method in ("resources/read", "prompts/get")})
         for request in (host.resources.read("x", "note://a"), host.prompts.get("mcp__x__hello", {})):
             with pytest.raises(DragomanError) as caught:
