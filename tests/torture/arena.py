@@ -1,8 +1,9 @@
-"""The frame of torture tests: one host, a hostile server, and a bystander server that must not be
-affected. During the test, the bystander is called continuously, and the latency of the event loop and
-the memory are measured. Leaving the arena closes the host and checks: every reply of the bystander
-was correct and in time, server input never blocked the loop, and no process, task or file descriptor
-is left."""
+"""The frame of torture tests: one host, a hostile server, and a bystander server that must not be affected.
+
+During the test, the bystander is called continuously, and the latency of the event loop and the memory are
+measured. Leaving the arena closes the host and checks: every reply of the bystander was correct and in time,
+server input never blocked the loop, and no process, task or file descriptor is left.
+"""
 
 import asyncio
 import gc

@@ -222,7 +222,7 @@ def test_t100_read_only_commands_still_work_and_report_it(
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_t100_rules_can_be_added_to_the_other_file(desk: Home, place: str):
+def test_t100_rules_can_be_added_to_the_other_readable_file(desk: Home, place: str):
     desk.denies(place)
     add_trailing_comma(desk.file)
     other = {"user": "local", "local": "user"}[place]
@@ -394,7 +394,7 @@ async def test_t100_a_file_broken_at_the_start_refuses_everything_until_it_can_b
         assert (await called(host)).text == "x"
 
 
-async def test_t100_a_file_that_first_appears_broken_changes_nothing(desk: Home):
+async def test_t100_a_file_that_is_broken_when_it_first_appears_changes_nothing(desk: Home):
     async with Host.configured(permission_mode="bypassPermissions") as host:
         await host.ready(timeout=30)
         write(desk.home / PLACES["user"], {}).write_text("{,")

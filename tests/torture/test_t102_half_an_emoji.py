@@ -53,7 +53,7 @@ async def test_t102_a_result_arrives_with_the_lone_surrogate_replaced(arena, era
         await a.serves_still()
 
 
-async def test_t102_a_large_result_arrives_too(arena, era):
+async def test_t102_a_large_result_with_a_lone_surrogate_arrives(arena, era):
     text = "né€" * 300_000
     spelled = json.dumps(text, ensure_ascii=False)[1:-1].encode().decode("latin-1")
     async with arena(zoo("says_as_told.py", protocol=era)) as a:
@@ -62,7 +62,7 @@ async def test_t102_a_large_result_arrives_too(arena, era):
         assert outcome.text == text + LOST
 
 
-async def test_t102_structured_content_and_errors_arrive(arena, era):
+async def test_t102_structured_content_and_errors_with_a_lone_surrogate_arrive(arena, era):
     structured = message(
         VERSION,
         ID,
@@ -178,7 +178,7 @@ class Hello(Library):
 
 
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
-async def test_t102_instructions_do_not_prevent_a_connection(arena, revision):
+async def test_t102_instructions_with_a_lone_surrogate_do_not_prevent_a_connection(arena, revision):
     async with arena(others={"hello": Hello(revisions=(revision,))}) as a:
         view = a.host.servers["hello"]
         assert (view.status, view.instructions) == ("connected", f"Be kind {LOST}")
@@ -233,7 +233,7 @@ async def test_t102_the_request_state_is_sent_back_unchanged(arena, state):
 
 
 @pytest.mark.parametrize("kind", ["body", "events"])
-async def test_t102_a_result_arrives_over_http(arena, kind):
+async def test_t102_a_result_with_a_lone_surrogate_arrives_over_http(arena, kind):
     spoiled = answers.body(lambda ask: answers.reply_to(ask, f"cut {HALF}"))
     if kind == "events":
         spoiled = answers.events(lambda reply: b"data: " + reply.replace(b"fine", rb"cut \ud83d") + b"\n\n")
@@ -245,7 +245,7 @@ async def test_t102_a_result_arrives_over_http(arena, kind):
         assert await a.call("echo") == f"cut {LOST}"
 
 
-async def test_t102_an_error_in_the_body_of_a_status_arrives(arena):
+async def test_t102_an_error_with_a_lone_surrogate_in_the_body_of_a_status_arrives(arena):
     refused = answers.error(-32602, f"bad {HALF}", status=400)
     async with streamable(on={"tools/call": refused}) as server, arena({"url": server.url}) as a:
         async with at_once():
@@ -254,14 +254,14 @@ async def test_t102_an_error_in_the_body_of_a_status_arrives(arena):
         assert (error.remote_code, error.remote_message) == (-32602, f"bad {LOST}")
 
 
-async def test_t102_a_message_over_a_stream_arrives(arena, monkeypatch):
+async def test_t102_a_message_with_a_lone_surrogate_arrives_over_a_stream(arena, monkeypatch):
     spell = Viewing._event
     monkeypatch.setattr(Viewing, "_event", lambda self, data: spell(self, data.replace(b"@@", rb"\ud83d")))
     async with http_sse() as server, arena({"type": "sse", "url": server.url}) as a, at_once():
         assert await a.call("echo", text="cut @@") == f"cut {LOST}"
 
 
-async def test_t102_a_message_over_a_websocket_arrives(arena, monkeypatch):
+async def test_t102_a_message_with_a_lone_surrogate_arrives_over_a_websocket(arena, monkeypatch):
     async with websocket() as server, arena({"type": "ws", "url": server.url}) as a, at_once():
         write = server._write
         monkeypatch.setattr(

@@ -167,7 +167,7 @@ async def test_t104_a_host_in_such_a_repository_is_ready_as_fast_as_in_others(ho
         assert (await host.call("mcp__mine__echo", {"message": "x"})).text == "x"
 
 
-def test_t104_the_refusal_is_shown(home: Path):
+def test_t104_the_refusal_of_further_servers_is_shown(home: Path):
     write(home / "work" / ".mcp.json", servers(**{f"s{number}": {"command": "x"} for number in range(300)}))
     assert f"it has 300 servers; those after the first {ENTRY_LIMIT} are refused" in run("mcp", "list").stderr
 

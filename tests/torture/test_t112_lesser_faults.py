@@ -88,7 +88,9 @@ def _seconds(schemas: list[object]) -> float:
     return time.process_time() - began
 
 
-async def test_a_full_disk_does_not_keep_a_server_connected(home: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_a_server_is_disconnected_by_disable_though_the_disk_is_full(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+):
     write(home / ".dragoman" / "settings.json", {"mcpServers": {"box": zoo("calm.py")}})
     async with Host.configured() as host:
         assert (await host.ready(timeout=30))["box"].status == "connected"

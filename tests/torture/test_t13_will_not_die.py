@@ -25,7 +25,7 @@ async def test_t13_ten_servers_that_refuse_to_end_are_killed_in_parallel(arena):
 
 
 @pytest.mark.requirement("LIF-10")
-async def test_t13_closing_does_not_wait_for_servers_that_are_still_connecting(arena):
+async def test_t13_closing_does_not_wait_for_servers_that_are_connecting(arena):
     silent = {f"silent_{n}": zoo("silent.py") for n in range(5)}
     async with arena(STUBBORN, others=silent, wait=False) as a:
         pass

@@ -189,7 +189,9 @@ def test_t56_every_command_reports_it_on_stderr(managed_setup: ManagedSetup, com
     ],
     ids=str,
 )
-def test_t56_exit_codes(managed_setup: ManagedSetup, words: list[str], code: int):
+def test_t56_each_command_ends_with_the_expected_exit_code(
+    managed_setup: ManagedSetup, words: list[str], code: int
+):
     managed_setup.spoil("truncated")
     done = run(*words)
     assert "Traceback" not in done.stderr

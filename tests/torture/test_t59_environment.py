@@ -295,7 +295,7 @@ def test_t59_under_an_allow_list_of_commands_an_entry_with_such_variables_is_ref
 
 
 @pytest.mark.requirement("CFG-7")
-async def test_t59_a_refused_entry_does_not_start(home: Path):
+async def test_t59_a_refused_entry_with_loader_variables_does_not_start(home: Path):
     canary = Canary(home / "canary")
     entry = canary.entry("box")
     command = [entry["command"], *entry["args"]]

@@ -113,7 +113,7 @@ async def test_t66_a_call_in_flight_ends_when_the_host_closes(arena, era):
 
 
 @pytest.mark.parametrize("habit", ["calm.py", "will_not_die.py", "silent.py"])
-async def test_t66_cancelling_the_task_that_connects_leaves_nothing_behind(arena, habit):
+async def test_t66_cancelling_the_task_that_connects_leaks_nothing(arena, habit):
     async def use() -> None:
         async with host_of(zoo(habit)) as host:
             await host.ready(timeout=20)

@@ -94,7 +94,7 @@ def test_t87_a_symlink_to_a_file_outside_its_project_is_ignored_and_reported(wor
 
 
 @pytest.mark.parametrize("what", LINKS)
-def test_t87_no_command_runs_the_program_of_the_clone(world: World, what: str):
+def test_t87_no_command_runs_a_program_of_the_untrusted_clone(world: World, what: str):
     place, target, file = LINKS[what]
     link(world.clone / place, target.format(good=world.good))
     for words in (["mcp", "list"], ["tools"], ["call", "mcp__tool__echo", "message=x"]):

@@ -40,7 +40,7 @@ PUSHES = [
 @pytest.mark.requirement("PRM-4")
 @pytest.mark.parametrize("command", PUSHES)
 @pytest.mark.parametrize("behaviour", ["ask", "deny"])
-def test_options_before_a_subcommand_do_not_hide_it(command: str, behaviour: str):
+def test_options_before_a_subcommand_do_not_hide_it_from_a_rule(command: str, behaviour: str):
     rules = PermissionRules(allow=("Bash",), **{behaviour: ("Bash(git push *)",)})
     assert decided(command, rules) == behaviour
     assert decided(command, rules, "bypassPermissions") == behaviour
