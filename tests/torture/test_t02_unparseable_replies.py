@@ -67,7 +67,7 @@ LOST_IDS = {
 
 
 @pytest.mark.parametrize("line", LOST_IDS.values(), ids=LOST_IDS.keys())
-async def test_t02_a_malformed_line_without_a_request_id_counts_as_unparsed_output_and_the_call_keeps_waiting(
+async def test_t02_a_malformed_line_without_a_request_id_is_unparsed_output_and_fails_no_call(
     arena, era, line
 ):
     async with arena(zoo("says_as_told.py", protocol=era)) as a:

@@ -228,7 +228,7 @@ async def test_t92_an_ask_rule_asks_and_refuses_if_no_person_can_be_asked(way: W
     assert {question.tool for question in user.asked} <= {name, "list_mcp_prompts"}
 
 
-async def test_t92_a_request_without_a_server_name_asks_no_question_and_leaves_out_servers_with_an_ask_rule():
+async def test_t92_a_request_without_a_server_name_asks_nothing_and_skips_servers_with_an_ask_rule():
     user = ScriptedUser(True)
     async with Host({LIB: Library()}, rules={"ask": ["mcp__lib"]}, interaction=user) as host:
         await host.ready(timeout=20)

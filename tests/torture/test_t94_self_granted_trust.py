@@ -63,7 +63,7 @@ SCOPES = {
 
 @pytest.mark.requirement("PRM-2")
 @pytest.mark.parametrize(("scope", "counts"), SCOPES.items())
-def test_t94_trusted_applies_only_from_the_person_the_program_and_the_administrator(
+def test_t94_trusted_applies_only_in_entries_of_the_person_the_program_and_the_administrator(
     home: Path, scope: str, counts: bool
 ):
     entry = {"url": "https://box.example.com/mcp", "trusted": True}
