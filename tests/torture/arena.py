@@ -1,7 +1,7 @@
-"""Where torture tests are fought: one host, a hostile server, and a bystander that must not notice.
+"""The frame of torture tests: one host, a hostile server, and a bystander server that must not be affected.
 
-While the test runs, the bystander is called all the time, the event loop's pulse is taken, and memory is
-sampled. Leaving the arena closes the host and judges: every reply of the bystander was right and quick,
+During the test, the bystander is called continuously, and the latency of the event loop and the memory are
+measured. Leaving the arena closes the host and checks: every reply of the bystander was correct and in time,
 server input never blocked the loop, and no process, task or file descriptor is left.
 """
 
@@ -27,17 +27,17 @@ from tests.servers import zoo
 
 HOSTILE, BYSTANDER = "hostile", "bystander"
 FAR_END = "web zoo"
-"""What the tasks of `tests/servers/web` are called."""
+"""Name of the tasks of `tests/servers/web`."""
 MEGABYTE = 1024 * 1024
 
 AT_ONCE_SECONDS = 2.0
-"""What should take well under a second may take this long on a busy machine."""
+"""Limit for an operation that should take well under a second; generous for a busy machine."""
 BLOCKED_SECONDS = 0.25
 """How long server input may keep the loop computing without a pause …"""
 BLOCKED_UNITS = 100
-"""… or this many times as long as a fixed piece of work takes here and now, whichever is more."""
+"""… or this many times as long as a fixed amount of work takes on this machine, whichever is more."""
 STUCK_SECONDS = 2.5
-"""No turn of the loop, no call of the bystander takes longer, however busy the machine."""
+"""No iteration of the loop and no call of the bystander takes longer, also on a busy machine."""
 CLOSE_SECONDS = 6.0
 CALM_CALLS = 20
 BEAT_SECONDS = 0.01
@@ -46,7 +46,8 @@ E = TypeVar("E", bound=Event)
 
 @asynccontextmanager
 async def at_once(limit_seconds: float = AT_ONCE_SECONDS) -> AsyncIterator[None]:
-    """The block ends, with or without an error, within a bound that no honest wait would keep."""
+    """The block ends, with or without an error, within a limit that is shorter than any timeout of the
+    host."""
     started = time.monotonic()
     try:
         async with asyncio.timeout(limit_seconds + 10):
@@ -57,7 +58,7 @@ async def at_once(limit_seconds: float = AT_ONCE_SECONDS) -> AsyncIterator[None]
 
 
 async def until(condition: Callable[[], object], seconds: float = 10.0) -> None:
-    """Waits until the condition holds."""
+    """Waits until the condition is true."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"did not come true within {seconds} s"
@@ -74,7 +75,7 @@ def open_descriptors() -> dict[str, str]:
     for number in os.listdir("/proc/self/fd"):
         try:
             found[number] = os.readlink(f"/proc/self/fd/{number}")
-        except OSError:  # the listing's own descriptor
+        except OSError:  # the descriptor of the listing itself
             continue
     return found
 
@@ -83,25 +84,26 @@ _WORK = msgspec.json.encode([{"key": number, "text": "abc" * 10} for number in r
 
 
 def unit_of_work_seconds() -> float:
-    """Processor time for a fixed piece of work: what the machine can do just now."""
+    """Processor time for a fixed amount of work: measures the current speed of the machine."""
     started = time.thread_time()
     msgspec.json.decode(_WORK)
     return time.thread_time() - started
 
 
 class Pulse:
-    """Beats on the event loop; remembers the longest time between two beats, and the most memory seen."""
+    """Wakes up on the event loop regularly; records the longest time between two wake-ups, and the
+    maximum memory."""
 
     def __init__(self) -> None:
         self.longest_gap_seconds = 0.0
         self.longest_work_seconds = 0.0
-        """Processor time this thread used within one gap: immune to what else runs on the machine."""
+        """Processor time this thread used within one gap; independent of other load on the machine."""
         self.first_bytes = self.most_bytes = resident_bytes()
         self._collecting_since = self._collecting_seconds = 0.0
 
     @cached_property
     def unit_seconds(self) -> float:
-        """Measured only where a limit depends on it: it takes longer than many a test."""
+        """Measured only where a limit depends on it: it takes longer than many tests."""
         return statistics.median(unit_of_work_seconds() for _ in range(5))
 
     def worked_too_long(self) -> bool:
@@ -134,7 +136,7 @@ class Pulse:
         self.most_bytes = max(self.most_bytes, resident_bytes())
 
     def _note_collection(self, phase: str, info: dict[str, int]) -> None:
-        """Collecting garbage takes the longer the more tests have run: not the server's doing."""
+        """Excludes garbage collection: it takes longer the more tests have run, independent of the server."""
         if phase == "start":
             self._collecting_since = time.thread_time()
         else:
@@ -142,12 +144,13 @@ class Pulse:
 
 
 def _is_ours(task: asyncio.Task[Any]) -> bool:
-    """Whether a task runs, and is not the far end's: a web server in this process ends after the arena."""
+    """Whether a task is running and does not belong to a test server: a web server in this process ends
+    after the arena."""
     return not task.done() and task.get_name() != FAR_END
 
 
 class Bystander:
-    """Calls an innocent server all the time and keeps what came of it."""
+    """Calls an ordinary server continuously and records the results."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -159,7 +162,7 @@ class Bystander:
         self.latencies: list[float] = []
 
     async def settle(self) -> None:
-        """Waits for its server, and learns how quick it is when left alone."""
+        """Waits for its server, and measures its latency without load."""
         await until(lambda: self._host.servers[BYSTANDER].status == "connected", 20)
         self.pid = self._host.servers[BYSTANDER].pid
         for _ in range(CALM_CALLS):
@@ -171,7 +174,7 @@ class Bystander:
             await asyncio.sleep(0.005)
 
     async def call_often(self, count: int = 20) -> None:
-        """Returns after so many more calls."""
+        """Returns after this many further calls."""
         for _ in range(count):
             await self._call(self.latencies)
 
@@ -207,7 +210,7 @@ class Bystander:
 
 
 class Arena:
-    """`async with Arena(...)` is the whole fight; see the module."""
+    """`async with Arena(...)` contains the complete test; see the module."""
 
     def __init__(
         self,
@@ -221,8 +224,8 @@ class Arena:
         self._home = home
         self._wait = wait
         host_options.setdefault("permission_mode", "bypassPermissions")
-        # Most tests look at how an end is told; whoever wants to see the comeback says so.
-        # Hostile servers that do not end by themselves are not waited for; T152 looks at that wait.
+        # Most tests check how a failure is reported; tests of the reconnect set the attempts. There is no
+        # waiting for hostile servers that do not end by themselves; T152 tests that wait.
         settings = {"DRAGOMAN_RECONNECT_ATTEMPTS": 0, "DRAGOMAN_STOP_WAIT_MS": 0, **(settings or {})}
         self.host = Host({BYSTANDER: zoo("calm.py"), **servers}, settings=settings, **host_options)
         self.bystander = Bystander(self.host)
@@ -231,14 +234,14 @@ class Arena:
         self.close_seconds = 0.0
         self._tasks: list[asyncio.Task[None]] = []
 
-    # What tests use.
+    # Used by tests.
 
     @property
     def view(self) -> ServerStatus:
         return self.host.servers[HOSTILE]
 
     async def call(self, tool: str, **arguments: Any) -> str:
-        """Calls a tool of the hostile server; its text."""
+        """Calls a tool of the hostile server; returns the text of its result."""
         return (await self.outcome(tool, **arguments)).text
 
     async def outcome(
@@ -259,7 +262,7 @@ class Arena:
         )
 
     async def serves_still(self) -> None:
-        """The hostile server's session goes on as if nothing had happened."""
+        """The session of the hostile server still works."""
         async with at_once():
             assert await self.call("echo", message="still there?") == "still there?"
 
@@ -269,7 +272,7 @@ class Arena:
     def log(self, server: str = HOSTILE) -> list[str]:
         return [event.text for event in self.happened(ServerLogged, server)]
 
-    # The frame around each test.
+    # Setup and checks of each test.
 
     async def __aenter__(self) -> Self:
         self._tasks_before = asyncio.all_tasks()
@@ -296,7 +299,7 @@ class Arena:
         except TimeoutError:
             complaints.append("the host could not be closed")
         self.close_seconds = time.monotonic() - started
-        self._tasks[1].cancel()  # the pulse; the others end by themselves
+        self._tasks[1].cancel()  # the pulse; the other tasks end by themselves
         complaints += self._pulse_complaints()
         complaints += await self._task_complaints()
         complaints += [
@@ -335,7 +338,7 @@ class Arena:
         return []
 
     async def _descriptor_complaints(self) -> list[str]:
-        await asyncio.sleep(0)  # pipes are closed on the next turn of the loop
+        await asyncio.sleep(0)  # pipes are closed in the next iteration of the loop
         before = self._descriptors_before
         return [
             f"descriptor {number} is left open: {what}"

@@ -14,7 +14,7 @@ LEGACY, MODERN = "2025-11-25", "2026-07-28"
 
 @pytest.fixture(params=[LEGACY, MODERN], ids=["legacy", "modern"])
 def era(request: pytest.FixtureRequest) -> str:
-    """The protocol revision the hostile server is spoken to in."""
+    """The protocol revision that is used with the hostile server."""
     return request.param
 
 
@@ -33,6 +33,7 @@ def arena(home: Path) -> Callable[..., Arena]:
 
 @pytest.fixture
 def light_heap() -> None:
-    """What a long run has piled up is left out of collections, so that one inside the test is short."""
+    """Objects of earlier tests are excluded from garbage collection, so that a collection during the
+    test is short."""
     gc.collect()
     gc.freeze()

@@ -1,8 +1,6 @@
-"""Calls cut at every byte: servers behind fault proxies, side by side, and the judgement of what came of it.
-
-I own: the lanes, each a server behind a proxy of its own, and the ledger they share. Which bytes are cut, and
-on which way to the server, is the test's.
-"""
+"""Calls whose connection is cut at every byte: servers behind fault proxies, in parallel, and the check
+of the outcomes. Contains the lanes, each a server behind its own proxy, and the run counter they
+share. The test decides which bytes are cut, and in which direction."""
 
 from __future__ import annotations
 
@@ -20,13 +18,13 @@ from tests.torture.network import COMES_BACK, AnyServer, Way, connected, end_of
 
 Direction = Literal["up", "down"]
 LANES = 8
-"""How many servers are cut side by side."""
+"""How many servers are cut in parallel."""
 SLACK_BYTES = 4
-"""Requests and replies differ by the digits of their ids."""
+"""Requests and replies differ in length by the digits of their ids."""
 
 
 class Lane:
-    """One server behind one proxy, whose calls are cut one after the other."""
+    """One server behind one proxy; its calls are cut one after the other."""
 
     def __init__(self, name: str, arena: Arena, proxy: FaultProxy, server: AnyServer) -> None:
         self.name = name
@@ -35,14 +33,14 @@ class Lane:
         self._number = 0
         self._server = server
         self._replied: asyncio.Event | None = None
-        """Where the acceptance of a message waits for this, the stream speaks first."""
+        """If the acceptance of a message waits for this, the stream sends first."""
         self.ended: dict[str, str | DragomanError] = {}
-        """What each call came to, by its key."""
+        """The outcome of each call, by its key."""
         self.cut: dict[int, str | DragomanError] = {}
-        """What those came to that were cut, by the offset."""
+        """The outcomes of the calls that were cut, by the offset."""
 
     async def length(self, direction: Direction) -> int:
-        """How many bytes a whole call takes."""
+        """How many bytes a complete call takes."""
         if direction == "down" and isinstance(self._server, HttpSse):
             self._let_the_stream_speak_first(self._server)
         leg = getattr(self._proxy, direction)
@@ -51,7 +49,7 @@ class Lane:
         return leg.bytes - before
 
     async def cut_at(self, direction: Direction, offsets: Iterable[int]) -> None:
-        """One call for each offset; connections end by RST and by FIN in turn."""
+        """One call for each offset; connections end by RST and by FIN alternately."""
         leg = getattr(self._proxy, direction)
         for turn, offset in enumerate(offsets):
             await connected(self._arena, server=self.name)
@@ -71,7 +69,7 @@ class Lane:
         return ended
 
     def _let_the_stream_speak_first(self, server: HttpSse) -> None:
-        # The proxy cuts whichever connection first has so many bytes: that is to be the one with the reply.
+        # The proxy cuts the connection that first has this many bytes: it should be the one with the reply.
         self._replied = replied = asyncio.Event()
 
         async def answer(ask: Ask) -> Any:
@@ -97,7 +95,7 @@ class Lanes:
         )
 
     def judge(self) -> None:
-        """At most one run per call, and no call that ran is said not to have been sent."""
+        """At most one run per call, and no call that ran is reported as unsent."""
         counts = self.ledger.counts
         assert max(counts.values()) == 1, [key for key, count in counts.items() if count > 1]
         ended = {key: end for lane in self.lanes for key, end in lane.ended.items()}
@@ -110,7 +108,7 @@ class Lanes:
 
     @property
     def cut(self) -> dict[int, str | DragomanError]:
-        """What calls came to that were cut, by the offset."""
+        """The outcomes of the calls that were cut, by the offset."""
         return {offset: end for lane in self.lanes for offset, end in lane.cut.items()}
 
     @property
@@ -122,7 +120,7 @@ class Lanes:
 async def lanes(
     arena: Callable[..., Arena], way: Way, *, count: int = LANES, **options: Any
 ) -> AsyncIterator[Lanes]:
-    """`options` are the servers'."""
+    """`options` are the options of the servers."""
     ledger = Ledger()
     if way.type == "http":
         options = {"get_stream": False, **options}

@@ -1,8 +1,9 @@
-"""A program that holds five servers, each with a child of its own, and ends as it is told.
+"""A program with five servers, each with a child process, that ends as its argument states.
 
-Not a test: test_t15 starts it. It prints the pids of all servers and their children, once they are up.
-Argument: how it ends. `wait` (by a signal from outside), `raise`, `raise_in_task`, `exit_in_callback`, `drop`
-(the host is never closed), `os_exit`; `fork` waits too, with a forked child that lives on.
+Not a test: test_t15 starts it. It prints the pids of all servers and their children, once they are
+connected. Argument: how it ends. `wait` (by a signal from outside), `raise`, `raise_in_task`,
+`exit_in_callback`, `drop` (the host is never closed), `os_exit`; `fork` waits too, with a forked child
+that keeps running.
 """
 
 import asyncio
@@ -43,7 +44,7 @@ async def main(how: str) -> None:
         await asyncio.Event().wait()
     elif how == "os_exit":
         os._exit(3)
-    # "drop": nobody closes the host.
+    # "drop": the host is not closed.
 
 
 async def fail() -> None:

@@ -1,4 +1,4 @@
-"""Lines for the server `says_as_told.py` to write; `$ID` stands for the id of the request it answers."""
+"""Lines that the server `says_as_told.py` writes; `$ID` stands for the id of the request it answers."""
 
 import json
 
@@ -6,7 +6,7 @@ TEXT_RESULT = '{"resultType":"complete","content":[{"type":"text","text":%s}]}'
 
 
 def result(text: str = "right") -> str:
-    """A tool result, as UTF-8 bytes in Latin-1 clothes."""
+    """A tool result, as UTF-8 bytes decoded as Latin-1."""
     return (TEXT_RESULT % json.dumps(text, ensure_ascii=False)).encode().decode("latin-1")
 
 
@@ -14,7 +14,7 @@ VERSION, ID = '"jsonrpc":"2.0"', '"id":$ID'
 
 
 def message(*members: str) -> str:
-    """A message of these members, in this order, doubles included."""
+    """A message of these members, in this order, duplicates included."""
     return f"{{{','.join(members)}}}\n"
 
 

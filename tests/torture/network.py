@@ -1,7 +1,7 @@
-"""Servers over the network as torture tests need them: every way to reach one, and calls that must end.
+"""Servers over the network for torture tests: every transport, and calls that must end.
 
-I own: the ways (transport × era × how replies come), the entries for them, and the judgement that a call
-ended in time, in a reply or in an error that says what is known.
+Contains the variants (transport × era × form of replies), the entries for them, and the check that a call
+ended in time, with a reply or with an error that states what is known.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ COMES_BACK = {
     "DRAGOMAN_RECONNECT_WAIT_MS": 1,
     "DRAGOMAN_RECONNECT_LONGEST_WAIT_MS": 2,
 }
-"""Settings with which a lost connection is back at once, however often."""
+"""Settings with which a lost connection is reconnected at once, any number of times."""
 
 AnyServer = Streamable | HttpSse | WebSocketSite
 
 
 @dataclass(frozen=True)
 class Way:
-    """One way to reach a server."""
+    """One variant: transport, era and form of replies."""
 
     type: Literal["http", "sse", "ws"]
     revision: str = LEGACY
@@ -47,7 +47,7 @@ class Way:
                 return websocket(revisions=(self.revision,), **options)
 
     def entry(self, site: Site, port: int | None = None, **more: Any) -> dict[str, Any]:
-        """What a host is given; `port`: that of a proxy in front."""
+        """The entry for a host; `port`: the port of a proxy in front of the server."""
         url = site.url if port is None else site.url.replace(f":{site.port}/", f":{port}/")
         protocol = "2024-11-05" if self.type == "sse" else self.revision
         return {"type": self.type, "url": url, "protocol": protocol, **more}
@@ -62,7 +62,7 @@ HTTP_WAYS = tuple(
 )
 WAYS = (*HTTP_WAYS, Way("sse"), Way("ws", LEGACY), Way("ws", MODERN))
 LEGS = (Way("http", LEGACY, "sse"), Way("http", MODERN, "json"), Way("sse"), Way("ws", LEGACY))
-"""One of each kind, where all of them would take too long."""
+"""One of each kind, for tests in which all of them would take too long."""
 
 
 async def end_of(
@@ -74,7 +74,7 @@ async def end_of(
     raw: bool = False,
     **arguments: Any,
 ) -> str | DragomanError:
-    """What a call comes to. Anything but a text or an error of ours, or lateness, fails the test."""
+    """The outcome of a call. Anything but a text or a DragomanError, or a late end, fails the test."""
     started = time.monotonic()
     try:
         async with asyncio.timeout(seconds + 10):
@@ -90,13 +90,13 @@ async def end_of(
 
 
 async def serves(arena: Arena, *, server: str = HOSTILE, seconds: float = 10.0) -> None:
-    """The server is connected, or comes back by itself, and answers."""
+    """The server is connected, or reconnects automatically, and answers."""
     await connected(arena, server=server, seconds=seconds)
     assert await end_of(arena, "echo", server=server, text="still there?") == "still there?"
 
 
 async def comes_back(arena: Arena, *, server: str = HOSTILE, seconds: float = 10.0) -> None:
-    """Sooner or later a call succeeds; until then, each ends in time."""
+    """Eventually a call succeeds; until then, each call ends in time."""
     deadline = time.monotonic() + seconds
     while (ended := await end_of(arena, "echo", server=server, seconds=2.0, text="back?")) != "back?":
         assert time.monotonic() < deadline, f"{server} is not back: {ended!r}"
@@ -109,6 +109,6 @@ async def connected(arena: Arena, *, server: str = HOSTILE, seconds: float = 10.
 
 
 def facts(error: object) -> tuple[str, bool | None]:
-    """An error's code, and whether it says that the request may have run."""
+    """An error's code, and whether it states that the request may have run."""
     assert isinstance(error, DragomanError), f"{error!r} is no error"
     return error.code, getattr(error, "may_have_run", None)

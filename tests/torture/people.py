@@ -1,4 +1,4 @@
-"""Programs beside the test: how to start one that uses Dragoman, and who of its processes is alive."""
+"""Other programs of a test: how to start one that uses Dragoman, and which of its processes are running."""
 
 import os
 import signal
@@ -10,13 +10,13 @@ import dragoman
 
 
 def program_environment() -> dict[str, str]:
-    """Lets another Python program import the same Dragoman as this one, and the tests' own modules."""
+    """Lets another Python program import the same Dragoman as this one, and the modules of the tests."""
     source, tests = Path(dragoman.__file__).parents[1], Path(__file__).parents[2]
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(source), str(tests)])}
 
 
 def alive(pid: int) -> bool:
-    """Whether it runs; a zombie that its parent has not collected does not."""
+    """Whether the process runs; a zombie that its parent has not collected does not count."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
@@ -24,7 +24,7 @@ def alive(pid: int) -> bool:
 
 
 def wait_for_deaths(pids: Iterable[int], seconds: float) -> list[int]:
-    """Who is still alive when the time is up; nobody is left so after this."""
+    """The processes that are still running at the timeout; they are killed afterwards."""
     deadline = time.monotonic() + seconds
     while (left := [pid for pid in pids if alive(pid)]) and time.monotonic() < deadline:
         time.sleep(0.02)

@@ -1,7 +1,7 @@
-"""Folders that came from a stranger, and what shows whether anything in them has come to life.
+"""Untrusted project folders, and the detection of anything in them that was started.
 
-A `Canary` gives entries that leave a mark when they are started, a `Listener` counts connections, and
-`invocations` finds every command of the program by itself, with words that fit its parameters.
+A `Canary` creates entries that write a file when they are started, a `Listener` counts connections, and
+`invocations` finds every command of the program, with arguments that fit its parameters.
 """
 
 import json
@@ -26,7 +26,7 @@ LIMIT_SECONDS = 40.0
 
 
 class Canary:
-    """Entries that serve properly, and leave a mark as soon as they are started."""
+    """Entries of working servers that write a file as soon as they are started."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -38,7 +38,7 @@ class Canary:
         return {"command": "/bin/sh", "args": ["-c", script], **fields}
 
     def script(self, name: str) -> str:
-        """A shell command that leaves the mark and nothing else."""
+        """A shell command that writes the file and does nothing else."""
         return f"echo x >> {shlex.quote(str(self._folder / name))}"
 
     @property
@@ -46,13 +46,16 @@ class Canary:
         return {path.name for path in self._folder.iterdir()}
 
     def forget(self) -> None:
-        """Removes every mark."""
+        """Removes every file written so far."""
         for path in self._folder.iterdir():
             path.unlink()
 
 
 class Listener:
-    """A port of this machine. Nobody is answered; connections wait in the queue until they are counted."""
+    """A port of this machine.
+
+    No connection is answered; connections wait in the backlog until they are counted.
+    """
 
     def __enter__(self) -> Self:
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=64)
@@ -103,7 +106,7 @@ def eligibilities(cwd: Path | None = None, **options: Any) -> dict[str, str]:
 
 
 def approve(file: Path, name: str) -> None:
-    """A person's yes to the entry as it stands now."""
+    """Approves the entry as it is now."""
     entry = json.loads(file.read_text())["mcpServers"][name]
     approval.remember(Sources.here().approvals_file, file, name, entry, "approved")
 
@@ -114,7 +117,7 @@ def git(folder: Path, *words: str) -> None:
 
 
 def committed(folder: Path) -> Path:
-    """The folder as a repository with everything in it committed, ignored files too."""
+    """The folder as a repository with everything in it committed, including ignored files."""
     git(folder, "init")
     git(folder, "add", "--force", "--all")
     git(folder, "commit", "-m", "x")
@@ -137,11 +140,12 @@ def leaves(group: click.Command = cli, words: tuple[str, ...] = ()) -> Iterator[
 COMMANDS: dict[str, click.Command] = {" ".join(words): command for words, command in leaves()}
 
 NEVER = ("--yes", "--watch")
-"""An explicit yes is one: a test that wants it says so itself. And watching goes on until it is ended."""
+"""An explicit `--yes` is an approval: a test that needs it adds it. And `--watch` does not end by itself."""
 
 
 def invocations(command: str, names: Sequence[str]) -> Iterator[list[str]]:
-    """The command in every way that its parameters allow, one flag at a time, for every server's name."""
+    """The command with every combination that its parameters allow, one flag at a time, for every
+    server's name."""
     words = command.split()
     if command == "serve":
         words.append("--stdio")  # which ends with its input
@@ -158,7 +162,7 @@ def invocations(command: str, names: Sequence[str]) -> Iterator[list[str]]:
         yield words
     for option in parameters:
         if isinstance(option, click.Option) and option.is_flag and option.opts[-1] not in ("--help", *NEVER):
-            # Options stand first: after its command, `mcp add` gives words to the server.
+            # Options are first: after its command, `mcp add` passes words to the server.
             yield [*words, option.opts[-1], *plain[len(words) :]]
 
 

@@ -1,4 +1,4 @@
-"""Sign-ins that were made before a test begins, and the credentials of one process."""
+"""Sign-ins that were made before a test starts, and the credentials of one process."""
 
 import time
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ def entry_of(world: AuthWorld, **fields: Any) -> OAuthSettings:
 def credentials_of(
     world: AuthWorld, learned: list[str] | None = None, vault: Vault | None = None, **fields: Any
 ) -> OAuthCredentials:
-    """As another process has them: only the files are shared."""
+    """Credentials as in another process: only the files are shared."""
 
     def learn(secrets: Iterable[str]) -> None:
         if learned is not None:
@@ -52,7 +52,7 @@ def account_of(world: AuthWorld, *, expires_in: float | None = 3600, **more: Any
 
 
 def sign_in_before(world: AuthWorld, *, expires_in: float | None = 3600, **fields: Any) -> Account:
-    """Stores a sign-in; the account."""
+    """Stores a sign-in; returns the account."""
     account = account_of(world, expires_in=expires_in)
     Vault().put(entry_of(world, **fields).key, encode_account(account))
     return account

@@ -80,9 +80,9 @@ async def test_t77_finds_a_build_that_admits_requests_when_tokens_cannot_be_chec
 ):
     monkeypatch.setattr(t77, "with_token", open_on_failure)
     with pytest.raises(AssertionError):
-        await t77.test_t77_a_check_that_fails_admits_nothing()
+        await t77.test_t77_a_token_check_that_raises_refuses_the_request()
     with pytest.raises(AssertionError):
-        await t77.test_t77_an_issuer_that_is_down_admits_nothing()
+        await t77.test_t77_an_unavailable_issuer_refuses_the_request()
 
 
 @pytest.mark.requirement("GWY-3")
@@ -115,7 +115,7 @@ async def test_t82_finds_a_build_in_which_clients_share_their_request_ids(monkey
     monkeypatch.setattr(ClientConnection, "__init__", init)
     monkeypatch.setattr(t82, "CALLS", 2 * t82.CLIENTS)
     with pytest.raises((AssertionError, KeyError)):
-        await t82.test_t82_fifty_clients_with_one_id_each_get_their_own("legacy")
+        await t82.test_t82_fifty_clients_with_the_same_id_each_get_their_own_reply("legacy")
 
 
 # --- replies that are left out (T231) ---

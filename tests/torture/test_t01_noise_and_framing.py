@@ -1,4 +1,4 @@
-"""T01: whatever stands between and inside lines, every message arrives once and in order."""
+"""T01: Every message arrives exactly once and in order, despite unparsed output and unusual framing."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from tests.servers import zoo
 from tests.torture.arena import at_once, until
 from tests.torture.lines import log, reply
 
-NOISE = {
+UNPARSED = {
     "a banner": ["Welcome to the server v1.0\n*** listening ***\n"],
     "blank lines": ["\n\n  \n\t\n\r\n"],
     "an ANSI log": ["\x1b[32mINFO\x1b[0m started \x1b]0;title\x07\n"],
@@ -32,8 +32,8 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("noise", NOISE.values(), ids=NOISE.keys())
-async def test_t01_noise_between_messages_costs_nothing_and_is_told_once(arena, era, noise):
+@pytest.mark.parametrize("noise", UNPARSED.values(), ids=UNPARSED.keys())
+async def test_t01_unparsed_output_between_messages_has_no_effect_and_is_reported_once(arena, era, noise):
     async with arena(zoo("says_as_told.py", protocol=era)) as a:
         for _ in range(3):
             async with at_once():
@@ -56,7 +56,7 @@ async def test_t01_framing_does_not_matter(arena, era, writes):
 
 @pytest.mark.parametrize("chunk", [1, 7, 100_000])
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
-async def test_t01_text_arrives_as_it_was_written_however_it_is_cut(arena, text, chunk):
+async def test_t01_text_arrives_unchanged_however_its_bytes_are_split(arena, text, chunk):
     async with arena(zoo("says_as_told.py")) as a, at_once():
         assert await a.call("say", writes=[reply(text)], chunk=chunk, raw=True) == text
 
@@ -78,8 +78,8 @@ async def test_t01_fifty_replies_in_one_write_each_reach_their_caller(arena, era
         assert replies == [f"reply to {n}" for n in range(50)]
 
 
-async def test_t01_noise_is_still_known_when_the_server_has_failed(arena):
-    """Often the noise is what the server had to say for itself."""
+async def test_t01_unparsed_output_is_still_available_after_the_server_has_failed(arena):
+    """The unparsed output often contains the reason for which the server failed."""
     entry = {"command": "sh", "args": ["-c", "echo API_KEY is not set; echo giving up; exit 1"]}
     async with arena(entry) as a:
         await until(lambda: a.view.status == "failed")
@@ -87,7 +87,7 @@ async def test_t01_noise_is_still_known_when_the_server_has_failed(arena):
         assert any("API_KEY is not set" in text for text in a.log())
 
 
-async def test_t01_a_last_reply_without_a_line_end_is_still_a_reply(arena, era):
+async def test_t01_a_last_reply_without_a_line_end_is_accepted(arena, era):
     async with arena(zoo("speaks_and_exits.py", protocol=era)) as a:
         async with at_once():
             assert await a.call("act") == "the last words"

@@ -1,4 +1,4 @@
-"""T02: a reply that cannot be read fails its own call at once, and nothing else."""
+"""T02: A reply that cannot be parsed fails its own call at once, and nothing else."""
 
 import asyncio
 from contextlib import suppress
@@ -23,7 +23,7 @@ SHAPES = {
     "id first": message(VERSION, ID, STRUCTURED),
     "id last": message(VERSION, STRUCTURED, ID),
 }
-WHOLE = {
+COMPLETE_LINES = {
     "a byte order mark": "\xef\xbb\xbf" + reply(),
     "a batch of one": "[" + reply().strip() + "]\n",
     "cut off": '{"jsonrpc":"2.0","id":$ID,"result":{"content":[{"type":"te\n',
@@ -41,13 +41,13 @@ CASES = {
     **{
         f"{what}, {where}": shape % value for what, value in VALUES.items() for where, shape in SHAPES.items()
     },
-    **WHOLE,
+    **COMPLETE_LINES,
 }
 
 
 @pytest.mark.requirement("CAL-6")
 @pytest.mark.parametrize("line", CASES.values(), ids=CASES.keys())
-async def test_t02_a_reply_that_cannot_be_parsed_fails_that_call_alone(arena, era, line):
+async def test_t02_a_reply_that_cannot_be_parsed_fails_that_call_only(arena, era, line):
     async with arena(zoo("says_as_told.py", protocol=era)) as a:
         other = asyncio.create_task(a.call("say", writes=[], seconds=20))
         await a.serves_still()
@@ -67,7 +67,9 @@ LOST_IDS = {
 
 
 @pytest.mark.parametrize("line", LOST_IDS.values(), ids=LOST_IDS.keys())
-async def test_t02_a_reply_that_names_no_request_is_noise_and_the_call_waits_for_its_own(arena, era, line):
+async def test_t02_a_malformed_line_without_a_request_id_is_unparsed_output_and_fails_no_call(
+    arena, era, line
+):
     async with arena(zoo("says_as_told.py", protocol=era)) as a:
         async with at_once():
             assert await a.call("say", writes=[line, reply()]) == "right"
@@ -86,7 +88,7 @@ LENIENT = {
 
 
 @pytest.mark.parametrize("value", LENIENT.values(), ids=LENIENT.keys())
-async def test_t02_numbers_at_the_edge_of_json_end_the_call_one_way_or_the_other(arena, value):
+async def test_t02_numbers_at_the_limits_of_json_end_the_call_with_a_result_or_an_error(arena, value):
     async with arena(zoo("says_as_told.py")) as a:
         async with at_once():
             with suppress(MalformedReply):

@@ -1,4 +1,4 @@
-"""T03: one byte that is no UTF-8 never wedges a session."""
+"""T03: A byte that is not valid UTF-8 never blocks a session."""
 
 import pytest
 
@@ -17,7 +17,7 @@ BAD_BYTES = {
 
 
 @pytest.mark.parametrize("bad", BAD_BYTES.values(), ids=BAD_BYTES.keys())
-async def test_t03_invalid_utf8_in_a_notification_does_not_touch_the_reply_after_it(arena, era, bad):
+async def test_t03_invalid_utf8_in_a_notification_does_not_affect_the_next_reply(arena, era, bad):
     async with arena(zoo("says_as_told.py", protocol=era)) as a:
         for line in (log(f"bad {bad} byte"), f'{{"jsonrpc":"2.0","method":"x{bad}"}}\n', f"noise {bad}\n"):
             async with at_once():

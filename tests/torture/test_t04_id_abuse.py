@@ -1,4 +1,4 @@
-"""T04: only the reply with exactly our id counts, and only once."""
+"""T04: Only a reply with exactly the id of the request counts, and only once."""
 
 import asyncio
 
@@ -38,14 +38,14 @@ async def test_t04_a_reply_with_another_id_is_dropped_and_counted(arena, era, li
         await a.serves_still()
 
 
-async def test_t04_an_error_for_no_id_is_shown_as_the_servers_fault(arena, era):
+async def test_t04_an_error_without_an_id_is_reported_as_an_error_of_the_server(arena, era):
     async with arena(zoo("says_as_told.py", protocol=era)) as a:
         fault = '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"cannot parse this"}}\n'
         await a.call("say", writes=[fault + reply()])
         assert any("cannot parse this" in text and "-32700" in text for text in a.log())
 
 
-async def test_t04_the_first_reply_wins_and_doubles_are_dropped(arena, era):
+async def test_t04_the_first_reply_counts_and_duplicates_are_dropped(arena, era):
     async with arena(zoo("says_as_told.py", protocol=era)) as a:
         for _ in range(5):
             async with at_once():
@@ -71,7 +71,7 @@ async def test_t04_a_reply_must_be_either_a_result_or_an_error(arena, era, line)
         await a.serves_still()
 
 
-async def test_t04_no_crosstalk_between_many_calls_answered_in_disorder(arena, era):
+async def test_t04_many_calls_answered_out_of_order_each_get_their_own_reply(arena, era):
     async with arena(zoo("answers_all_at_once.py", protocol=era)) as a:
         for _ in range(5):
             async with at_once():
@@ -79,8 +79,8 @@ async def test_t04_no_crosstalk_between_many_calls_answered_in_disorder(arena, e
             assert texts == [f"reply to {n}" for n in range(30)]
 
 
-async def test_t04_a_reply_to_a_notification_is_dropped(arena, era):
-    """Cancelling sends a notification; this server then answers the request all the same, long forgotten."""
+async def test_t04_a_reply_to_a_cancelled_request_is_dropped(arena, era):
+    """Cancelling sends a notification; this server answers the cancelled request all the same."""
     async with arena(zoo("holds_replies.py", protocol=era)) as a:
         call = asyncio.create_task(a.call("hold"))
         await a.serves_still()

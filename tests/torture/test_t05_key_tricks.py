@@ -1,4 +1,4 @@
-"""T05: keys are matched exactly, whatever look-alikes stand beside them."""
+"""T05: Keys are matched exactly; similar keys are ignored."""
 
 import pytest
 
@@ -20,7 +20,7 @@ REFUSED = {
     "JSONRPC": message('"JSONRPC":"2.0"', ID, f'"result":{WRONG}'),
 }
 
-TAKEN = {
+ACCEPTED = {
     "extra keys": message(
         '"x":[1,{}]', VERSION, ID, '"Error":{"code":1}', f'"result":{RIGHT}', '"\xc3\xa9":null'
     ),
@@ -42,7 +42,7 @@ async def test_t05_a_malformed_envelope_fails_its_call(arena, era, line):
         await a.serves_still()
 
 
-@pytest.mark.parametrize("line", TAKEN.values(), ids=TAKEN.keys())
+@pytest.mark.parametrize("line", ACCEPTED.values(), ids=ACCEPTED.keys())
 async def test_t05_unknown_keys_are_ignored(arena, era, line):
     async with arena(zoo("says_as_told.py", protocol=era)) as a:
         async with at_once():

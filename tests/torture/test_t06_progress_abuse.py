@@ -1,4 +1,5 @@
-"""T06: no amount of progress keeps a call alive past its deadline, fills a queue, or stalls the loop."""
+"""T06: Progress notifications do not keep a call alive past its deadline, fill a queue, or block the event
+loop."""
 
 import asyncio
 
@@ -13,7 +14,7 @@ KINDS = ["growing", "falling", "foreign", "unreadable", "wordy"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_t06_the_deadline_fires_through_any_flood_of_progress(arena, era, kind):
+async def test_t06_the_deadline_applies_during_any_flood_of_progress(arena, era, kind):
     settings = {"DRAGOMAN_UNREQUESTED_MESSAGES_PER_SECOND": 1_000_000}
     async with arena(zoo("floods_progress.py", protocol=era), settings=settings) as a:
         with pytest.raises(CallTimeout, match="hostile did not answer"):
@@ -22,7 +23,7 @@ async def test_t06_the_deadline_fires_through_any_flood_of_progress(arena, era, 
         assert a.pulse.growth_bytes < 64 * MEGABYTE
 
 
-async def test_t06_a_slow_callback_sees_the_newest_progress_not_all_of_it(arena, era):
+async def test_t06_a_slow_callback_gets_the_newest_progress_only(arena, era):
     seen: list[float] = []
 
     async def watch(progress) -> None:
@@ -37,7 +38,7 @@ async def test_t06_a_slow_callback_sees_the_newest_progress_not_all_of_it(arena,
         assert seen[-1] == 20_000, "the last progress is not lost"
 
 
-async def test_t06_progress_only_grows_and_only_the_asked_token_counts(arena, era):
+async def test_t06_progress_must_increase_and_must_have_the_token_of_the_request(arena, era):
     async with arena(zoo("floods_progress.py", protocol=era)) as a:
         for kind, last in {"growing": [100], "falling": [-1], "foreign": [], "unreadable": []}.items():
             seen: list[float] = []
@@ -49,7 +50,7 @@ async def test_t06_progress_only_grows_and_only_the_asked_token_counts(arena, er
         assert sum(a.view.ignored.values()) == 99 + 100 + 100
 
 
-async def test_t06_progress_after_the_reply_reaches_nobody(arena, era):
+async def test_t06_progress_after_the_reply_is_dropped(arena, era):
     seen: list[float] = []
     async with arena(zoo("floods_progress.py", protocol=era)) as a:
         await a.call(
@@ -64,7 +65,7 @@ async def test_t06_progress_after_the_reply_reaches_nobody(arena, era):
         assert sum(a.view.ignored.values()) == 1000
 
 
-async def test_t06_a_megabyte_of_progress_text_is_cut(arena, era):
+async def test_t06_a_very_long_progress_message_is_truncated(arena, era):
     async with arena(zoo("floods_progress.py", protocol=era)) as a:
         seen: list[str] = []
         await a.call("report", kind="wordy", count=5, on_progress=lambda p: seen.append(p.message))

@@ -1,4 +1,4 @@
-"""T07: a server that asks for what was never declared gets nothing, and its call still ends."""
+"""T07: A request for an undeclared client capability gets no result, and the call still ends."""
 
 import json
 from typing import Any
@@ -22,14 +22,16 @@ QUESTIONS = [
 ]
 
 
-class NobodyMayBeAsked:
+class NoQuestionExpected:
     async def allow(self, question):
         raise AssertionError(f"a person was asked: {question}")
 
 
 @pytest.mark.parametrize("method", QUESTIONS)
-async def test_t07_a_legacy_server_is_told_that_there_is_no_such_method(arena, method):
-    async with arena(zoo("asks_back.py", protocol=LEGACY, roots=False), interaction=NobodyMayBeAsked()) as a:
+async def test_t07_a_legacy_server_gets_method_not_found_for_an_undeclared_capability(arena, method):
+    async with arena(
+        zoo("asks_back.py", protocol=LEGACY, roots=False), interaction=NoQuestionExpected()
+    ) as a:
         async with at_once():
             answer = json.loads(await a.call("ask", method=method))
         assert answer["error"]["code"] == -32601
@@ -41,7 +43,7 @@ async def test_t07_a_legacy_server_may_ping(arena):
         assert json.loads(await a.call("ask", method="ping"))["result"] == {}
 
 
-async def test_t07_a_server_that_asks_and_never_listens_fills_no_memory(arena, era):
+async def test_t07_requests_of_a_server_that_reads_no_answers_use_bounded_memory(arena, era):
     async with arena(zoo("asks_without_listening.py", protocol=era)) as a:
         async with at_once(20):
             assert await a.call("pester", count=100_000) == "asked 100000 times"
@@ -50,8 +52,8 @@ async def test_t07_a_server_that_asks_and_never_listens_fills_no_memory(arena, e
 
 
 @pytest.mark.parametrize("method", [*QUESTIONS, "ping"])
-async def test_t07_a_modern_server_may_not_ask_at_all(arena, method):
-    async with arena(zoo("asks_back.py", protocol=MODERN), interaction=NobodyMayBeAsked()) as a:
+async def test_t07_a_modern_server_may_not_send_requests(arena, method):
+    async with arena(zoo("asks_back.py", protocol=MODERN), interaction=NoQuestionExpected()) as a:
         async with at_once():
             assert await a.call("ask", method=method, patient=False) == "asked"
         warnings = [text for text in a.log() if "request" in text]
@@ -60,15 +62,15 @@ async def test_t07_a_modern_server_may_not_ask_at_all(arena, method):
         await a.serves_still()
 
 
-async def test_t07_input_required_was_not_declared_so_it_fails_the_call(arena):
-    async with arena(zoo("wants_input.py", protocol=MODERN), interaction=NobodyMayBeAsked()) as a:
+async def test_t07_input_required_for_an_undeclared_capability_fails_the_call(arena):
+    async with arena(zoo("wants_input.py", protocol=MODERN), interaction=NoQuestionExpected()) as a:
         async with at_once():
             outcome = await a.outcome("act")
         assert isinstance(outcome.error, InputUnavailable)
 
 
-async def test_t07_input_required_is_no_list_of_tools(arena):
-    async with arena(zoo("wants_input.py", "list", protocol=MODERN), interaction=NobodyMayBeAsked()) as a:
+async def test_t07_input_required_as_reply_to_tools_list_fails_the_server(arena):
+    async with arena(zoo("wants_input.py", "list", protocol=MODERN), interaction=NoQuestionExpected()) as a:
         assert (a.view.status, a.view.tool_count) == ("failed", 0)
         assert "input_required" in (a.view.reason or "")
 
@@ -91,8 +93,8 @@ def question(method: str, id: str = "question") -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, "method": method, "params": {}}
 
 
-def answers_to(server: Any) -> list[dict[str, Any]]:
-    """What the host answered to a question."""
+def answer_of_host_to(server: Any) -> list[dict[str, Any]]:
+    """What the host answered to a request."""
     if hasattr(server, "answers_heard"):
         return server.answers_heard
     said = server.messages if hasattr(server, "messages") else [ask.message for ask in server.asks]
@@ -100,16 +102,18 @@ def answers_to(server: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("kind", SITES)
-async def test_t07_a_legacy_server_elsewhere_is_told_that_there_is_no_such_method(arena, kind):
+async def test_t07_a_legacy_server_over_the_network_gets_method_not_found_for_an_undeclared_capability(
+    arena, kind
+):
     async with (
         SITES[kind]() as server,
-        arena(entry(kind, server.url, "legacy"), interaction=NobodyMayBeAsked()) as a,
+        arena(entry(kind, server.url, "legacy"), interaction=NoQuestionExpected()) as a,
     ):
         await until(lambda: kind[:4] != "http" or server.asked("GET"))
         for method in QUESTIONS:
             server.push(question(method, method))
-        await until(lambda: len(answers_to(server)) == len(QUESTIONS))
-        heard = {answer["id"]: answer for answer in answers_to(server)}
+        await until(lambda: len(answer_of_host_to(server)) == len(QUESTIONS))
+        heard = {answer["id"]: answer for answer in answer_of_host_to(server)}
         assert set(heard) == set(QUESTIONS)
         assert {answer["error"]["code"] for answer in heard.values()} == {-32601}
         assert not any("result" in answer for answer in heard.values())
@@ -117,13 +121,15 @@ async def test_t07_a_legacy_server_elsewhere_is_told_that_there_is_no_such_metho
 
 
 @pytest.mark.parametrize("method", [*QUESTIONS, "ping"])
-async def test_t07_a_legacy_server_may_ask_in_the_stream_of_a_call_and_the_call_still_ends(arena, method):
+async def test_t07_a_legacy_server_may_send_a_request_in_the_stream_of_a_call_and_the_call_still_ends(
+    arena, method
+):
     def asked_first(reply: bytes) -> bytes:
         return b"data: " + json.dumps(question(method)).encode() + b"\n\ndata: " + reply + b"\n\n"
 
     async with (
         streamable(revisions=(LEGACY,), on={"tools/call": answers.events(asked_first)}) as server,
-        arena(entry("http", server.url, LEGACY), interaction=NobodyMayBeAsked()) as a,
+        arena(entry("http", server.url, LEGACY), interaction=NoQuestionExpected()) as a,
     ):
         async with at_once():
             assert await a.call("echo", text="?") == "fine"
@@ -133,13 +139,13 @@ async def test_t07_a_legacy_server_may_ask_in_the_stream_of_a_call_and_the_call_
 
 
 @pytest.mark.parametrize("method", [*QUESTIONS, "ping"])
-async def test_t07_a_modern_server_may_not_ask_in_any_stream(arena, method):
+async def test_t07_a_modern_server_may_not_send_requests_in_any_stream(arena, method):
     def asked_first(reply: bytes) -> bytes:
         return b"data: " + json.dumps(question(method)).encode() + b"\n\ndata: " + reply + b"\n\n"
 
     async with (
         streamable(revisions=(MODERN,), on={"tools/call": answers.events(asked_first)}) as server,
-        arena(entry("http", server.url, MODERN), interaction=NobodyMayBeAsked()) as a,
+        arena(entry("http", server.url, MODERN), interaction=NoQuestionExpected()) as a,
     ):
         async with at_once():
             assert await a.call("echo", text="?") == "fine"
@@ -162,10 +168,12 @@ UNREADABLE = {"not even a question": {"inputRequests": {"x": 7}}, "nothing at al
 
 @pytest.mark.parametrize("kind", ["http", "ws"])
 @pytest.mark.parametrize("asked", UNDECLARED.values(), ids=UNDECLARED.keys())
-async def test_t07_a_modern_server_elsewhere_gets_no_input_that_was_not_declared(arena, kind, asked):
+async def test_t07_a_modern_server_over_the_network_gets_no_input_for_an_undeclared_capability(
+    arena, kind, asked
+):
     async with {"http": streamable, "ws": websocket}[kind](revisions=(MODERN,)) as server:
         liar(server, {"tools/call": lambda _: {"resultType": "input_required", **asked}})
-        async with arena(entry(kind, server.url, MODERN), interaction=NobodyMayBeAsked()) as a:
+        async with arena(entry(kind, server.url, MODERN), interaction=NoQuestionExpected()) as a:
             async with at_once():
                 outcome = await a.outcome("echo", text="?")
             assert isinstance(outcome.error, InputUnavailable)
@@ -173,20 +181,20 @@ async def test_t07_a_modern_server_elsewhere_gets_no_input_that_was_not_declared
 
 @pytest.mark.parametrize("kind", ["http", "ws"])
 @pytest.mark.parametrize("asked", UNREADABLE.values(), ids=UNREADABLE.keys())
-async def test_t07_a_question_that_cannot_be_read_fails_the_call(arena, kind, asked):
+async def test_t07_an_input_request_that_cannot_be_parsed_fails_the_call(arena, kind, asked):
     async with {"http": streamable, "ws": websocket}[kind](revisions=(MODERN,)) as server:
         liar(server, {"tools/call": lambda _: {"resultType": "input_required", **asked}})
-        async with arena(entry(kind, server.url, MODERN), interaction=NobodyMayBeAsked()) as a:
+        async with arena(entry(kind, server.url, MODERN), interaction=NoQuestionExpected()) as a:
             with pytest.raises(MalformedReply, match="malformed reply from hostile"):
                 async with at_once():
                     await a.call("echo", text="?")
 
 
 @pytest.mark.parametrize("kind", ["http", "ws"])
-async def test_t07_input_required_is_no_list_over_the_network_either(arena, kind):
+async def test_t07_input_required_as_reply_to_tools_list_fails_the_server_over_the_network(arena, kind):
     async with {"http": streamable, "ws": websocket}[kind](revisions=(MODERN,)) as server:
         trap = {"name": "trap", "inputSchema": {"type": "object"}}
         liar(server, {"tools/list": lambda _: {"resultType": "input_required", **ASKED, "tools": [trap]}})
-        async with arena(entry(kind, server.url, MODERN), interaction=NobodyMayBeAsked()) as a:
+        async with arena(entry(kind, server.url, MODERN), interaction=NoQuestionExpected()) as a:
             assert (a.view.status, a.view.tool_count) == ("failed", 0)
             assert "input_required" in (a.view.reason or "")

@@ -1,4 +1,4 @@
-"""T08: whatever a server says at the door, it is connected soon or refused with a reason."""
+"""T08: Whatever a server answers in the handshake, it is connected soon or refused with a reason."""
 
 import json
 from typing import Any
@@ -14,7 +14,7 @@ from tests.servers.web.streamable import Session
 from tests.torture.arena import at_once
 from tests.torture.conftest import LEGACY, MODERN
 
-LIES = "lies_at_the_door.py"
+HOSTILE_SERVER = "lies_at_the_door.py"
 SHORT = {"DRAGOMAN_PROBE_TIMEOUT_MS": 300}
 
 PROBES_THAT_LEAD_TO_LEGACY = {
@@ -31,8 +31,8 @@ PROBES_THAT_LEAD_TO_LEGACY = {
 
 
 @pytest.mark.parametrize(("lie", "revision"), PROBES_THAT_LEAD_TO_LEGACY.items())
-async def test_t08_whatever_the_probe_meets_the_legacy_handshake_follows(arena, lie, revision):
-    async with arena(zoo(LIES, lie), settings=SHORT, wait=False) as a:
+async def test_t08_after_any_invalid_answer_to_the_probe_the_legacy_handshake_is_used(arena, lie, revision):
+    async with arena(zoo(HOSTILE_SERVER, lie), settings=SHORT, wait=False) as a:
         async with at_once(0.3 + 2):
             await a.host.ready(timeout=10)
         assert (a.view.status, a.view.reason) == ("connected", None)
@@ -44,19 +44,20 @@ async def test_t08_whatever_the_probe_meets_the_legacy_handshake_follows(arena, 
 
 
 @pytest.mark.requirement("TRN-10")
-async def test_t08_a_server_slow_to_start_is_spoken_to_in_the_era_it_answers_in_late(arena):
-    """Its answer to the probe comes when `initialize` was sent: as from one that is downloaded first."""
+async def test_t08_a_server_that_answers_the_probe_late_is_used_in_the_era_of_its_answer(arena):
+    """Its answer to the probe arrives after `initialize` was sent, as with a server that is downloaded
+    first."""
     for _ in range(2):
-        async with arena(zoo(LIES, "late with the probe"), settings=SHORT) as a:
+        async with arena(zoo(HOSTILE_SERVER, "late with the probe"), settings=SHORT) as a:
             assert (a.view.era, a.view.protocol_version) == ("modern", MODERN)
             assert (await a.call("seen")).split()[:2] == ["server/discover", "initialize"]
 
 
 @pytest.mark.parametrize("lie", ["exits on the probe", "method not found"])
-async def test_t08_the_verdict_is_remembered_by_the_next_host(arena, lie, tmp_path):
+async def test_t08_the_era_of_a_server_is_remembered_by_the_next_host(arena, lie, tmp_path):
     diary = tmp_path / "starts"
     for visit in range(2):
-        async with arena(zoo(LIES, lie, str(diary)), settings=SHORT) as a:
+        async with arena(zoo(HOSTILE_SERVER, lie, str(diary)), settings=SHORT) as a:
             seen = (await a.call("seen")).split()
             assert ("server/discover" in seen) == (visit == 0 and lie != "exits on the probe")
     expected = 3 if lie == "exits on the probe" else 2
@@ -78,8 +79,8 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("lie", "words"), REFUSED.items())
-async def test_t08_what_cannot_be_agreed_on_is_refused_at_once_and_says_why(arena, lie, words):
-    async with arena(zoo(LIES, lie), settings=SHORT, wait=False) as a:
+async def test_t08_a_handshake_without_a_common_version_is_refused_at_once_with_the_reason(arena, lie, words):
+    async with arena(zoo(HOSTILE_SERVER, lie), settings=SHORT, wait=False) as a:
         async with at_once():
             await a.host.ready(timeout=10)
         error = a.view.error
@@ -92,16 +93,16 @@ async def test_t08_what_cannot_be_agreed_on_is_refused_at_once_and_says_why(aren
         assert error.hint
 
 
-async def test_t08_unsupported_forever_gets_one_corrective_probe_and_no_more(arena, tmp_path):
+async def test_t08_an_unsupported_version_error_gets_one_corrected_probe_only(arena, tmp_path):
     diary = tmp_path / "starts"
-    async with arena(zoo(LIES, "unsupported, forever", str(diary)), settings=SHORT) as a:
+    async with arena(zoo(HOSTILE_SERVER, "unsupported, forever", str(diary)), settings=SHORT) as a:
         assert a.view.status == "failed"
         assert len(diary.read_text().split()) == 1
 
 
 @pytest.mark.parametrize("lie", ["two answers", "capabilities are null"])
-async def test_t08_harmless_oddities_do_not_keep_a_server_out(arena, lie):
-    async with arena(zoo(LIES, lie), wait=False) as a:
+async def test_t08_small_deviations_in_the_handshake_do_not_prevent_a_connection(arena, lie):
+    async with arena(zoo(HOSTILE_SERVER, lie), wait=False) as a:
         async with at_once():
             await a.host.ready(timeout=10)
         assert (a.view.status, a.view.protocol_version) == ("connected", LEGACY)
@@ -109,9 +110,9 @@ async def test_t08_harmless_oddities_do_not_keep_a_server_out(arena, lie):
         await a.serves_still()
 
 
-async def test_t08_silence_at_the_greeting_ends_with_the_time_allowed(arena):
+async def test_t08_a_handshake_without_an_answer_ends_at_the_connect_timeout(arena):
     settings = {"MCP_TIMEOUT": 700, **SHORT}
-    async with arena(zoo(LIES, "silent on the greeting"), settings=settings, wait=False) as a:
+    async with arena(zoo(HOSTILE_SERVER, "silent on the greeting"), settings=settings, wait=False) as a:
         async with at_once(0.7 + 1.5):
             await a.host.ready(timeout=10)
         error = a.view.error
@@ -120,9 +121,9 @@ async def test_t08_silence_at_the_greeting_ends_with_the_time_allowed(arena):
 
 
 @pytest.mark.parametrize("protocol", ["2026-07-28", "2024-11-05"])
-async def test_t08_a_pinned_revision_is_not_given_up_silently(arena, protocol):
+async def test_t08_a_pinned_revision_is_not_replaced_silently(arena, protocol):
     lie = "only legacy" if protocol == "2026-07-28" else "unknown revision"
-    async with arena(zoo(LIES, lie, protocol=protocol), settings=SHORT) as a:
+    async with arena(zoo(HOSTILE_SERVER, lie, protocol=protocol), settings=SHORT) as a:
         assert isinstance(a.view.error, HandshakeFailed)
         assert protocol in str(a.view.error)
 
@@ -161,7 +162,7 @@ UNCERTAIN = ("silence", "a page", "204", "202", "garbled", "somebody else's answ
 
 @pytest.mark.requirement("TRN-10")
 @pytest.mark.parametrize("lie", HTTP_PROBES_THAT_LEAD_TO_LEGACY)
-async def test_t08_whatever_the_probe_meets_over_http_the_legacy_handshake_follows(arena, lie):
+async def test_t08_after_any_invalid_answer_to_the_probe_over_http_the_legacy_handshake_is_used(arena, lie):
     probe = HTTP_PROBES_THAT_LEAD_TO_LEGACY[lie]
     async with streamable(revisions=(LEGACY,), on={"server/discover": probe}) as server:
         async with arena(entry("http", server.url), settings=SHORT, wait=False) as a:
@@ -172,7 +173,7 @@ async def test_t08_whatever_the_probe_meets_over_http_the_legacy_handshake_follo
             assert await a.call("echo", text="in") == "in"
         async with Host({"again": entry("http", server.url)}, settings=SHORT) as host:
             assert (await host.ready(timeout=10))["again"].era == "legacy"
-        # Silence may be the network's doing, so it is not remembered as the server's; all else is.
+        # A missing answer may be caused by the network, so it is not remembered; every other result is.
         assert len(server.asked("server/discover")) == (2 if lie in UNCERTAIN else 1)
 
 
@@ -181,18 +182,18 @@ def greeting(**changes: Any) -> dict[str, Any]:
     return {"protocolVersion": LEGACY, "capabilities": {"tools": {}}, "serverInfo": about, **changes}
 
 
-def said(result: Any) -> Answer:
+def answer_with(result: Any) -> Answer:
     return answers.body(lambda ask: answers.reply_to(ask, result=result))
 
 
 HTTP_REFUSED = {
     "unsupported, forever": (answers.error(-32022, status=400, data={"supported": [MODERN]}), None, MODERN),
-    "only the future": (said({"supportedVersions": ["2099-01-01"]}), None, "2099-01-01"),
-    "unknown revision": (None, said(greeting(protocolVersion="1999-01-01")), "1999-01-01"),
-    "revision is a number": (None, said(greeting(protocolVersion=5)), "initialize"),
-    "capabilities are a list": (None, said(greeting(capabilities=[])), "initialize"),
-    "server info is a text": (None, said(greeting(serverInfo="me")), "initialize"),
-    "result is a text": (None, said("hello"), "initialize"),
+    "only the future": (answer_with({"supportedVersions": ["2099-01-01"]}), None, "2099-01-01"),
+    "unknown revision": (None, answer_with(greeting(protocolVersion="1999-01-01")), "1999-01-01"),
+    "revision is a number": (None, answer_with(greeting(protocolVersion=5)), "initialize"),
+    "capabilities are a list": (None, answer_with(greeting(capabilities=[])), "initialize"),
+    "server info is a text": (None, answer_with(greeting(serverInfo="me")), "initialize"),
+    "result is a text": (None, answer_with("hello"), "initialize"),
     "result is missing": (
         None,
         answers.body(lambda ask: json.dumps({"jsonrpc": "2.0", "id": ask.id}).encode()),
@@ -208,7 +209,9 @@ HTTP_REFUSED = {
 
 @pytest.mark.requirement("TRN-10")
 @pytest.mark.parametrize(("probe", "greeting", "words"), HTTP_REFUSED.values(), ids=HTTP_REFUSED.keys())
-async def test_t08_what_cannot_be_agreed_on_over_http_is_refused_at_once(arena, probe, greeting, words):
+async def test_t08_a_handshake_without_a_common_version_over_http_is_refused_at_once(
+    arena, probe, greeting, words
+):
     on = {"server/discover": probe or answers.error(-32601, status=404)}
     async with streamable(revisions=(LEGACY,), on=on) as server:
         if greeting is not None:
@@ -227,7 +230,9 @@ async def test_t08_what_cannot_be_agreed_on_over_http_is_refused_at_once(arena, 
 @pytest.mark.requirement("TRN-10")
 @pytest.mark.parametrize("kind", ["sse", "ws"])
 @pytest.mark.parametrize("lie", ["unknown revision", "an error"])
-async def test_t08_what_cannot_be_agreed_on_is_refused_over_the_other_ways_too(arena, kind, lie):
+async def test_t08_a_handshake_without_a_common_version_is_refused_over_the_other_transports(
+    arena, kind, lie
+):
     lies = {
         "unknown revision": lambda _: greeting(protocolVersion="1999-01-01"),
         "an error": lambda _: error(-32603, "1999-01-01 \x1b[2J"),
@@ -242,7 +247,7 @@ async def test_t08_what_cannot_be_agreed_on_is_refused_over_the_other_ways_too(a
             assert "\x1b" not in str(a.view.error)
 
 
-async def test_t08_two_answers_in_one_stream_are_one(arena):
+async def test_t08_of_two_answers_to_initialize_in_one_stream_the_first_counts(arena):
     def twice(reply: bytes) -> bytes:
         first = {**json.loads(reply), "result": greeting()}
         second = {**first, "result": greeting(protocolVersion="2024-11-05", instructions="I lied")}
@@ -250,7 +255,7 @@ async def test_t08_two_answers_in_one_stream_are_one(arena):
 
     on = {"server/discover": answers.status(404), "initialize": answers.events(twice)}
     async with streamable(revisions=(LEGACY,), sessions=False, on=on) as server:
-        session = server.sessions[""] = Session(server, "")  # made beforehand: it outlives the host
+        session = server.sessions[""] = Session(server, "")  # created beforehand: outlasts the host
         opening = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {}}
         session.conversation.say({"jsonrpc": "2.0", "id": "o", "method": "initialize", "params": opening})
         async with arena(entry("http", server.url)) as a:
@@ -258,7 +263,7 @@ async def test_t08_two_answers_in_one_stream_are_one(arena):
             assert a.view.instructions is None
 
 
-TROUBLE = {
+FAILURES = {
     "500": (answers.status(500), 500),
     "502": (answers.html(502), 502),
     "503": (answers.status(503, retry_after="1"), 503),
@@ -268,9 +273,9 @@ TROUBLE = {
 }
 
 
-@pytest.mark.parametrize(("trouble", "status"), TROUBLE.values(), ids=TROUBLE.keys())
-async def test_t08_trouble_at_the_probe_is_no_verdict_on_the_era(arena, trouble, status):
-    """A gateway that has no server behind it just now must not make a modern server a legacy one."""
+@pytest.mark.parametrize(("trouble", "status"), FAILURES.values(), ids=FAILURES.keys())
+async def test_t08_a_failure_during_the_probe_does_not_decide_the_era(arena, trouble, status):
+    """A gateway whose server is not available must not turn a modern server into a legacy one."""
     async with streamable(revisions=(MODERN,)) as server:
         server.on["server/discover"] = answers.first(1, trouble)
         async with arena(entry("http", server.url)) as a:
@@ -294,7 +299,7 @@ SILENT = {
 
 @pytest.mark.requirement("LIF-3")
 @pytest.mark.parametrize("kind", SILENT)
-async def test_t08_silence_at_the_greeting_over_the_network_ends_with_the_time_allowed(arena, kind):
+async def test_t08_a_handshake_without_an_answer_over_the_network_ends_at_the_connect_timeout(arena, kind):
     settings = {"MCP_TIMEOUT": 700, **SHORT}
     async with (
         SILENT[kind]() as server,

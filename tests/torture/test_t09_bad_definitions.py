@@ -1,4 +1,4 @@
-"""T09: one bad tool among fifty is left out with its reason; the others are not touched."""
+"""T09: One invalid tool definition among fifty is left out with its reason; the others are not affected."""
 
 import json
 from typing import Any
@@ -40,7 +40,7 @@ def lists(*tools: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
-async def test_t09_one_bad_definition_is_left_out_with_its_reason(arena, bad):
+async def test_t09_one_invalid_definition_is_left_out_with_its_reason(arena, bad):
     async with arena(lists(*GOOD[:25], bad, *GOOD[25:])) as a:
         assert a.view.status == "connected"
         assert a.view.tool_count == 49
@@ -52,9 +52,9 @@ async def test_t09_one_bad_definition_is_left_out_with_its_reason(arena, bad):
                 assert await a.call(tool["name"]) == tool["name"]
 
 
-async def test_t09_all_bad_ones_together_cost_nobody_else(arena):
+async def test_t09_several_invalid_definitions_do_not_affect_the_valid_ones(arena):
     async with arena(lists(*BAD.values(), *GOOD)) as a:
-        # The twin comes first here, so it is the one that stays.
+        # The duplicate is first here, so it is the one that is kept.
         assert a.view.tool_count == 49
         assert len(a.view.problems) == len(BAD)
         assert {tool.wire_name for tool in a.host.tools() if tool.server == "hostile"} == {
@@ -62,7 +62,7 @@ async def test_t09_all_bad_ones_together_cost_nobody_else(arena):
         }
 
 
-HARMLESS = {
+UNUSUAL_BUT_VALID = {
     "constructor": {"name": "constructor", "inputSchema": OBJECT},
     "__proto__": {"name": "__proto__", "inputSchema": OBJECT},
     "__class__": {"name": "__class__", "inputSchema": OBJECT},
@@ -84,8 +84,8 @@ HARMLESS = {
 }
 
 
-@pytest.mark.parametrize("tool", HARMLESS.values(), ids=HARMLESS.keys())
-async def test_t09_what_only_looks_odd_can_be_called(arena, tool):
+@pytest.mark.parametrize("tool", UNUSUAL_BUT_VALID.values(), ids=UNUSUAL_BUT_VALID.keys())
+async def test_t09_unusual_but_valid_definitions_can_be_called(arena, tool):
     async with arena(lists(*GOOD, tool)) as a:
         assert (a.view.tool_count, a.view.problems) == (50, ())
         async with at_once():
@@ -107,7 +107,7 @@ HEADERS = {
 
 
 @pytest.mark.parametrize("properties", HEADERS.values(), ids=HEADERS.keys())
-async def test_t09_over_stdio_there_are_no_headers_so_their_annotations_do_not_matter(arena, properties):
+async def test_t09_header_annotations_are_ignored_over_stdio(arena, properties):
     tool = {"name": "annotated", "inputSchema": {"type": "object", "properties": properties}}
     async with arena(lists(*GOOD, tool)) as a:
         assert (a.view.tool_count, a.view.problems) == (50, ())
@@ -138,7 +138,7 @@ def schema_of(properties: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.requirement("TRN-2")
 @pytest.mark.parametrize("properties", BAD_HEADERS.values(), ids=BAD_HEADERS.keys())
-async def test_t09_over_http_a_bad_header_annotation_leaves_its_tool_out_alone(arena, properties):
+async def test_t09_over_http_a_bad_header_annotation_leaves_out_its_tool_only(arena, properties):
     bad = {"name": "annotated", "inputSchema": schema_of(properties)}
     async with streamable(revisions=(MODERN,)) as server:
         liar(
@@ -157,7 +157,7 @@ async def test_t09_over_http_a_bad_header_annotation_leaves_its_tool_out_alone(a
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_t09_all_bad_annotations_together_cost_no_other_tool(arena):
+async def test_t09_several_bad_header_annotations_do_not_affect_other_tools(arena):
     bad = [
         {"name": f"bad_{n}", "inputSchema": schema_of(properties)}
         for n, properties in enumerate(BAD_HEADERS.values())
@@ -170,8 +170,8 @@ async def test_t09_all_bad_annotations_together_cost_no_other_tool(arena):
 
 
 @pytest.mark.parametrize("kind", ["http", "sse", "ws"])
-async def test_t09_where_no_argument_becomes_a_header_annotations_do_not_matter(arena, kind):
-    """Headers repeat arguments in the modern era over HTTP, and nowhere else."""
+async def test_t09_header_annotations_are_ignored_where_arguments_are_not_sent_as_headers(arena, kind):
+    """Headers repeat arguments only in the modern era over HTTP."""
     tools = [
         {"name": f"annotated_{n}", "inputSchema": schema_of(properties)}
         for n, properties in enumerate(BAD_HEADERS.values())
@@ -185,7 +185,7 @@ async def test_t09_where_no_argument_becomes_a_header_annotations_do_not_matter(
 
 
 @pytest.mark.parametrize("kind", SITES)
-async def test_t09_all_other_bad_ones_are_left_out_whatever_way_they_come(arena, kind):
+async def test_t09_invalid_definitions_are_left_out_over_every_transport(arena, kind):
     revision = LEGACY if kind == "sse" else MODERN
     async with SITES[kind](revisions=(revision,)) as server:
         liar(server, {"tools/list": lambda _: {"tools": [*BAD.values(), *GOOD]}})

@@ -1,4 +1,4 @@
-"""T100: what a file forbids in a form that cannot be read is not taken for nothing."""
+"""T100: Deny rules in a form that cannot be read are not ignored silently."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ ENTRY = {"command": "/bin/echo"}
     ],
     ids=str,
 )
-def test_rules_of_the_wrong_kind_refuse_every_server(home: Path, place: str, said: dict[str, Any]):
+def test_rules_of_the_wrong_type_refuse_every_server(home: Path, place: str, said: dict[str, Any]):
     file = {
         "user": home / ".dragoman" / "settings.json",
         "managed": home / "managed" / "managed-mcp.json",
@@ -41,7 +41,7 @@ def test_rules_of_the_wrong_kind_refuse_every_server(home: Path, place: str, sai
     [[{"hooks": {"type": "command", "command": "x"}}], [{"type": "command", "command": "x"}], ["x"]],
     ids=str,
 )
-def test_groups_of_hooks_of_the_wrong_kind_refuse_every_server(home: Path, groups: list[Any]):
+def test_hook_groups_of_the_wrong_type_refuse_every_server(home: Path, groups: list[Any]):
     projects.user(home, {"hooks": {"PreToolUse": groups}})
     assert projects.seen(given={"box": ENTRY}).servers["box"].eligibility == "refused"
 
@@ -51,7 +51,7 @@ def test_groups_of_hooks_of_the_wrong_kind_refuse_every_server(home: Path, group
 @pytest.mark.parametrize(
     "item", ["box", {"servername": "box"}, {"name": "box"}, {"SERVERCOMMAND": ["/bin/echo"]}], ids=str
 )
-def test_a_denied_server_in_other_words_is_denied(home: Path, place: str, item: Any):
+def test_a_denied_server_in_an_alternative_form_is_denied(home: Path, place: str, item: Any):
     getattr(projects, place)(home, {"deniedMcpServers": [item]})
     seen = projects.seen(given={"box": ENTRY, "other": {"command": "/bin/true"}})
     assert seen.servers["box"].eligibility == "refused"

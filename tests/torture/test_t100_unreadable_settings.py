@@ -1,4 +1,4 @@
-"""T100: settings that deny, and cannot be read. What they denied stays denied."""
+"""T100: Settings with deny rules that cannot be read. What they denied remains denied."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ PLACES = {"user": ".dragoman/settings.json", "local": "work/.dragoman/settings.l
 MANAGED = "managed/managed-mcp.json"
 
 
-def comma(path: Path) -> None:
+def add_trailing_comma(path: Path) -> None:
     text = path.read_text()
     path.write_text(text.rstrip().removesuffix("}").rstrip() + ",\n}\n")
 
@@ -39,7 +39,7 @@ def text(content: str) -> Callable[[Path], object]:
     return lambda path: path.write_text(content)
 
 
-def instead(make: Callable[[Path], object]) -> Callable[[Path], object]:
+def replaced_by(make: Callable[[Path], object]) -> Callable[[Path], object]:
     def replace(path: Path) -> None:
         path.unlink()
         make(path)
@@ -52,17 +52,17 @@ def change(**values: Any) -> Callable[[Path], object]:
 
 
 SPOILED: dict[str, Callable[[Path], object]] = {
-    "a trailing comma": comma,
+    "a trailing comma": add_trailing_comma,
     "cut off": lambda path: path.write_text(path.read_text()[:-4]),
     "empty": text(""),
     "NULs": text("\0" * 9),
     "a list": text("[]"),
     "a key twice": text('{"permissions": {}, "permissions": {}}'),
     "another encoding": lambda path: path.write_bytes(path.read_text().encode("utf-16")),
-    "a folder": instead(Path.mkdir),
-    "a pipe": instead(lambda path: os.mkfifo(path)),
-    "a link to itself": instead(lambda path: path.symlink_to(path)),
-    "a link to nothing": instead(lambda path: path.symlink_to(path.parent / "gone.json")),
+    "a folder": replaced_by(Path.mkdir),
+    "a pipe": replaced_by(lambda path: os.mkfifo(path)),
+    "a link to itself": replaced_by(lambda path: path.symlink_to(path)),
+    "a link to nothing": replaced_by(lambda path: path.symlink_to(path.parent / "gone.json")),
     "rules of another form": change(permissions=["mcp__mine"]),
     "a deny that is no list": change(permissions={"deny": "mcp__mine"}),
     "an ask that is no list": change(permissions={"ask": {"mcp__mine": True}}),
@@ -126,9 +126,9 @@ def test_t100_no_server_is_admitted_and_the_file_is_named(desk: Home, place: str
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_t100_the_line_is_told(desk: Home, place: str):
+def test_t100_the_line_is_reported(desk: Home, place: str):
     desk.denies(place)
-    comma(desk.file)
+    add_trailing_comma(desk.file)
     line = desk.file.read_text().count("\n") - 1
     assert seen().problems == (
         "settings cannot be read, so no server is started and no call is made: "
@@ -174,7 +174,7 @@ def test_t100_the_commands_that_connect_are_refused_with_file_line_reason_and_ne
         projects.approve(desk.file, "mine")
     assert run("call", "mcp__mine__echo", "message=x").returncode == exit_codes.REFUSED
     desk.canary.forget()
-    comma(desk.file)
+    add_trailing_comma(desk.file)
     for words in (
         ["call", "mcp__mine__echo", "message=x"],
         ["call", "--yes", "mcp__mine__echo", "message=x"],
@@ -208,9 +208,11 @@ READERS: list[tuple[list[str], int]] = [
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize(("words", "code"), READERS, ids=str)
-def test_t100_what_only_looks_still_works_and_says_it(desk: Home, place: str, words: list[str], code: int):
+def test_t100_read_only_commands_still_work_and_report_it(
+    desk: Home, place: str, words: list[str], code: int
+):
     desk.denies(place)
-    comma(desk.file)
+    add_trailing_comma(desk.file)
     done = run(*words)
     assert done.returncode == code
     assert f"{desk.file}, line " in done.stderr
@@ -220,9 +222,9 @@ def test_t100_what_only_looks_still_works_and_says_it(desk: Home, place: str, wo
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_t100_rules_can_be_added_to_the_other_file(desk: Home, place: str):
+def test_t100_rules_can_be_added_to_the_other_readable_file(desk: Home, place: str):
     desk.denies(place)
-    comma(desk.file)
+    add_trailing_comma(desk.file)
     other = {"user": "local", "local": "user"}[place]
     done = run("permissions", "add", "deny", "mcp__other", "-s", other)
     assert done.returncode == exit_codes.OK
@@ -236,9 +238,9 @@ SILENT = {"completion", "config schema", "logs"}
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("command", [command for command in COMMANDS if command not in SILENT])
-def test_t100_every_command_is_loud_about_it_and_starts_nothing(desk: Home, command: str):
+def test_t100_every_command_reports_it_and_starts_nothing(desk: Home, command: str):
     desk.denies("user")
-    comma(desk.file)
+    add_trailing_comma(desk.file)
     for words in invocations(command, ["mine"]):
         if FLAG in words:
             continue
@@ -249,12 +251,12 @@ def test_t100_every_command_is_loud_about_it_and_starts_nothing(desk: Home, comm
             assert str(desk.file) in done.stderr + done.stdout, words
 
 
-# --- what is not blocked ---
+# --- still allowed ---
 
 
 @pytest.mark.parametrize("file", ["work/.mcp.json", ".mcp.json", ".dragoman/plugins/bad/.mcp.json"])
 @pytest.mark.parametrize("what", ["cut off", "a folder", "a pipe"])
-def test_t100_a_file_that_can_deny_nothing_costs_only_itself(desk: Home, file: str, what: str):
+def test_t100_a_file_that_cannot_contain_deny_rules_affects_only_itself(desk: Home, file: str, what: str):
     path = write(desk.home / file, servers(gone={"command": "x"}))
     SPOILED[what](path)
     found = seen()
@@ -263,9 +265,9 @@ def test_t100_a_file_that_can_deny_nothing_costs_only_itself(desk: Home, file: s
     assert str(path) in problem
 
 
-def test_t100_a_broken_local_file_of_another_folder_blocks_nothing_here(desk: Home):
+def test_t100_a_broken_local_file_of_another_folder_has_no_effect_here(desk: Home):
     other = write(desk.home / "other" / ".dragoman" / "settings.local.json", {})
-    comma(other)
+    add_trailing_comma(other)
     assert seen().servers["mine"].eligibility == "ready"
     assert seen(other.parents[1]).servers["mine"].eligibility == "refused"
 
@@ -274,7 +276,7 @@ def test_t100_a_broken_local_file_of_another_folder_blocks_nothing_here(desk: Ho
 
 
 @pytest.mark.parametrize(("place", "what"), CASES)
-def test_t100_the_flag_leaves_the_file_out_and_says_what_that_means(desk: Home, place: str, what: str):
+def test_t100_the_flag_ignores_the_file_and_reports_that_it_is_not_applied(desk: Home, place: str, what: str):
     desk.denies(place)
     spoil(desk, what)
     found = load(Sources.here(ignore_broken_settings=True))
@@ -285,9 +287,9 @@ def test_t100_the_flag_leaves_the_file_out_and_says_what_that_means(desk: Home, 
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_t100_the_flag_holds_for_one_command(desk: Home, place: str):
+def test_t100_the_flag_applies_to_one_command(desk: Home, place: str):
     desk.denies(place)
-    comma(desk.file)
+    add_trailing_comma(desk.file)
     words = ["call", "mcp__mine__echo", "message=x"]
     done = run(*words, FLAG)
     assert (done.returncode, done.stdout) == (0, "x\n")
@@ -297,9 +299,9 @@ def test_t100_the_flag_holds_for_one_command(desk: Home, place: str):
 
 
 @pytest.mark.parametrize("place", PLACES)
-async def test_t100_a_host_can_be_told_to_ignore_it(desk: Home, place: str):
+async def test_t100_a_host_can_be_configured_to_ignore_it(desk: Home, place: str):
     desk.denies(place)
-    comma(desk.file)
+    add_trailing_comma(desk.file)
     options: Any = {"ignore_broken_settings": True, "permission_mode": "bypassPermissions"}
     async with Host.configured(**options) as host:
         await host.ready(timeout=30)
@@ -309,9 +311,9 @@ async def test_t100_a_host_can_be_told_to_ignore_it(desk: Home, place: str):
             assert [tool.name for tool in agent.tools()] == ["mcp__inline__echo"]
 
 
-def test_t100_the_flag_does_not_hold_for_the_administrators_file(desk: Home):
+def test_t100_the_flag_does_not_apply_to_the_administrators_file(desk: Home):
     desk.denies("managed")
-    comma(desk.file)
+    add_trailing_comma(desk.file)
     found = load(Sources.here(ignore_broken_settings=True))
     assert found.servers["mine"].eligibility == "refused"
     done = run("call", "mcp__mine__echo", "message=x", FLAG)
@@ -322,7 +324,7 @@ def test_t100_the_flag_does_not_hold_for_the_administrators_file(desk: Home):
 
 async def test_t100_a_broken_administrators_file_refuses_built_in_tools_too(desk: Home):
     desk.denies("managed")
-    comma(desk.file)
+    add_trailing_comma(desk.file)
 
     async def act(arguments: Any) -> str:
         return "done"
@@ -345,7 +347,7 @@ RUNNING = [*((place, what) for place, what in CASES), *(("managed", what) for wh
 
 
 @pytest.mark.parametrize(("place", "what"), RUNNING)
-async def test_t100_a_running_host_keeps_the_last_version_it_could_read(desk: Home, place: str, what: str):
+async def test_t100_a_running_host_keeps_the_last_readable_version(desk: Home, place: str, what: str):
     desk.denies(place)
     before = desk.file.read_text()
     async with Host.configured(permission_mode="bypassPermissions") as host:
@@ -377,9 +379,9 @@ async def test_t100_a_running_host_keeps_the_last_version_it_could_read(desk: Ho
         assert host.configuration.problems == ()
 
 
-async def test_t100_one_that_was_broken_at_the_start_stays_closed_until_it_can_be_read(desk: Home):
+async def test_t100_a_file_broken_at_the_start_refuses_everything_until_it_can_be_read(desk: Home):
     desk.denies("user")
-    comma(desk.file)
+    add_trailing_comma(desk.file)
     async with Host.configured(permission_mode="bypassPermissions") as host:
         await host.reload()
         desk.file.write_text("{")
@@ -392,7 +394,7 @@ async def test_t100_one_that_was_broken_at_the_start_stays_closed_until_it_can_b
         assert (await called(host)).text == "x"
 
 
-async def test_t100_a_file_that_first_appears_broken_changes_nothing(desk: Home):
+async def test_t100_a_file_that_is_broken_when_it_first_appears_changes_nothing(desk: Home):
     async with Host.configured(permission_mode="bypassPermissions") as host:
         await host.ready(timeout=30)
         write(desk.home / PLACES["user"], {}).write_text("{,")
@@ -400,7 +402,7 @@ async def test_t100_a_file_that_first_appears_broken_changes_nothing(desk: Home)
         assert (await called(host)).text == "x"
 
 
-async def test_t100_a_file_that_is_deleted_is_gone(desk: Home):
+async def test_t100_a_deleted_file_no_longer_applies(desk: Home):
     desk.denies("user")
     async with Host.configured(permission_mode="bypassPermissions") as host:
         await host.ready(timeout=30)
@@ -410,12 +412,12 @@ async def test_t100_a_file_that_is_deleted_is_gone(desk: Home):
         assert (await called(host)).text == "x"
 
 
-async def test_t100_a_rule_that_is_kept_meanwhile_does_not_lift_the_others(desk: Home):
-    """Writing a rule reads all files again."""
+async def test_t100_a_rule_added_meanwhile_does_not_remove_the_others(desk: Home):
+    """Adding a rule reads all files again."""
     desk.denies("user")
     async with Host.configured(permission_mode="bypassPermissions") as host:
         await host.ready(timeout=30)
-        comma(desk.file)
+        add_trailing_comma(desk.file)
         async with asyncio.timeout(30):
             await host._access._keep("local", "mcp__mine__echo")  # pyright: ignore[reportPrivateUsage]
         assert "deny rule mcp__mine__echo" in (await called(host)).text

@@ -1,4 +1,4 @@
-"""T101: a syntax error while somebody edits a file ends no server that runs."""
+"""T101: A syntax error during an edit of a file stops no running server."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -48,7 +48,8 @@ def put(home: Path, place: str, **entries: Any) -> Path:
 
 @asynccontextmanager
 async def watching() -> AsyncIterator[tuple[Host, Callable[[str], Any]]]:
-    """A host that follows changes, and a wait for a problem with these words (or for none, if empty)."""
+    """A host that follows changes, and a function that waits for a problem with this text (or for none,
+    if empty)."""
     async with Host.configured(watch=True, permission_mode="bypassPermissions") as host:
         events = host.events()
         await host.ready(timeout=SECONDS)
@@ -71,7 +72,7 @@ def _is_reported(event: Event, words: str) -> bool:
 
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("place", PLACES)
-async def test_t101_the_servers_of_a_file_with_an_error_run_on(home: Path, place: str, error: str):
+async def test_t101_the_servers_of_a_file_with_an_error_keep_running(home: Path, place: str, error: str):
     file = put(home, place, box=zoo("calm.py"))
     before = file.read_text()
     async with watching() as (host, told):
@@ -92,7 +93,7 @@ async def test_t101_the_servers_of_a_file_with_an_error_run_on(home: Path, place
 
 
 @pytest.mark.parametrize("place", PLACES)
-async def test_t101_when_it_can_be_read_again_what_it_says_counts(home: Path, place: str):
+async def test_t101_when_the_file_can_be_read_again_its_content_applies(home: Path, place: str):
     file = put(home, place, box=zoo("calm.py"), other=zoo("calm.py", "other"))
     async with watching() as (host, told):
         pid = host.servers["other"].pid
@@ -119,7 +120,7 @@ async def test_t101_a_server_can_be_started_again_meanwhile(home: Path, place: s
 
 
 @pytest.mark.parametrize("place", PLACES)
-async def test_t101_a_file_that_is_deleted_takes_its_servers_along(home: Path, place: str):
+async def test_t101_the_servers_of_a_deleted_file_are_removed(home: Path, place: str):
     file = put(home, place, box=zoo("calm.py"))
     async with Host.configured(permission_mode="bypassPermissions") as host:
         await host.ready(timeout=SECONDS)
@@ -130,7 +131,7 @@ async def test_t101_a_file_that_is_deleted_takes_its_servers_along(home: Path, p
         assert host.servers == {}
 
 
-async def test_t101_a_file_replaced_by_a_link_to_another_project_takes_its_servers_along(home: Path):
+async def test_t101_the_servers_of_a_file_replaced_by_a_symlink_to_another_project_are_removed(home: Path):
     """That file is ignored, not unreadable."""
     file = put(home, "project", box=zoo("calm.py"))
     other = write(home / "other" / ".mcp.json", servers(box=zoo("calm.py")))
@@ -141,7 +142,7 @@ async def test_t101_a_file_replaced_by_a_link_to_another_project_takes_its_serve
         assert (await host.reload()).removed == ("box",)
 
 
-async def test_t101_other_files_are_followed_meanwhile(home: Path):
+async def test_t101_changes_of_other_files_are_applied_meanwhile(home: Path):
     broken = put(home, "plugin", box=zoo("calm.py"))
     put(home, "user", mine=zoo("calm.py", "mine"))
     async with Host.configured(permission_mode="bypassPermissions") as host:
@@ -154,7 +155,7 @@ async def test_t101_other_files_are_followed_meanwhile(home: Path):
         assert set(host.servers) == {"box", "late"}
 
 
-async def test_t101_answers_that_cannot_be_read_end_nothing_that_was_approved(home: Path):
+async def test_t101_approvals_that_cannot_be_read_stop_no_approved_server(home: Path):
     put(home, "project", box=zoo("calm.py"))
     async with Host.configured(permission_mode="bypassPermissions") as host:
         await host.ready(timeout=SECONDS)
@@ -170,7 +171,7 @@ async def test_t101_answers_that_cannot_be_read_end_nothing_that_was_approved(ho
         answers.write_text(before)
 
 
-def test_t101_a_broken_copy_of_a_connector_list_ends_no_connector(home: Path):
+def test_t101_a_broken_copy_of_a_connector_list_stops_no_connector(home: Path):
     url = "https://127.0.0.1:1/list"
     projects.user(home, {"connectors": {"url": url}})
     kept = {"list": fingerprint(url), "servers": {"box": {"url": "https://box.example.com/mcp"}}}

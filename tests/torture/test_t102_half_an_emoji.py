@@ -1,4 +1,4 @@
-"""T102: half of an emoji, as JavaScript writes it when it cuts a string in two, costs nothing but itself."""
+"""T102: A lone surrogate (half of an emoji, from a string cut by JavaScript) affects only itself."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ def content(spelled: str) -> str:
 
 @pytest.mark.requirement("CAL-7")
 @pytest.mark.parametrize(("spelled", "text"), SPELLED.items(), ids=SPELLED.keys())
-async def test_t102_a_result_arrives_with_the_lost_character_replaced(arena, era, spelled, text):
+async def test_t102_a_result_arrives_with_the_lone_surrogate_replaced(arena, era, spelled, text):
     async with arena(zoo("says_as_told.py", protocol=era)) as a:
         async with at_once():
             assert (await a.outcome("say", writes=[text_result(spelled)], raw=True)).text == text
@@ -53,7 +53,7 @@ async def test_t102_a_result_arrives_with_the_lost_character_replaced(arena, era
         await a.serves_still()
 
 
-async def test_t102_a_large_result_arrives_too(arena, era):
+async def test_t102_a_large_result_with_a_lone_surrogate_arrives(arena, era):
     text = "né€" * 300_000
     spelled = json.dumps(text, ensure_ascii=False)[1:-1].encode().decode("latin-1")
     async with arena(zoo("says_as_told.py", protocol=era)) as a:
@@ -62,7 +62,7 @@ async def test_t102_a_large_result_arrives_too(arena, era):
         assert outcome.text == text + LOST
 
 
-async def test_t102_structured_content_and_errors_arrive(arena, era):
+async def test_t102_structured_content_and_errors_with_a_lone_surrogate_arrive(arena, era):
     structured = message(
         VERSION,
         ID,
@@ -78,7 +78,7 @@ async def test_t102_structured_content_and_errors_arrive(arena, era):
         assert refused.remote_data == {"why": LOST}
 
 
-async def test_t102_notices_and_progress_arrive(arena, era):
+async def test_t102_notifications_and_progress_arrive(arena, era):
     log = r'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"cut \ud83d"}}'
     progress = (
         r'{"jsonrpc":"2.0","method":"notifications/progress",'
@@ -112,7 +112,7 @@ ODD_TOOLS = {
 
 
 @pytest.mark.parametrize(("odd", "problem"), ODD_TOOLS.values(), ids=ODD_TOOLS.keys())
-async def test_t102_one_definition_never_costs_the_others(arena, odd, problem):
+async def test_t102_one_definition_does_not_affect_the_others(arena, odd, problem):
     entry = zoo("lists_as_told.py", json.dumps([{"tools": [*GOOD[:10], odd, *GOOD[10:]]}]))
     async with arena(entry) as a:
         names = {tool.wire_name for tool in a.host.tools() if tool.server == HOSTILE}
@@ -127,7 +127,7 @@ async def test_t102_one_definition_never_costs_the_others(arena, odd, problem):
             assert await a.call("good_7") == "good_7"
 
 
-async def test_t102_a_cursor_goes_back_as_it_came(arena):
+async def test_t102_a_cursor_is_sent_back_unchanged(arena):
     pages = [
         {"tools": GOOD[:5], "nextCursor": f"page {HALF}"},
         {"tools": GOOD[5:], "nextCursor": f"page {HALF}\udc00{HALF}"},
@@ -139,7 +139,7 @@ async def test_t102_a_cursor_goes_back_as_it_came(arena):
 
 
 class CutLibrary(Library):
-    """Every text it says of itself and of what it holds is cut in the middle of an emoji."""
+    """Every text of its definitions and results ends with a lone surrogate."""
 
     def result(self, client: Client, message: Any) -> Any:
         said = super().result(client, message)
@@ -155,7 +155,7 @@ def _cut(value: Any) -> Any:
     return [_cut(each) for each in value] if isinstance(value, list) else value
 
 
-async def test_t102_resources_and_prompts_are_listed_read_and_said(arena):
+async def test_t102_resources_and_prompts_are_listed_and_read(arena):
     async with arena(others={"library": CutLibrary()}) as a:
         listed = {resource.uri: resource for resource in await a.host.resources.list("library")}
         assert listed["book://divan"].description == f"The divan{LOST}"
@@ -168,7 +168,7 @@ async def test_t102_resources_and_prompts_are_listed_read_and_said(arena):
 
 
 class Hello(Library):
-    """Introduces itself with half an emoji."""
+    """Its server information contains a lone surrogate."""
 
     def result(self, client: Client, message: Any) -> Any:
         said = super().result(client, message)
@@ -178,7 +178,7 @@ class Hello(Library):
 
 
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
-async def test_t102_instructions_do_not_prevent_a_connection(arena, revision):
+async def test_t102_instructions_with_a_lone_surrogate_do_not_prevent_a_connection(arena, revision):
     async with arena(others={"hello": Hello(revisions=(revision,))}) as a:
         view = a.host.servers["hello"]
         assert (view.status, view.instructions) == ("connected", f"Be kind {LOST}")
@@ -188,7 +188,7 @@ STATES = [f"state {HALF}", f"{HALF}{HALF}\ude00 né \\ud83d", "plain"]
 
 
 class Rounds(Library):
-    """Asks once, hands out a state, and tells which one came back."""
+    """Asks once, sends a request state, and returns the state it received."""
 
     state = ""
 
@@ -222,7 +222,7 @@ class Person:
 
 
 @pytest.mark.parametrize("state", STATES, ids=ascii)
-async def test_t102_the_state_of_a_request_goes_back_as_it_came(arena, state):
+async def test_t102_the_request_state_is_sent_back_unchanged(arena, state):
     person = Person()
     server = Rounds(revisions=(MODERN,))
     server.state = state
@@ -233,7 +233,7 @@ async def test_t102_the_state_of_a_request_goes_back_as_it_came(arena, state):
 
 
 @pytest.mark.parametrize("kind", ["body", "events"])
-async def test_t102_a_result_arrives_over_http(arena, kind):
+async def test_t102_a_result_with_a_lone_surrogate_arrives_over_http(arena, kind):
     spoiled = answers.body(lambda ask: answers.reply_to(ask, f"cut {HALF}"))
     if kind == "events":
         spoiled = answers.events(lambda reply: b"data: " + reply.replace(b"fine", rb"cut \ud83d") + b"\n\n")
@@ -245,7 +245,7 @@ async def test_t102_a_result_arrives_over_http(arena, kind):
         assert await a.call("echo") == f"cut {LOST}"
 
 
-async def test_t102_an_error_in_the_body_of_a_status_arrives(arena):
+async def test_t102_an_error_with_a_lone_surrogate_in_the_body_of_a_status_arrives(arena):
     refused = answers.error(-32602, f"bad {HALF}", status=400)
     async with streamable(on={"tools/call": refused}) as server, arena({"url": server.url}) as a:
         async with at_once():
@@ -254,14 +254,14 @@ async def test_t102_an_error_in_the_body_of_a_status_arrives(arena):
         assert (error.remote_code, error.remote_message) == (-32602, f"bad {LOST}")
 
 
-async def test_t102_a_message_over_a_stream_arrives(arena, monkeypatch):
+async def test_t102_a_message_with_a_lone_surrogate_arrives_over_a_stream(arena, monkeypatch):
     spell = Viewing._event
     monkeypatch.setattr(Viewing, "_event", lambda self, data: spell(self, data.replace(b"@@", rb"\ud83d")))
     async with http_sse() as server, arena({"type": "sse", "url": server.url}) as a, at_once():
         assert await a.call("echo", text="cut @@") == f"cut {LOST}"
 
 
-async def test_t102_a_message_over_a_websocket_arrives(arena, monkeypatch):
+async def test_t102_a_message_with_a_lone_surrogate_arrives_over_a_websocket(arena, monkeypatch):
     async with websocket() as server, arena({"type": "ws", "url": server.url}) as a, at_once():
         write = server._write
         monkeypatch.setattr(
@@ -270,7 +270,7 @@ async def test_t102_a_message_over_a_websocket_arrives(arena, monkeypatch):
         assert await a.call("echo", text="cut @@") == f"cut {LOST}"
 
 
-async def test_t102_a_server_object_of_the_official_sdk_is_not_wedged(arena):
+async def test_t102_an_in_process_server_of_the_official_sdk_does_not_hang(arena):
     from mcp.server.mcpserver import MCPServer
 
     app = MCPServer("sdk")
@@ -291,8 +291,8 @@ async def test_t102_a_server_object_of_the_official_sdk_is_not_wedged(arena):
         assert [outcome.text for outcome in texts] == ["fine", f"cut {LOST}", "fine"]
 
 
-async def test_t102_very_many_halves_do_not_keep_the_loop_busy(arena):
-    """The arena judges the loop; beyond a bound the message is not repaired, and fails its call."""
+async def test_t102_very_many_lone_surrogates_do_not_block_the_loop(arena):
+    """The arena measures the event loop; beyond a limit the message is not repaired, and its call fails."""
     async with arena(zoo("says_as_told.py")) as a:
         for spelled in (r"\ud83d" * 45_000, r"\ud83d" * 1_000_000, r"\\" * 3_000_000 + r"\ud83d"):
             async with at_once(10):

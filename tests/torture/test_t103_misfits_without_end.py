@@ -1,4 +1,5 @@
-"""T103: a schema that finds a misfit in every name of a large object copies that object only a few times."""
+"""T103: A schema with a validation error in every name of a large object copies that object only a few
+times."""
 
 import asyncio
 import re
@@ -29,12 +30,12 @@ SCHEMAS = {
 }
 
 CHECKED = {attack for attack in SCHEMAS if "propertyNames" in str(SCHEMAS[attack])}
-"""What takes little enough to be checked; all else the server judges."""
+"""Schemas cheap enough to be checked; the others are checked by the server only."""
 
 
 @pytest.mark.requirement("CAL-1")
 @pytest.mark.parametrize("attack", SCHEMAS)
-async def test_four_results_with_thousands_of_misfits_cost_little_memory(arena, attack: str):
+async def test_four_results_with_thousands_of_validation_errors_use_little_memory(arena, attack: str):
     async with _server(SCHEMAS[attack]) as server, arena({"url": server.url, "protocol": MODERN}) as a:
         peak = Peak()
         async with at_once(5):
@@ -45,7 +46,7 @@ async def test_four_results_with_thousands_of_misfits_cost_little_memory(arena, 
 
 @pytest.mark.requirement("CAL-1")
 @pytest.mark.parametrize("attack", SCHEMAS)
-async def test_arguments_with_thousands_of_misfits_cost_little_memory(arena, attack: str):
+async def test_arguments_with_thousands_of_validation_errors_use_little_memory(arena, attack: str):
     async with _server(SCHEMAS[attack]) as server, arena({"url": server.url, "protocol": MODERN}) as a:
         peak = Peak()
         async with at_once(5):
@@ -54,7 +55,7 @@ async def test_arguments_with_thousands_of_misfits_cost_little_memory(arena, att
         assert peak.growth_bytes() < 100 * MEGABYTE
 
 
-async def test_a_few_misfits_among_names_are_told_one_by_one(arena):
+async def test_a_few_validation_errors_are_reported_one_by_one(arena):
     schema = SCHEMAS["names by a length"]
     async with _server(schema) as server, arena({"url": server.url, "protocol": MODERN}) as a:
         outcome = await a.outcome("bad", aa=1, bb=2, c=3)
@@ -74,7 +75,7 @@ async def _server(schema: dict) -> AsyncIterator[Streamable]:
 
 
 class Peak:
-    """The most memory this process has had since `Peak()`, as the kernel counts it."""
+    """The maximum memory of this process since `Peak()`, as measured by the kernel."""
 
     def __init__(self) -> None:
         Path("/proc/self/clear_refs").write_text("5")

@@ -1,4 +1,4 @@
-"""T104: files with very many entries. Reading and naming are linear, and of a stranger's few are read."""
+"""T104: Files with very many entries. Reading and naming take linear time, and a project file has a limit."""
 
 import time
 from collections.abc import Callable
@@ -24,8 +24,10 @@ pytestmark = pytest.mark.requirement("CFG-10")
 
 FEW, MANY = 1_000, 8_000
 GROWTH = 45.0
-"""Eight times as many may take this many times as long: in proportion it is 8, or up to 28 where more memory
-makes each step slower; pair by pair it is 64."""
+"""Eight times as many may take this many times as long.
+
+Linear time is 8, or up to 28 where more memory makes each step slower; quadratic time is 64.
+"""
 
 UNTRUSTED = {
     "project": "work/.mcp.json",
@@ -40,7 +42,7 @@ def seconds(work: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def is_in_proportion(of: Callable[[int], Callable[[], object]]) -> bool:
+def is_linear(of: Callable[[int], Callable[[], object]]) -> bool:
     few = shortest(partial(seconds, of(FEW)), tries=2)
     many = shortest(partial(seconds, of(MANY)), below=few * GROWTH, tries=2)
     assert many < few * GROWTH, f"{FEW}: {few:.3f} s, {MANY}: {many:.3f} s"
@@ -59,22 +61,22 @@ NAMES: dict[str, Callable[[int], str]] = {
 
 
 @pytest.mark.parametrize("what", NAMES)
-def test_t104_names_take_time_in_proportion_to_the_servers(what: str):
+def test_t104_naming_takes_linear_time_in_the_number_of_servers(what: str):
     def of(count: int) -> Callable[[], object]:
         names = [NAMES[what](number) for number in range(count)]
         tools: Any = [(name, "tool") for name in names]
 
         def work() -> None:
-            prefix.cache_clear()  # it has room for the few names, not for the many
+            prefix.cache_clear()  # it has space for the few names, not for the many
             assign(tools, names)
 
         return work
 
-    assert is_in_proportion(of)
+    assert is_linear(of)
 
 
 @pytest.mark.timeout(60)
-def test_t104_one_endless_name_is_no_trouble():
+def test_t104_one_very_long_name_takes_no_extra_time():
     names = ["_" * 2_000_000, "a" + "__" * 1_000_000, "a"]
     assert assign([("a", "b__c")], names).of == {("a", "b__c"): "mcp__a__b__c"}  # type: ignore[comparison-overlap]
 
@@ -92,13 +94,13 @@ ENTRIES: dict[str, Any] = {
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("what", ENTRIES)
-def test_t104_loading_takes_time_in_proportion_and_a_persons_own_entries_all_count(home: Path, what: str):
+def test_t104_loading_takes_linear_time_and_all_entries_of_the_person_are_used(home: Path, what: str):
     def of(count: int) -> Callable[[], object]:
         entries = {f"server{number}": ENTRIES[what] for number in range(count)}
         projects.user(home, servers(**entries))
         return lambda: len(seen().servers)
 
-    assert is_in_proportion(of)
+    assert is_linear(of)
     found = seen()
     assert len(found.servers) == MANY
     last = found.servers[f"server{MANY - 1}"]
@@ -112,21 +114,21 @@ def _line_in(home: Path, name: str) -> int:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_t104_places_of_all_entries_take_time_in_proportion(home: Path):
+def test_t104_the_source_lines_of_all_entries_are_found_in_linear_time(home: Path):
     def of(count: int) -> Callable[[], object]:
         projects.user(home, servers(**{f"server{number}": {"command": "x"} for number in range(count)}))
         found = seen()
         return lambda: [line_of(found, server.candidate) for server in found.servers.values()]
 
-    assert is_in_proportion(of)
+    assert is_linear(of)
 
 
-# --- a stranger's ---
+# --- a project file ---
 
 
 @pytest.mark.parametrize("what", ENTRIES)
 @pytest.mark.parametrize("place", UNTRUSTED)
-def test_t104_of_a_strangers_file_only_some_hundred_entries_count_and_that_is_said(
+def test_t104_a_project_file_is_limited_to_some_hundred_entries_and_that_is_reported(
     home: Path, place: str, what: str
 ):
     projects.user(home, servers(mine={"command": "x"}))
@@ -141,7 +143,7 @@ def test_t104_of_a_strangers_file_only_some_hundred_entries_count_and_that_is_sa
 
 
 @pytest.mark.parametrize("place", UNTRUSTED)
-def test_t104_as_many_as_allowed_are_no_problem(home: Path, place: str):
+def test_t104_as_many_entries_as_allowed_are_not_a_problem(home: Path, place: str):
     write(
         home / UNTRUSTED[place], servers(**{f"s{number}": {"command": "x"} for number in range(ENTRY_LIMIT)})
     )
@@ -156,7 +158,7 @@ def test_t104_a_connector_list_has_the_same_limit():
     assert problems == [f"it has {MANY} servers; those after the first {ENTRY_LIMIT} are refused"]
 
 
-async def test_t104_a_host_in_the_repository_is_ready_as_quickly_as_ever(home: Path):
+async def test_t104_a_host_in_such_a_repository_is_ready_as_fast_as_in_others(home: Path):
     projects.user(home, servers(mine=zoo("calm.py")))
     write(home / "work" / ".mcp.json", servers(**{f"s{number}": {"command": "x"} for number in range(MANY)}))
     async with Host.configured(permission_mode="bypassPermissions") as host:
@@ -165,15 +167,15 @@ async def test_t104_a_host_in_the_repository_is_ready_as_quickly_as_ever(home: P
         assert (await host.call("mcp__mine__echo", {"message": "x"})).text == "x"
 
 
-def test_t104_the_refusal_is_shown(home: Path):
+def test_t104_the_refusal_of_further_servers_is_shown(home: Path):
     write(home / "work" / ".mcp.json", servers(**{f"s{number}": {"command": "x"} for number in range(300)}))
     assert f"it has 300 servers; those after the first {ENTRY_LIMIT} are refused" in run("mcp", "list").stderr
 
 
-# --- other ways to be long ---
+# --- other large files ---
 
 
-def test_t104_problems_of_one_file_are_counted_not_listed_without_end(home: Path):
+def test_t104_problems_of_one_file_are_counted_beyond_a_limit(home: Path):
     file = write(home / "work" / ".mcp.json", {f"k{number}": 0 for number in range(20_000)})
     found = seen()
     assert len(found.problems) == PROBLEM_LIMIT + 1
@@ -190,8 +192,8 @@ RULES: dict[str, Callable[[int], Any]] = {
 
 
 @pytest.mark.parametrize("what", RULES)
-def test_t104_rules_of_a_strangers_file_have_a_limit_and_are_not_dropped_in_silence(home: Path, what: str):
-    """What it denies counts at once, so too many of them are like a file that cannot be read."""
+def test_t104_rules_of_a_project_file_have_a_limit_and_are_not_dropped_silently(home: Path, what: str):
+    """Its deny rules apply at once, so a file with too many rules is treated like one that cannot be read."""
     projects.user(home, servers(mine={"command": "x"}))
     file = write(home / UNTRUSTED["local"], RULES[what](RULE_LIMIT))
     assert seen().servers["mine"].eligibility == "ready"

@@ -1,4 +1,5 @@
-"""T106: children that leave their server are ended with it or named, and no stranger is ever signalled."""
+"""T106: Child processes that left the process group of their server are ended with it or reported; no
+other process gets a signal."""
 
 import asyncio
 import os
@@ -19,7 +20,7 @@ from tests.torture.arena import until
 from tests.torture.people import alive, children_of, command_line, program_environment, wait_for_deaths
 
 BYPASS = {"permission_mode": "bypassPermissions"}
-SURVIVAL_SECONDS = 5.0
+END_SECONDS = 5.0
 
 ESCAPES = {
     "into a session of its own": ["escapes"],
@@ -31,13 +32,13 @@ ESCAPES = {
 }
 
 
-async def survivors(*pids: int) -> list[int]:
-    return await asyncio.to_thread(wait_for_deaths, pids, SURVIVAL_SECONDS)
+async def still_running(*pids: int) -> list[int]:
+    return await asyncio.to_thread(wait_for_deaths, pids, END_SECONDS)
 
 
 @pytest.mark.requirement("TRN-1")
 @pytest.mark.parametrize("habits", ESCAPES.values(), ids=ESCAPES.keys())
-async def test_t106_a_child_that_left_its_server_is_ended_with_it(arena, habits):
+async def test_t106_a_child_that_left_the_process_group_is_ended_with_its_server(arena, habits):
     async with arena(zoo("has_a_child.py", *habits)) as a:
         child = int(await a.call("child"))
         assert alive(child)
@@ -46,12 +47,12 @@ async def test_t106_a_child_that_left_its_server_is_ended_with_it(arena, habits)
     assert a.close_seconds < 3
 
 
-async def test_t106_a_child_that_left_is_ended_when_its_server_dies(arena):
+async def test_t106_a_child_that_left_is_ended_when_its_server_exits(arena):
     async with arena(zoo("has_a_child.py", "daemon", "silent")) as a:
         child, server = int(await a.call("child")), a.view.pid
         os.kill(server, signal.SIGKILL)
         await until(lambda: a.view.status == "failed")
-        assert await survivors(child) == []
+        assert await still_running(child) == []
 
 
 PROGRAM = """
@@ -83,12 +84,12 @@ def program() -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.requirement("TRN-1")
-async def test_t106_a_child_that_left_does_not_outlive_a_host_that_is_killed(arena, program):
+async def test_t106_a_child_that_left_is_ended_when_the_host_is_killed(arena, program):
     async with arena():
         child = int(await asyncio.to_thread(program.stdout.readline))
         assert alive(child)
         program.kill()
-        assert await survivors(child) == []
+        assert await still_running(child) == []
 
 
 async def test_t106_if_the_watchdog_is_killed_too_the_next_host_ends_it(arena, program):
@@ -101,12 +102,12 @@ async def test_t106_if_the_watchdog_is_killed_too_the_next_host_ends_it(arena, p
         assert alive(child)
         async with Host({"next": zoo("calm.py")}, **BYPASS) as host:
             await host.ready(timeout=10)
-            assert await survivors(child) == []
+            assert await still_running(child) == []
             assert host.servers["next"].status == "connected"
 
 
-async def test_t106_what_cannot_be_ended_is_named_by_its_command(arena, monkeypatch):
-    """Signals do not reach a process of another user; here they are kept from reaching any."""
+async def test_t106_a_process_that_cannot_be_ended_is_reported_with_its_command(arena, monkeypatch):
+    """Signals do not reach a process of another user; here all signals are suppressed."""
     monkeypatch.setattr(reaper, "LAST_SECONDS", 0.3)
     monkeypatch.setattr("dragoman.transports.family._signal_group_of", lambda *_: None)
     async with arena():
@@ -121,7 +122,7 @@ async def test_t106_what_cannot_be_ended_is_named_by_its_command(arena, monkeypa
 
 
 @pytest.mark.parametrize("habits", [[], ["daemon"]], ids=["same session", "session of its own"])
-async def test_t106_a_server_that_goes_on_in_a_child_is_shown_with_the_pid_of_that_child(arena, habits):
+async def test_t106_a_server_that_continues_in_a_child_is_shown_with_the_pid_of_that_child(arena, habits):
     async with arena(zoo("hands_over.py", *habits)) as a:
         await until(lambda: a.view.pid is not None and a.view.pid not in children_of(os.getpid()))
         assert alive(a.view.pid)
@@ -132,7 +133,7 @@ async def test_t106_a_server_that_goes_on_in_a_child_is_shown_with_the_pid_of_th
     assert not alive(server)
 
 
-async def test_t106_a_dead_pid_is_never_shown_as_connected(arena):
+async def test_t106_the_pid_of_an_ended_process_is_never_shown_as_connected(arena):
     async with arena(zoo("hands_over.py")) as a:
         for _ in range(200):
             view = a.view
@@ -141,8 +142,8 @@ async def test_t106_a_dead_pid_is_never_shown_as_connected(arena):
             await asyncio.sleep(0.002)
 
 
-async def test_t106_the_pid_of_a_launcher_that_has_ended_is_held_until_its_server_is_closed(arena):
-    """Otherwise another program could get it, and the signals that were meant for the server."""
+async def test_t106_the_pid_of_an_ended_launcher_is_reserved_until_its_server_is_closed(arena):
+    """Otherwise another program could get the pid, and the signals that are meant for the server."""
     before = set(children_of(os.getpid()))
     async with arena(zoo("hands_over.py", "daemon")) as a:
         launchers = set(children_of(os.getpid())) - before
@@ -153,52 +154,58 @@ async def test_t106_the_pid_of_a_launcher_that_has_ended_is_held_until_its_serve
     assert start_of(launcher) == 0
 
 
-# Strangers: a pid that was used again looks like one whose start time is another.
+# Unrelated processes: a reused pid is detected by its different start time.
 
 
 @pytest.fixture
-def stranger() -> Iterator[subprocess.Popen[bytes]]:
-    """A process that is none of ours, in a session and group of its own."""
+def unrelated_process() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that does not belong to Dragoman, in its own session and process group."""
     process = subprocess.Popen(["sleep", "600"], start_new_session=True)
     yield process
     process.kill()
     process.wait()
 
 
-def test_t106_a_pid_that_is_used_again_is_not_signalled(stranger):
-    started = start_of(stranger.pid)
+def test_t106_a_reused_pid_is_not_signalled(unrelated_process):
+    started = start_of(unrelated_process.pid)
     for send in (signal_process, signal_group):
-        assert not send(stranger.pid, started - 1, signal.SIGKILL)
-        assert not send(stranger.pid, 0, signal.SIGKILL)
-    assert stranger.poll() is None
-    assert signal_process(stranger.pid, started, signal.SIGTERM)
-    assert stranger.wait(5) == -signal.SIGTERM
+        assert not send(unrelated_process.pid, started - 1, signal.SIGKILL)
+        assert not send(unrelated_process.pid, 0, signal.SIGKILL)
+    assert unrelated_process.poll() is None
+    assert signal_process(unrelated_process.pid, started, signal.SIGTERM)
+    assert unrelated_process.wait(5) == -signal.SIGTERM
 
 
 @pytest.mark.requirement("TRN-1")
-async def test_t106_closing_a_server_whose_pid_is_used_again_signals_nobody(arena, stranger, monkeypatch):
-    """As where somebody else waits for all children: the leader is gone before it is closed."""
+async def test_t106_closing_a_server_whose_pid_is_reused_sends_no_signal(
+    arena, unrelated_process, monkeypatch
+):
+    """As in a program that waits for all children: the leader is reaped before the server is closed."""
     async with arena():
         gone = subprocess.Popen(["true"], start_new_session=True)
         family = Family(gone, "no marker")
         gone.wait()
-        monkeypatch.setattr(family, "leader", stranger.pid)
+        monkeypatch.setattr(family, "leader", unrelated_process.pid)
         assert await reaper.reaper.end(family, lambda _: None).future == ()
-        assert stranger.poll() is None
+        assert unrelated_process.poll() is None
 
 
 @pytest.mark.parametrize(("off", "survives"), [(0, False), (1, True)], ids=["the same", "used again"])
-def test_t106_the_watchdog_ends_a_listed_group_only_if_it_is_still_the_same(stranger, off, survives):
-    watchdog = orphans._start_watchdog("0" * 16, {stranger.pid: start_of(stranger.pid) + off})
+def test_t106_the_watchdog_ends_a_registered_group_only_if_it_is_still_the_same(
+    unrelated_process, off, survives
+):
+    watchdog = orphans._start_watchdog(
+        "0" * 16, {unrelated_process.pid: start_of(unrelated_process.pid) + off}
+    )
     assert watchdog is not None
     assert watchdog.stdin is not None
     watchdog.stdin.close()
     assert watchdog.wait(10) == 0
-    assert (stranger.poll() is None) is survives
+    assert (unrelated_process.poll() is None) is survives
 
 
-async def test_t106_a_hooks_command_that_has_ended_signals_nobody(tmp_path, monkeypatch):
-    """Its group is killed at the end in any case; by then its number may be another program's."""
+async def test_t106_a_hook_command_that_has_ended_gets_no_signal(tmp_path, monkeypatch):
+    """Its process group is killed at the end in any case; by then its id may belong to another program."""
     sent: list[int] = []
     monkeypatch.setattr(os, "killpg", lambda group, number: sent.append(group))
     monkeypatch.setattr(programs, "start_of", lambda pid: 1)

@@ -1,4 +1,4 @@
-"""T107: a server that has very many results saved uses up its own share, and nobody else's."""
+"""T107: A server with very many saved results uses its own share of the quota only."""
 
 import os
 from pathlib import Path
@@ -22,7 +22,7 @@ def small_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saving, "FILE_COUNT_LIMIT", LIMIT)
 
 
-def chatty(name: str) -> InMemoryServer:
+def server_with_many_results(name: str) -> InMemoryServer:
     server = InMemoryServer(name)
     blob = {"type": "resource", "resource": {"uri": "x:y", "blob": "AAAA", "mimeType": "application/x"}}
     server.add_tool("flood", lambda _a, _c: {"content": [blob] * (LIMIT + 10)})
@@ -31,8 +31,8 @@ def chatty(name: str) -> InMemoryServer:
     return server
 
 
-async def test_t107_a_flood_of_one_server_leaves_room_for_all_others(small_shares: None, home: Path):
-    servers = {name: chatty(name) for name in ("greedy", "modest", "third")}
+async def test_t107_many_results_of_one_server_leave_space_for_all_others(small_shares: None, home: Path):
+    servers = {name: server_with_many_results(name) for name in ("greedy", "modest", "third")}
     async with Host(servers, permission_mode="bypassPermissions") as host:
         await host.ready()
         flood = await host.call("mcp__greedy__flood")
@@ -59,7 +59,9 @@ def planted(folder: Path, owner: str, age_seconds: float, now: float) -> Path:
     return path
 
 
-async def test_t107_what_nobody_here_was_told_of_makes_room_oldest_first(small_shares: None, home: Path):
+async def test_t107_results_not_returned_by_this_host_are_deleted_oldest_first(
+    small_shares: None, home: Path
+):
     saver = Saver()
     first = await saver.save(b"mine", owner="greedy")
     now = first.stat().st_mtime
@@ -71,7 +73,7 @@ async def test_t107_what_nobody_here_was_told_of_makes_room_oldest_first(small_s
     assert all(path.exists() for path in (first, *newest, *others))
 
 
-async def test_t107_the_share_is_full_only_when_all_of_it_was_handed_out_here(small_shares: None, home: Path):
+async def test_t107_the_share_is_full_only_when_this_host_returned_all_of_it(small_shares: None, home: Path):
     saver = Saver()
     kept = [await saver.save(b"x", owner="greedy") for _ in range(LIMIT)]
     with pytest.raises(NotSaved, match=f"the share of greedy in .* is full \\({LIMIT} files"):
@@ -80,7 +82,7 @@ async def test_t107_the_share_is_full_only_when_all_of_it_was_handed_out_here(sm
     assert (await Saver().save(b"x", owner="modest")).exists()
 
 
-async def test_t107_all_servers_together_have_a_limit_and_the_greediest_makes_room(
+async def test_t107_all_servers_together_have_a_limit_and_files_of_the_largest_share_are_deleted(
     small_shares: None, home: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(saving, "TOTAL_FILE_COUNT_LIMIT", LIMIT + 5)
@@ -94,7 +96,7 @@ async def test_t107_all_servers_together_have_a_limit_and_the_greediest_makes_ro
     assert all(path.exists() for path in modest), "older, and of a server that uses little"
 
 
-async def test_t107_a_servers_name_is_no_part_of_a_files_name(home: Path):
+async def test_t107_a_servers_name_is_not_part_of_a_file_name(home: Path):
     names: list[Any] = ["../../x", "a/b", "\x00", "é" * 300, ""]
     for name in names:
         path = await Saver().save(b"x", owner=name)

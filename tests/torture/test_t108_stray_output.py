@@ -1,4 +1,4 @@
-"""T108: output that is not a message of the protocol never fails a call, whatever it resembles."""
+"""T108: Output that is not a message of the protocol never fails a call, whatever it resembles."""
 
 import asyncio
 
@@ -33,7 +33,7 @@ STRAY = {
 
 @pytest.mark.requirement("CAL-6")
 @pytest.mark.parametrize("stray", STRAY.values(), ids=STRAY.keys())
-async def test_t108_a_stray_line_fails_no_call_under_way(arena, era, stray):
+async def test_t108_an_unparsed_line_fails_no_call_in_progress(arena, era, stray):
     async with arena(zoo("answers_all_at_once.py", protocol=era)) as a:
         async with at_once():
             texts = await asyncio.gather(
@@ -47,7 +47,7 @@ async def test_t108_a_stray_line_fails_no_call_under_way(arena, era, stray):
         await a.serves_still()
 
 
-async def test_t108_stray_lines_are_counted_and_the_newest_are_shown(arena, era):
+async def test_t108_unparsed_lines_are_counted_and_the_newest_are_shown(arena, era):
     stray = "".join(f'{{"jsonrpc":"2.0 message","number":{number}}}\n' for number in range(100))
     async with arena(zoo("says_as_told.py", protocol=era)) as a:
         assert await a.call("say", writes=[stray, reply()]) == "right"
@@ -66,7 +66,7 @@ async def test_t108_stray_lines_are_counted_and_the_newest_are_shown(arena, era)
         message(VERSION, '"result":{"a":tru}', ID),
     ],
 )
-async def test_t108_a_reply_that_names_its_request_still_fails_that_call_at_once(arena, era, line):
+async def test_t108_a_malformed_reply_with_the_id_of_its_request_fails_that_call_at_once(arena, era, line):
     async with arena(zoo("says_as_told.py", protocol=era)) as a:
         with pytest.raises(MalformedReply, match="malformed reply from hostile"):
             async with at_once():
@@ -80,7 +80,7 @@ SITES = {"http": streamable, "sse": http_sse, "ws": websocket}
 @pytest.mark.parametrize(
     ("kind", "revision"), [("http", LEGACY), ("http", MODERN), ("sse", "2024-11-05"), ("ws", MODERN)]
 )
-async def test_t108_a_stray_message_over_the_network_fails_no_call_under_way(arena, kind, revision):
+async def test_t108_an_unparsed_message_over_the_network_fails_no_call_in_progress(arena, kind, revision):
     released = asyncio.Event()
 
     async def wait(arguments, _):
@@ -95,7 +95,7 @@ async def test_t108_a_stray_message_over_the_network_fails_no_call_under_way(are
             calls = [asyncio.create_task(a.call("wait", number=str(n))) for n in range(TOGETHER)]
             await until(lambda: server.ledger.counts["wait"] == TOGETHER)
             server.push({"level": "info", "jsonrpc": "2.0 message"})
-            if (kind, revision) != ("http", MODERN):  # where only what was asked for reaches a client
+            if (kind, revision) != ("http", MODERN):  # where the client receives only what it requested
                 await until(lambda: a.view.unparsed_lines == 1)
             released.set()
             async with at_once():

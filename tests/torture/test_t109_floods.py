@@ -1,4 +1,4 @@
-"""T109: a server that floods with tiny messages is cut off, and the others hardly notice."""
+"""T109: A server that sends a flood of tiny messages is disconnected, and the others are hardly affected."""
 
 import asyncio
 import statistics
@@ -27,7 +27,7 @@ def reason(limit: int, rate: int) -> str:
 
 REASON = reason(100_000, 10_000)
 STALL_UNITS = 40
-"""How many times as long as a fixed piece of work the loop may be kept busy on end; see `Pulse`."""
+"""How many times as long as a fixed amount of work the loop may be blocked; see `Pulse`."""
 STALL_SECONDS = 0.1
 SLOWER = 30
 """How many times as long as without a flood the median call of another server may take …"""
@@ -47,7 +47,8 @@ LINES = {
 
 
 async def is_cut_off(a, text: str, **more: str) -> None:
-    """Floods until the server is cut off; the bystander is called all the while, and the pulse is taken."""
+    """Floods until the server is disconnected; the bystander is called all the time, and the loop is
+    measured."""
     before = len(a.bystander.latencies)
     with pytest.raises(ConnectionLost) as caught:
         async with at_once(30):
@@ -64,7 +65,7 @@ async def is_cut_off(a, text: str, **more: str) -> None:
 
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("text", LINES.values(), ids=LINES.keys())
-async def test_t109_a_local_server_that_floods_is_cut_off(arena, text):
+async def test_t109_a_local_server_that_floods_is_disconnected(arena, text):
     async with arena(zoo("floods.py")) as a:
         await is_cut_off(a, text)
 
@@ -118,13 +119,13 @@ FRAMES = {
 
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize(("kind", "what"), FRAMES)
-async def test_t109_a_remote_server_that_floods_is_cut_off(arena, flooding, kind, what):
+async def test_t109_a_remote_server_that_floods_is_disconnected(arena, flooding, kind, what):
     async with arena({"type": kind, "url": flooding(kind)}) as a:
         await is_cut_off(a, FRAMES[kind, what])
 
 
-async def test_t109_many_replies_and_much_progress_are_no_flood(arena):
-    """With the limit at its lowest: what answers a request does not count."""
+async def test_t109_many_replies_and_progress_notifications_are_not_a_flood(arena):
+    """With the lowest limit: messages that belong to a request are not counted."""
     others = {"counts": zoo("floods_progress.py")}
     async with arena(zoo("calm.py"), others=others, settings={RATE: 100}) as a:
 
@@ -145,7 +146,7 @@ async def test_t109_many_replies_and_much_progress_are_no_flood(arena):
         assert {view.status for view in a.host.servers.values()} == {"connected"}
 
 
-async def test_t109_the_limit_is_a_setting_and_a_burst_below_it_passes(arena):
+async def test_t109_the_limit_is_configurable_and_a_burst_below_it_is_allowed(arena):
     async with websocket() as server, arena({"type": "ws", "url": server.url}, settings={RATE: 1000}) as a:
         await push_often(server, 16, lambda: False)
         assert await a.call("echo", text="fine") == "fine"

@@ -1,4 +1,4 @@
-"""T10: odd answers and odd streams end in a reply or a typed error at once, and harm no other call."""
+"""T10: Unusual HTTP answers and streams end in a reply or a typed error at once, and affect no other call."""
 
 import asyncio
 import json
@@ -54,7 +54,7 @@ READABLE: Mapping[str, Answer] = {
         )
     ),
 }
-"""Odd, and a reply all the same."""
+"""Unusual, but a valid reply."""
 
 UNREADABLE: Mapping[str, tuple[Answer, set[str]]] = {
     "a page": (answers.html(), {MALFORMED}),
@@ -106,14 +106,14 @@ UNREADABLE: Mapping[str, tuple[Answer, set[str]]] = {
         {MALFORMED, LOST},
     ),
 }
-"""What it is answered, and which errors say so."""
+"""The answer, and the errors that report it."""
 
 
-async def judged(a: Arena, server: Streamable, answer: Answer) -> str:
-    """What a call comes to that is answered like this: the text, or the error's code."""
+async def outcome_of(a: Arena, server: Streamable, answer: Answer) -> str:
+    """The outcome of a call that is answered like this: the text, or the error's code."""
     server.on["tools/call"] = answers.first(1, answer)
     async with at_once():
-        ended = await end_of(a, "echo", raw=True)  # for a model, text is cleaned
+        ended = await end_of(a, "echo", raw=True)  # for a model, text is sanitized
     await serves(a)
     assert a.view.status == "connected"
     if isinstance(ended, DragomanError):
@@ -128,16 +128,16 @@ def way(era: str) -> Way:
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_t10_an_odd_answer_that_holds_the_reply_is_understood(arena, way: Way):
+async def test_t10_an_unusual_answer_that_contains_the_reply_is_understood(arena, way: Way):
     async with way.server() as server, arena(way.entry(server)) as a:
-        found = {what: await judged(a, server, answer) for what, answer in READABLE.items()}
+        found = {what: await outcome_of(a, server, answer) for what, answer in READABLE.items()}
     assert found == {what: "fíne" if "lies" in what else "fine" for what in READABLE}
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_t10_an_answer_without_a_reply_fails_that_call_at_once_and_no_other(arena, way: Way):
+async def test_t10_an_answer_without_a_reply_fails_that_call_only_and_at_once(arena, way: Way):
     async with way.server() as server, arena(way.entry(server)) as a:
-        found = {what: await judged(a, server, answer) for what, (answer, _) in UNREADABLE.items()}
+        found = {what: await outcome_of(a, server, answer) for what, (answer, _) in UNREADABLE.items()}
         initialized = len(server.asked("initialize") + server.asked("server/discover"))
     wrong = {what: code for what, code in found.items() if code not in UNREADABLE[what][1]}
     assert not wrong
@@ -145,12 +145,13 @@ async def test_t10_an_answer_without_a_reply_fails_that_call_at_once_and_no_othe
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_t10_an_odd_stream_that_holds_the_reply_is_understood(arena, way: Way):
+async def test_t10_an_unusual_stream_that_contains_the_reply_is_understood(arena, way: Way):
     async with way.server() as server, arena(way.entry(server)) as a:
         found = {
-            what: await judged(a, server, answers.events(spell)) for what, spell in answers.ODD_EVENTS.items()
+            what: await outcome_of(a, server, answers.events(spell))
+            for what, spell in answers.ODD_EVENTS.items()
         }
-        left_open = await judged(a, server, answers.events(answers.ODD_EVENTS["plain"], end=False))
+        left_open = await outcome_of(a, server, answers.events(answers.ODD_EVENTS["plain"], end=False))
     expected = dict.fromkeys(answers.ODD_EVENTS, "fine")
     expected["line separators in the text"] = "fi\u2028\u2029\u0085ne"
     assert found == expected
@@ -158,10 +159,10 @@ async def test_t10_an_odd_stream_that_holds_the_reply_is_understood(arena, way: 
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_t10_a_stream_without_a_reply_fails_that_call_at_once_and_no_other(arena, way: Way):
+async def test_t10_a_stream_without_a_reply_fails_that_call_only_and_at_once(arena, way: Way):
     async with way.server() as server, arena(way.entry(server)) as a:
         found = {
-            what: await judged(a, server, answers.events(spell))
+            what: await outcome_of(a, server, answers.events(spell))
             for what, spell in answers.SPOILED_EVENTS.items()
         }
     assert set(found.values()) <= {LOST, MALFORMED}, found
@@ -170,8 +171,8 @@ async def test_t10_a_stream_without_a_reply_fails_that_call_at_once_and_no_other
 RETRIES = {"huge": b"999999999", "endless": b"9" * 5000, "negative": b"-1", "none": b"0", "words": b"soon"}
 
 
-def asks_to_wait(retry: bytes) -> dict[str, Answer]:
-    """A stream that ends without the reply and can be taken up again, never to more."""
+def ends_with_retry(retry: bytes) -> dict[str, Answer]:
+    """A stream that ends without the reply and can be resumed, but never contains more."""
     opening = b"id: 7\nretry: " + retry + b"\ndata:\n\n"
     return {
         "tools/call": answers.first(1, answers.body(lambda _: opening, headers=EVENTS)),
@@ -180,11 +181,11 @@ def asks_to_wait(retry: bytes) -> dict[str, Answer]:
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_t10_whatever_wait_a_stream_asks_for_the_call_ends_in_its_own_time(arena):
+async def test_t10_the_retry_value_of_a_stream_does_not_extend_the_timeout_of_the_call(arena):
     way = Way("http")
     async with AsyncExitStack() as stack:
         servers = {
-            name: await stack.enter_async_context(way.server(on=asks_to_wait(retry), get_stream=False))
+            name: await stack.enter_async_context(way.server(on=ends_with_retry(retry), get_stream=False))
             for name, retry in RETRIES.items()
         }
         entries = {name: way.entry(server) for name, server in servers.items()}
@@ -197,7 +198,7 @@ async def test_t10_whatever_wait_a_stream_asks_for_the_call_ends_in_its_own_time
                 await serves(a, server=name)
 
 
-async def test_t10_text_that_needs_escaping_arrives_as_it_was_meant(arena, era: str):
+async def test_t10_text_that_needs_escaping_arrives_unchanged(arena, era: str):
     text = 'quote " backslash \\ slash / tab \t nul \0 emoji 🐉 pair \U0001f469\u200d\U0001f680 sep \u2028'
     way = Way("http", era, "json")
     async with way.server() as server, arena(way.entry(server)) as a:
@@ -206,4 +207,4 @@ async def test_t10_text_that_needs_escaping_arrives_as_it_was_meant(arena, era: 
             def spell(ask: Ask, in_ascii: bool = in_ascii) -> bytes:
                 return json.dumps(json.loads(reply_to(ask, text)), ensure_ascii=in_ascii).encode()
 
-            assert await judged(a, server, answers.body(spell)) == text
+            assert await outcome_of(a, server, answers.body(spell)) == text

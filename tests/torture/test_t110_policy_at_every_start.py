@@ -1,4 +1,5 @@
-"""T110: policy that came while a host runs holds at the next start of a server, with or without `watch`."""
+"""T110: A policy that changed while a host runs applies at the next start of a server, with or without
+`watch`."""
 
 import asyncio
 import json
@@ -118,7 +119,7 @@ STARTS: dict[str, Callable[[Host], Awaitable[None]]] = {
 
 
 @pytest.mark.parametrize(("change", "way"), some(CHANGES, product(STARTS, ["file", "code"]), each=3))
-async def test_t110_a_server_that_is_denied_now_does_not_start_again(
+async def test_t110_a_server_that_is_denied_meanwhile_does_not_start_again(
     world: World, change: str, way: tuple[str, str]
 ):
     start, given = way
@@ -143,7 +144,9 @@ async def test_t110_a_server_that_is_denied_now_does_not_start_again(
 
 
 @pytest.mark.parametrize("change", CHANGES)
-async def test_t110_a_lazy_server_that_is_denied_now_is_not_started_by_a_call(world: World, change: str):
+async def test_t110_a_lazy_server_that_is_denied_meanwhile_is_not_started_by_a_call(
+    world: World, change: str
+):
     projects.user(world.home, servers(box=world.entry(lazy=True)))
     options: Any = {"permission_mode": "bypassPermissions", "settings": SETTINGS}
     async with Host.configured(**options) as host:
@@ -161,7 +164,9 @@ async def test_t110_a_lazy_server_that_is_denied_now_is_not_started_by_a_call(wo
 
 
 @pytest.mark.parametrize("change", CHANGES)
-async def test_t110_an_agents_own_server_too(world: World, change: str):
+async def test_t110_an_agents_own_server_that_is_denied_meanwhile_does_not_start_again(
+    world: World, change: str
+):
     async with Host({}, settings=SETTINGS) as host, host.for_agent([{"box": world.entry()}]) as agent:
         await agent.ready(timeout=30)
         assert world.starts == 1
@@ -175,7 +180,7 @@ async def test_t110_an_agents_own_server_too(world: World, change: str):
         assert world.starts == 1
 
 
-async def test_t110_what_is_denied_no_longer_can_be_started_again(world: World):
+async def test_t110_a_server_that_is_no_longer_denied_can_be_started_again(world: World):
     projects.user(world.home, servers(box=world.entry()))
     async with Host.configured() as host:
         await host.ready(timeout=30)
@@ -185,7 +190,7 @@ async def test_t110_what_is_denied_no_longer_can_be_started_again(world: World):
         assert (await host.reconnect("box")).status == "connected"
 
 
-async def test_t110_a_policy_file_that_cannot_be_read_leaves_the_last_version(world: World):
+async def test_t110_a_policy_file_that_cannot_be_read_leaves_the_last_version_in_force(world: World):
     projects.user(world.home, servers(box=world.entry()))
     file = projects.managed(world.home, {"deniedMcpServers": [{"serverName": "other"}]})
     async with Host.configured() as host:
@@ -201,7 +206,7 @@ async def test_t110_a_policy_file_that_cannot_be_read_leaves_the_last_version(wo
 @pytest.mark.requirement("CFG-8")
 @pytest.mark.parametrize("words", [["mcp", "approve", "box", "--no"], ["mcp", "reset-project-choices"]])
 @pytest.mark.parametrize("start", STARTS)
-async def test_t110_an_approval_that_was_taken_back_does_not_start_again(
+async def test_t110_a_server_whose_approval_was_revoked_does_not_start_again(
     world: World, words: list[str], start: str
 ):
     projects.approve(write(world.home / "work" / ".mcp.json", servers(box=world.entry())), "box")
@@ -216,7 +221,7 @@ async def test_t110_an_approval_that_was_taken_back_does_not_start_again(
         assert world.starts == 1
 
 
-async def test_t110_a_server_that_was_switched_off_elsewhere_does_not_start_again(world: World):
+async def test_t110_a_server_that_was_disabled_elsewhere_does_not_start_again(world: World):
     projects.user(world.home, servers(box=world.entry()))
     async with Host.configured(settings=SETTINGS) as host:
         await host.ready(timeout=30)
@@ -227,7 +232,7 @@ async def test_t110_a_server_that_was_switched_off_elsewhere_does_not_start_agai
 
 
 @pytest.mark.parametrize("size", [1, 2])
-async def test_t110_a_change_that_no_time_stamp_shows_is_noticed(world: World, size: int):
+async def test_t110_a_change_without_a_new_time_stamp_is_noticed(world: World, size: int):
     """Same length, same time, same inode."""
     projects.user(world.home, servers(box=world.entry()))
     names = [{"serverName": name} for name in ("bix", "bax")[:size]]
@@ -240,9 +245,7 @@ async def test_t110_a_change_that_no_time_stamp_shows_is_noticed(world: World, s
         assert (await host.reconnect("box")).status == "failed"
 
 
-async def test_t110_without_a_change_nothing_is_read_as_a_whole_again(
-    world: World, monkeypatch: pytest.MonkeyPatch
-):
+async def test_t110_unchanged_files_are_not_read_again(world: World, monkeypatch: pytest.MonkeyPatch):
     read: list[str] = []
     whole = all_files.read_file
 

@@ -1,4 +1,5 @@
-"""T111: what a model or person is shown of a tool, or changes how it runs, is in its digest and the lock."""
+"""T111: Every part of a tool that is shown to a model or person, or changes how it runs, is in its
+digest and the tool lock."""
 
 import json
 from pathlib import Path
@@ -26,7 +27,7 @@ CHANGES = {
 
 @pytest.mark.requirement("CAT-11")
 @pytest.mark.parametrize(("change", "shown"), CHANGES.values(), ids=CHANGES.keys())
-async def test_a_changed_part_is_noticed_and_left_out_by_a_frozen_host(
+async def test_a_changed_part_is_detected_and_left_out_by_a_host_with_a_tool_lock(
     change: dict[str, Any], shown: str, tmp_path: Path
 ):
     lock, entry = (
@@ -74,7 +75,7 @@ OTHERS = {
 
 @pytest.mark.requirement("CAT-11")
 @pytest.mark.parametrize(("other", "key"), OTHERS.values(), ids=OTHERS.keys())
-async def test_a_changed_prompt_or_template_is_noticed_and_left_out_by_a_frozen_host(
+async def test_a_changed_prompt_or_template_is_detected_and_left_out_by_a_host_with_a_tool_lock(
     other: tuple[str, bool, str], key: str, tmp_path: Path
 ):
     lock = tmp_path / ".mcp.lock"

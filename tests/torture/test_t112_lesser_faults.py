@@ -1,4 +1,4 @@
-"""T112: lesser faults: answers of hooks in odd encodings and places, addresses in odd spellings."""
+"""T112: Answers of hooks in unusual encodings, spellings of URLs, full disks, and other smaller faults."""
 
 import asyncio
 import codecs
@@ -39,7 +39,7 @@ ENCODINGS = {
 
 @pytest.mark.requirement("PRM-5")
 @pytest.mark.parametrize("printed", ENCODINGS.values(), ids=ENCODINGS.keys())
-async def test_a_blocking_hook_blocks_whatever_the_form_of_its_answer(home: Path, printed: bytes):
+async def test_a_blocking_hook_blocks_in_every_encoding_of_its_answer(home: Path, printed: bytes):
     (home / "answer").write_bytes(printed)
     hook = {"type": "command", "command": f"cat {home / 'answer'}", "onError": "block"}
     settings = {
@@ -69,7 +69,7 @@ async def test_a_blocking_hook_blocks_whatever_the_form_of_its_answer(home: Path
         ("https://example.com/a?b=c#/route", "https://example.com/a?b=c#/route"),
     ],
 )
-def test_an_address_is_shown_as_it_would_be_opened(written: str, shown: str):
+def test_a_url_is_shown_as_it_would_be_opened(written: str, shown: str):
     question = url_question("box", written, "please")
     assert question is not None
     assert question.url == shown
@@ -88,12 +88,14 @@ def _seconds(schemas: list[object]) -> float:
     return time.process_time() - began
 
 
-async def test_a_full_disk_does_not_keep_a_server_connected(home: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_a_server_is_disconnected_by_disable_though_the_disk_is_full(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+):
     write(home / ".dragoman" / "settings.json", {"mcpServers": {"box": zoo("calm.py")}})
     async with Host.configured() as host:
         assert (await host.ready(timeout=30))["box"].status == "connected"
         with monkeypatch.context() as full:
-            full.setattr(os, "fsync", _no_space)  # where a file system with delayed allocation tells
+            full.setattr(os, "fsync", _no_space)  # where delayed allocation reports the error
             with pytest.raises(ConfigError) as raised:
                 await host.disable("box")
         assert "server 'box' is disabled in this host, but that could not be saved: " in str(raised.value)
@@ -122,7 +124,7 @@ async def test_the_first_audit_entry_after_a_full_disk_is_kept(home: Path, monke
     assert [entry["tool"] for entry in read(folder)] == ["second", "third"]
 
 
-async def test_a_server_that_a_reload_replaces_stays_in_view(home: Path):
+async def test_a_server_that_a_reload_replaces_is_still_listed(home: Path):
     file = home / ".dragoman" / "settings.json"
     write(file, {"mcpServers": {"box": zoo("will_not_die.py")}})
     async with Host.configured() as host:
@@ -138,7 +140,9 @@ async def test_a_server_that_a_reload_replaces_stays_in_view(home: Path):
         assert host.servers["box"].status == "connected"
 
 
-def test_a_deleted_working_directory_is_told_in_words(home: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_deleted_working_directory_is_reported_with_a_clear_error(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+):
     gone = home / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
@@ -164,7 +168,7 @@ SLICED = '{"hookSpecificOutput":{"permissionDecision":"deny","permissionDecision
         '{"decision":"block","x":NaN}',
     ],
 )
-async def test_an_answer_that_cannot_be_read_in_full_is_still_a_no(home: Path, printed: str):
+async def test_an_answer_that_cannot_be_parsed_completely_still_refuses(home: Path, printed: str):
     (home / "answer").write_text(printed)
     hook = {"type": "command", "command": f"cat {home / 'answer'}"}
     settings = {

@@ -1,4 +1,5 @@
-"""T112: smaller faults: noise on stderr, disguised addresses, full disks, frozen helpers, foreign loops."""
+"""T112: Smaller faults: asyncio warnings, a truncated audit log, a suspended watchdog, closing from
+another loop."""
 
 import asyncio
 import json
@@ -25,19 +26,17 @@ from tests.torture.people import alive
 BYPASS = {"permission_mode": "bypassPermissions"}
 
 
-# A server that dies.
+# A server that exits.
 
 
 @pytest.mark.parametrize("bursting", [False, True])
-async def test_t112_calls_to_a_server_that_died_write_nothing_into_the_log_of_asyncio(
-    arena, caplog, bursting
-):
+async def test_t112_calls_to_a_server_that_exited_log_no_asyncio_warning(arena, caplog, bursting):
     async with arena(zoo("calm.py")) as a:
         if bursting:
             await asyncio.gather(*(a.call("echo", message="x") for _ in range(64)))
         pid = a.view.pid
         os.kill(pid, signal.SIGKILL)
-        while alive(pid):  # without a turn of the loop, so that nobody has noticed yet
+        while alive(pid):  # without an iteration of the loop, so that it is not noticed yet
             time.sleep(0.001)
         with caplog.at_level("DEBUG", logger="asyncio"):
             async with at_once(5):
@@ -49,7 +48,7 @@ async def test_t112_calls_to_a_server_that_died_write_nothing_into_the_log_of_as
     assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
 
 
-# Addresses of pages.
+# URLs of pages.
 
 SPELLINGS = {
     "https://2130706433/in?a=%2e": "https://127.0.0.1/in?a=%2e",
@@ -74,7 +73,7 @@ def entries(folder: Path) -> list[str]:
     return [entry["tool"] for entry in audit.read(folder)]
 
 
-def test_t112_so_it_is_after_another_program_was_cut_off(tmp_path):
+def test_t112_the_audit_log_continues_after_an_incomplete_line(tmp_path):
     (tmp_path / "audit.jsonl").write_bytes(b'{"tool":"other"}\n{"tool":"ha')
     log = AuditLog(tmp_path, lambda _: None, "session")
     log.close()
@@ -82,7 +81,7 @@ def test_t112_so_it_is_after_another_program_was_cut_off(tmp_path):
     assert entries(tmp_path) == ["other", "ours"]
 
 
-# A frozen watchdog.
+# A suspended watchdog.
 
 
 @pytest.fixture
@@ -93,18 +92,18 @@ def sleeper() -> Iterator[int]:
     process.wait()
 
 
-def freeze_watchdog(guard: ProcessWatchdog) -> int:
+def suspend_watchdog(guard: ProcessWatchdog) -> int:
     assert guard._watchdog is not None
     os.kill(guard._watchdog.pid, signal.SIGSTOP)
     return guard._watchdog.pid
 
 
-def test_t112_a_frozen_watchdog_is_not_waited_for(sleeper):
+def test_t112_a_suspended_watchdog_is_not_waited_for(sleeper):
     def release_seconds(*, frozen: bool) -> float:
         guard = ProcessWatchdog()
         guard.watch(sleeper)
         assert guard._watchdog is not None
-        watchdog = freeze_watchdog(guard) if frozen else guard._watchdog.pid
+        watchdog = suspend_watchdog(guard) if frozen else guard._watchdog.pid
         began = time.monotonic()
         guard.release(sleeper)
         took = time.monotonic() - began
@@ -115,11 +114,11 @@ def test_t112_a_frozen_watchdog_is_not_waited_for(sleeper):
     assert release_seconds(frozen=True) < max(0.25, 20 * calm)
 
 
-def test_t112_a_frozen_watchdog_that_reads_no_more_is_replaced(sleeper):
-    """Its pipe is full after some thousand lines; writing on must not wait for it."""
+def test_t112_a_suspended_watchdog_that_stops_reading_is_replaced(sleeper):
+    """Its pipe is full after some thousand lines; writing must not wait for it."""
     guard = ProcessWatchdog()
     guard.watch(sleeper)
-    frozen = freeze_watchdog(guard)
+    frozen = suspend_watchdog(guard)
     done = threading.Event()
 
     def keep_telling() -> None:
@@ -140,7 +139,7 @@ def test_t112_a_frozen_watchdog_that_reads_no_more_is_replaced(sleeper):
 # Another event loop.
 
 
-async def test_t112_closing_from_another_loop_closes_on_the_owners(arena):
+async def test_t112_closing_from_another_loop_closes_on_the_loop_of_the_owner(arena):
     async with arena() as a:
         host = Host({"box": zoo("calm.py")}, **BYPASS)
         async with host:
@@ -154,7 +153,7 @@ async def test_t112_closing_from_another_loop_closes_on_the_owners(arena):
         await a.bystander.call_often(5)
 
 
-def test_t112_closing_after_the_owners_loop_has_stopped_says_so_and_breaks_nothing():
+def test_t112_closing_after_the_owners_loop_has_stopped_reports_it_and_breaks_nothing():
     owner = asyncio.new_event_loop()
     host = Host({"box": zoo("calm.py")}, **BYPASS)
 
@@ -179,7 +178,7 @@ def test_t112_closing_after_the_owners_loop_has_stopped_says_so_and_breaks_nothi
 # A reload.
 
 
-async def test_t112_a_server_that_is_replaced_is_listed_all_the_while(home):
+async def test_t112_a_server_that_is_being_replaced_is_always_listed(home):
     file = projects.user(home, projects.servers(box=zoo("will_not_die.py"), other=zoo("calm.py")))
     async with Host.configured(**BYPASS) as host:
         await host.ready(timeout=20)
@@ -197,7 +196,7 @@ async def test_t112_a_server_that_is_replaced_is_listed_all_the_while(home):
         assert host.servers["box"].status == "connected"
 
 
-async def test_t112_a_server_that_is_removed_is_not_listed_any_more(home):
+async def test_t112_a_server_that_was_removed_is_not_listed(home):
     file = projects.user(home, projects.servers(box=zoo("calm.py"), other=zoo("calm.py")))
     async with Host.configured(**BYPASS) as host:
         await host.ready(timeout=20)

@@ -1,4 +1,4 @@
-"""T113: a hook that runs a module of Python does not run a file of the repository in its place."""
+"""T113: A hook that runs a Python module does not run a file of the repository instead."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from dragoman.hooks import commands
 
 
-async def test_t113_a_python_module_is_not_taken_from_the_folder(tmp_path: Path):
+async def test_t113_a_python_module_is_not_imported_from_the_folder(tmp_path: Path):
     (tmp_path / "json").mkdir()
     (tmp_path / "json" / "__init__.py").write_text("")
     (tmp_path / "json" / "tool.py").write_text("print('planted')")

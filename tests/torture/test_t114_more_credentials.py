@@ -1,4 +1,4 @@
-"""T114: credentials in further places of an entry that its server says back."""
+"""T114: Credentials in further fields of an entry that its server returns."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ ENTRIES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES.keys())
-def test_t114_a_credential_is_known_wherever_it_stands(entry: dict[str, Any]):
+def test_t114_a_credential_is_redacted_from_every_field(entry: dict[str, Any]):
     config = parse_entry("s", expand_entry("s", entry, VARIABLES))
 
     said = Redactor(secrets_of(config, entry, VARIABLES)).text(f"I was given {PASSWORD} by a user")
@@ -52,7 +52,7 @@ def test_t114_a_credential_is_known_wherever_it_stands(entry: dict[str, Any]):
     assert said == "I was given [secret] by a user"
 
 
-def test_t114_what_other_headers_say_is_covered_only_as_a_whole():
+def test_t114_values_of_other_headers_are_redacted_only_as_a_complete_value():
     entry = header("Accept-Profile", "application/vnd.example+json; charset=utf-8-strict")
     config = parse_entry("s", entry)
 
@@ -61,7 +61,7 @@ def test_t114_what_other_headers_say_is_covered_only_as_a_whole():
     assert Redactor(secrets_of(config, entry, {})).text(said) == said
 
 
-async def test_t114_a_host_covers_what_a_secret_variable_stands_for(monkeypatch: pytest.MonkeyPatch):
+async def test_t114_a_host_redacts_the_value_of_a_secret_variable(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("GITHUB_TOKEN", PASSWORD)
     entry = zoo("tells_everything.py")
     entry = {**entry, "args": [*entry["args"], "${GITHUB_TOKEN}"]}

@@ -1,4 +1,4 @@
-"""T11: a server that does not start, or dies, says so at once: how it ended and its last words."""
+"""T11: A server that does not start, or exits, is reported at once with its exit status and last output."""
 
 import signal
 from pathlib import Path
@@ -37,7 +37,7 @@ NOT_STARTING = {
 
 @pytest.mark.requirement("LIF-3")
 @pytest.mark.parametrize(("entry", "kind", "words"), NOT_STARTING.values(), ids=NOT_STARTING.keys())
-async def test_t11_a_program_that_cannot_be_started_is_named(arena, tmp_path, entry, kind, words):
+async def test_t11_the_error_names_a_program_that_cannot_be_started(arena, tmp_path, entry, kind, words):
     async with arena(entry(tmp_path), wait=False) as a:
         async with at_once():
             await a.host.ready(timeout=10)
@@ -61,7 +61,7 @@ ENDINGS = {
 @pytest.mark.requirement("TRN-1", "LIF-3")
 @pytest.mark.parametrize("when", ["start", "greeting", "list"])
 @pytest.mark.parametrize(("how", "exit_code", "words"), ENDINGS.values(), ids=ENDINGS.keys())
-async def test_t11_a_server_that_dies_while_connecting_leaves_its_last_words(
+async def test_t11_a_server_that_exits_while_connecting_is_reported_with_its_last_output(
     arena, when, how, exit_code, words
 ):
     async with arena(zoo("dies.py", when, str(how)), wait=False) as a:
@@ -78,7 +78,7 @@ async def test_t11_a_server_that_dies_while_connecting_leaves_its_last_words(
 
 @pytest.mark.requirement("CAL-6")
 @pytest.mark.parametrize(("how", "exit_code", "words"), ENDINGS.values(), ids=ENDINGS.keys())
-async def test_t11_a_server_that_dies_during_a_call_fails_it_at_once(arena, era, how, exit_code, words):
+async def test_t11_a_server_that_exits_during_a_call_fails_it_at_once(arena, era, how, exit_code, words):
     async with arena(zoo("dies.py", "call", str(how), protocol=era)) as a:
         with pytest.raises(ConnectionLost, match=f"hostile.*{words}.*may have run") as caught:
             async with at_once():

@@ -1,4 +1,4 @@
-"""T12: a server that dies right after each start is started a few times, and then left to a person."""
+"""T12: A server that exits right after each start is started a few times and then not again."""
 
 import itertools
 import time
@@ -25,20 +25,21 @@ def starts(diary):
 
 
 async def stays_failed(a, count):
-    """Nothing is begun by itself any more: so many calls of the bystander later, the count is the same."""
+    """Nothing is started automatically any more: after this many calls of the bystander, the count is
+    the same."""
     before = count()
     await a.bystander.call_often(50)
     assert (count(), a.view.status) == (before, "failed")
 
 
 @pytest.mark.requirement("LIF-3")
-async def test_t12_what_dies_before_the_handshake_is_not_started_again_by_itself(arena, tmp_path):
+async def test_t12_a_server_that_exits_before_the_handshake_is_not_restarted_automatically(arena, tmp_path):
     diary = tmp_path / "starts"
     async with arena(zoo("dies_young.py", str(diary), "100", "mute"), settings=QUICK) as a:
         assert isinstance(a.view.error, StartFailed)
         assert (a.view.exit_code, a.view.status) == (9, "failed")
         assert "the database is locked" in a.view.error.stderr_tail
-        # Once for the probe, which it may not have understood, and once for the old handshake.
+        # Once for the probe, which it may not have understood, and once for the legacy handshake.
         assert starts(diary) == 2
         await stays_failed(a, lambda: starts(diary))
         assert (await a.host.reconnect("hostile")).status == "failed"
@@ -47,7 +48,7 @@ async def test_t12_what_dies_before_the_handshake_is_not_started_again_by_itself
 
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-5")
-async def test_t12_what_dies_after_the_handshake_is_started_a_few_times_and_then_left_alone(
+async def test_t12_a_server_that_exits_after_the_handshake_is_restarted_a_few_times_only(
     arena, era, tmp_path
 ):
     diary = tmp_path / "starts"
@@ -73,8 +74,8 @@ async def test_t12_what_dies_after_the_handshake_is_started_a_few_times_and_then
 
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-5")
-async def test_t12_calls_made_all_the_while_do_not_start_it_more_often(arena, tmp_path):
-    """Each call waits for the next start, and none of them is an attempt more."""
+async def test_t12_calls_made_meanwhile_do_not_cause_more_restarts(arena, tmp_path):
+    """Each call waits for the next start; a call does not cause an additional attempt."""
     diary = tmp_path / "starts"
     async with arena(zoo("dies_young.py", str(diary), "100"), settings=QUICK) as a:
         for number in itertools.count():
@@ -88,7 +89,7 @@ async def test_t12_calls_made_all_the_while_do_not_start_it_more_often(arena, tm
         assert starts(diary) <= 1 + ATTEMPTS
 
 
-async def test_t12_the_waits_between_starts_grow(arena, tmp_path):
+async def test_t12_the_delay_between_restarts_grows(arena, tmp_path):
     diary = tmp_path / "starts"
     slower = {**QUICK, "DRAGOMAN_RECONNECT_WAIT_MS": 50, "DRAGOMAN_RECONNECT_LONGEST_WAIT_MS": 400}
     began = time.monotonic()
@@ -98,7 +99,7 @@ async def test_t12_the_waits_between_starts_grow(arena, tmp_path):
         assert time.monotonic() - began > 0.8 * 1.15
 
 
-async def test_t12_a_lazy_server_that_dies_young_is_not_started_without_end_either(arena, tmp_path):
+async def test_t12_a_lazy_server_that_exits_early_is_restarted_a_few_times_only(arena, tmp_path):
     diary = tmp_path / "starts"
     entry = zoo("dies_young.py", str(diary), "50", lazy=True)
     async with arena(entry, settings=QUICK) as a:
@@ -116,11 +117,11 @@ SITES = {
 
 @pytest.mark.requirement("LIF-5")
 @pytest.mark.parametrize("kind", SITES)
-async def test_t12_a_remote_server_that_hangs_up_on_every_newcomer_is_left_alone_too(arena, kind):
+async def test_t12_a_remote_server_that_closes_every_new_connection_is_retried_a_few_times_only(arena, kind):
     async with SITES[kind]() as server:
         server.on["*"] = answers.hang_up()
         async with arena({"type": kind, "url": server.url}, settings=QUICK) as a:
-            # Nothing is known against it but the network, so it is tried a few times behind the scenes.
+            # The failure may be caused by the network, so it is retried a few times in the background.
             await until(lambda: len(a.happened(ServerFailed)) == 1 + ATTEMPTS)
             await stays_failed(a, lambda: len(server.asks))
             assert len(server.asks) <= 2 * (1 + ATTEMPTS), "aiohttp asks for a page once more by itself"
@@ -129,7 +130,7 @@ async def test_t12_a_remote_server_that_hangs_up_on_every_newcomer_is_left_alone
 
 
 @pytest.mark.requirement("LIF-5")
-async def test_t12_a_websocket_that_ends_after_every_greeting_is_left_alone_too(arena):
+async def test_t12_a_websocket_that_closes_after_every_handshake_is_retried_a_few_times_only(arena):
     async with websocket() as server:
         made = 0
 

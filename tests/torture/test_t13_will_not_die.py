@@ -1,4 +1,4 @@
-"""T13: servers that refuse to end are ended, all at the same time."""
+"""T13: Servers that refuse to end are killed, all at the same time."""
 
 import pytest
 
@@ -8,7 +8,7 @@ STUBBORN = zoo("will_not_die.py")
 
 
 @pytest.mark.requirement("TRN-1")
-async def test_t13_a_server_that_ignores_every_polite_request_is_killed(arena):
+async def test_t13_a_server_that_ignores_every_request_to_end_is_killed(arena):
     async with arena(STUBBORN) as a:
         await a.serves_still()
     assert a.close_seconds < 2
@@ -16,7 +16,7 @@ async def test_t13_a_server_that_ignores_every_polite_request_is_killed(arena):
 
 
 @pytest.mark.requirement("LIF-10")
-async def test_t13_ten_stubborn_servers_end_together_in_the_time_of_one(arena):
+async def test_t13_ten_servers_that_refuse_to_end_are_killed_in_parallel(arena):
     async with arena(STUBBORN, others={f"stubborn_{n}": STUBBORN for n in range(9)}) as a:
         assert all(view.status == "connected" for view in a.host.servers.values())
     assert a.close_seconds < 4
@@ -25,7 +25,7 @@ async def test_t13_ten_stubborn_servers_end_together_in_the_time_of_one(arena):
 
 
 @pytest.mark.requirement("LIF-10")
-async def test_t13_closing_does_not_wait_for_servers_that_are_still_connecting(arena):
+async def test_t13_closing_does_not_wait_for_servers_that_are_connecting(arena):
     silent = {f"silent_{n}": zoo("silent.py") for n in range(5)}
     async with arena(STUBBORN, others=silent, wait=False) as a:
         pass

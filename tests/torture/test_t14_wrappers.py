@@ -1,4 +1,4 @@
-"""T14: whatever a server or its launcher started goes with it."""
+"""T14: All processes that a server or its launcher started end together with the server."""
 
 import asyncio
 import os
@@ -34,7 +34,7 @@ CHILDREN = {
 
 @pytest.mark.requirement("TRN-1")
 @pytest.mark.parametrize("habits", CHILDREN.values(), ids=CHILDREN.keys())
-async def test_t14_a_servers_child_does_not_outlive_it(arena, habits):
+async def test_t14_a_servers_child_process_ends_with_the_server(arena, habits):
     async with arena(zoo("has_a_child.py", *habits)) as a:
         child = int(await a.call("child"))
         assert alive(child)
@@ -54,7 +54,7 @@ WRAPPERS = {
 
 
 @pytest.mark.parametrize("entry", WRAPPERS.values(), ids=WRAPPERS.keys())
-async def test_t14_a_wrapped_server_works_and_leaves_nobody_behind(arena, entry):
+async def test_t14_a_server_behind_a_wrapper_works_and_leaves_no_process_behind(arena, entry):
     async with arena(entry) as a:
         assert a.view.status == "connected", a.view.reason
         for _ in range(5):
@@ -63,7 +63,7 @@ async def test_t14_a_wrapped_server_works_and_leaves_nobody_behind(arena, entry)
 
 
 @pytest.mark.parametrize("habits", [[], ["silent", "orphaning"]], ids=["holds the output", "left behind"])
-async def test_t14_a_child_that_escapes_into_its_own_session_is_ended_or_reported(arena, habits):
+async def test_t14_a_child_that_moves_to_its_own_session_is_ended_or_reported(arena, habits):
     async with arena():
         async with Host({"server": zoo("has_a_child.py", "escapes", *habits)}, **BYPASS) as host:
             listening = host.events()
@@ -74,7 +74,7 @@ async def test_t14_a_child_that_escapes_into_its_own_session_is_ended_or_reporte
         assert not escaped or any(isinstance(e, ServerLogged) and str(child) in e.text for e in told)
 
 
-async def test_t14_twenty_rounds_leak_no_descriptor(arena):
+async def test_t14_twenty_connections_leak_no_file_descriptor(arena):
     before = len(os.listdir("/proc/self/fd"))
     async with at_once(30):
         for _ in range(20):

@@ -1,4 +1,4 @@
-"""T15: however the program that holds servers ends, they and their children end with it."""
+"""T15: However the host process ends, its servers and their children end with it."""
 
 import asyncio
 import os
@@ -16,12 +16,12 @@ from dragoman import Host
 from tests.servers import zoo
 from tests.torture.people import alive, children_of, command_line, program_environment, wait_for_deaths
 
-SURVIVAL_SECONDS = 5.0
+END_SECONDS = 5.0
 
 
 @asynccontextmanager
 async def doomed(how: str, **popen) -> AsyncIterator[tuple[subprocess.Popen, list[int]]]:
-    """The program, and the pids of its six servers and five children, all alive."""
+    """The program, and the pids of its six servers and five children, all running."""
     program = subprocess.Popen(
         [sys.executable, "-m", "tests.torture.doomed", how],
         stdout=subprocess.PIPE,
@@ -43,8 +43,8 @@ def watchdog_of(program: subprocess.Popen) -> int:
     return next(pid for pid in children_of(program.pid) if "dragoman-watchdog" in command_line(pid))
 
 
-async def survivors(pids: list[int]) -> list[int]:
-    return await asyncio.to_thread(wait_for_deaths, pids, SURVIVAL_SECONDS)
+async def still_running(pids: list[int]) -> list[int]:
+    return await asyncio.to_thread(wait_for_deaths, pids, END_SECONDS)
 
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGABRT, signal.SIGKILL]
@@ -52,31 +52,31 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.
 
 @pytest.mark.requirement("TRN-1")
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
-async def test_t15_no_server_survives_a_host_that_dies_by_a_signal(arena, number):
+async def test_t15_all_servers_end_when_the_host_is_killed_by_a_signal(arena, number):
     async with arena(), doomed("wait") as (program, pids):
         assert all(map(alive, pids))
         program.send_signal(number)
-        assert await survivors(pids) == []
+        assert await still_running(pids) == []
         assert await asyncio.to_thread(program.wait, 10) != 0
 
 
 @pytest.mark.parametrize("how", ["raise", "raise_in_task", "exit_in_callback", "drop", "os_exit"])
-async def test_t15_no_server_survives_a_host_that_ends_by_itself(arena, how):
+async def test_t15_all_servers_end_when_the_host_exits(arena, how):
     async with arena(), doomed(how) as (program, pids):
-        assert await survivors(pids) == []
+        assert await still_running(pids) == []
         code = await asyncio.to_thread(program.wait, 10)
         expected = {"raise": 1, "raise_in_task": 1, "exit_in_callback": 7, "drop": 0, "os_exit": 3}
         assert code == expected[how]
 
 
-async def test_t15_no_server_survives_a_closed_terminal(arena):
+async def test_t15_all_servers_end_when_the_terminal_is_closed(arena):
     async with arena():
         controller, terminal = pty.openpty()
         take_terminal = {"stdin": terminal, "start_new_session": True, "preexec_fn": _claim_terminal}
         async with doomed("wait", **take_terminal) as (program, pids):
             os.close(terminal)
             os.close(controller)
-            assert await survivors(pids) == []
+            assert await still_running(pids) == []
             assert await asyncio.to_thread(program.wait, 10) == -signal.SIGHUP
 
 
@@ -87,23 +87,23 @@ def _claim_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-async def test_t15_sigkill_of_the_whole_job_spares_no_server(arena):
-    """As `kill -9 -- -group` does it: the servers' own groups must be reached too."""
+async def test_t15_all_servers_end_when_the_process_group_of_the_host_is_killed(arena):
+    """As with `kill -9 -- -group`: the process groups of the servers must be ended too."""
     async with arena(), doomed("wait", start_new_session=True) as (program, pids):
         os.killpg(program.pid, signal.SIGKILL)
-        assert await survivors(pids) == []
+        assert await still_running(pids) == []
 
 
-async def test_t15_a_forked_child_that_lives_on_does_not_keep_the_servers_alive(arena):
+async def test_t15_a_forked_child_of_the_host_that_keeps_running_does_not_keep_the_servers_alive(arena):
     async with arena(), doomed("fork", stdin=subprocess.DEVNULL) as (program, pids):
         fork = [pid for pid in children_of(program.pid) if "tests.torture.doomed" in command_line(pid)]
         program.kill()
-        assert await survivors(pids) == []
+        assert await still_running(pids) == []
         assert wait_for_deaths(fork, 0) == fork, "it was alive all the time"
 
 
 @pytest.mark.requirement("TRN-1")
-async def test_t15_if_the_watchdog_is_killed_too_the_next_host_sweeps(arena):
+async def test_t15_if_the_watchdog_is_killed_too_the_next_host_ends_the_servers(arena):
     async with arena() as a:
         async with doomed("wait") as (program, pids):
             os.kill(watchdog_of(program), signal.SIGKILL)
@@ -113,15 +113,15 @@ async def test_t15_if_the_watchdog_is_killed_too_the_next_host_sweeps(arena):
             assert stubborn, "with both gone, servers that heed nothing are still there"
             async with Host({"next": zoo("calm.py")}, permission_mode="bypassPermissions") as host:
                 await host.ready(timeout=10)
-                assert await survivors(pids) == []
+                assert await still_running(pids) == []
                 assert host.servers["next"].status == "connected"
         assert a.host.servers["bystander"].status == "connected", "the sweep spares hosts that live"
         pid_files = Path(os.environ["DRAGOMAN_CONFIG_DIR"]) / "state" / "processes"
         assert len(list(pid_files.iterdir())) == 1, "only the living host's pid_file is left"
 
 
-async def test_t15_a_watchdog_that_dies_alone_is_replaced(arena):
-    """The next server that starts or ends brings a new one; no server is harmed meanwhile."""
+async def test_t15_a_watchdog_that_is_killed_alone_is_replaced(arena):
+    """The next server that starts or ends starts a new watchdog; no server is affected meanwhile."""
     async with arena() as a:
         watchdog = next(pid for pid in children_of(os.getpid()) if "dragoman-watchdog" in command_line(pid))
         os.kill(watchdog, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""T16: a flood on stderr neither blocks the server nor fills our memory."""
+"""T16: A flood on stderr neither blocks the server nor fills the memory of the host."""
 
 import pytest
 

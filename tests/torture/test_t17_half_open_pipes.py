@@ -1,4 +1,4 @@
-"""T17: half a connection is no connection, and says so in bounded time."""
+"""T17: A connection of which one direction is closed is reported as lost within bounded time."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.torture.arena import MEGABYTE, at_once, until
 STALL = {"DRAGOMAN_WRITE_STALL_MS": 500}
 
 
-async def test_t17_a_closed_output_ends_the_call_though_the_process_lives(arena, era):
+async def test_t17_a_closed_stdout_ends_the_call_though_the_process_still_runs(arena, era):
     async with arena(zoo("half_open.py", "closes_output", protocol=era)) as a:
         with pytest.raises(ConnectionLost, match=r"hostile.*closed its stdout"):
             async with at_once():
@@ -17,7 +17,7 @@ async def test_t17_a_closed_output_ends_the_call_though_the_process_lives(arena,
         await until(lambda: a.view.status == "failed")
 
 
-async def test_t17_a_closed_input_is_noticed_by_the_next_call(arena, era):
+async def test_t17_a_closed_stdin_is_noticed_by_the_next_call(arena, era):
     async with arena(zoo("half_open.py", "closes_input", protocol=era)) as a:
         with pytest.raises(CallTimeout):
             await a.call("act", seconds=0.3)
@@ -26,7 +26,7 @@ async def test_t17_a_closed_input_is_noticed_by_the_next_call(arena, era):
                 await a.call("echo", message="anybody?")
 
 
-async def test_t17_input_nobody_reads_meets_the_write_deadline(arena, era):
+async def test_t17_if_the_server_does_not_read_its_input_the_write_deadline_applies(arena, era):
     async with arena(zoo("half_open.py", "stops_reading", protocol=era), settings=STALL) as a:
         with pytest.raises(CallTimeout):
             await a.call("act", seconds=0.2)
@@ -37,11 +37,11 @@ async def test_t17_input_nobody_reads_meets_the_write_deadline(arena, era):
     assert a.close_seconds < 3
 
 
-async def test_t17_a_calls_own_deadline_holds_while_its_arguments_cannot_be_sent(arena):
+async def test_t17_the_deadline_of_a_call_applies_while_its_arguments_cannot_be_sent(arena):
     async with arena(zoo("half_open.py", "stops_reading")) as a:
         with pytest.raises(CallTimeout):
             await a.call("act", seconds=0.2)
-        for _ in range(3):  # the second and third find the pipe full before they begin
+        for _ in range(3):  # for the second and third, the pipe is full before they start
             with pytest.raises(CallTimeout, match="hostile"):
                 async with at_once(0.5 + 1):
                     await a.call("echo", message="x" * 20 * MEGABYTE, seconds=0.5)

@@ -1,4 +1,4 @@
-"""T18: a server that is slow to start, or never does, delays nobody, and never gets at a terminal."""
+"""T18: A server that starts slowly or never delays no other server, and has no access to the terminal."""
 
 import time
 
@@ -19,7 +19,7 @@ SITES = {"http": streamable, "sse": http_sse, "ws": websocket}
 
 @pytest.mark.requirement("LIF-2", "LIF-3")
 @pytest.mark.parametrize("words", [(), ("prompts",)], ids=["silent", "prompting"])
-async def test_t18_one_that_never_starts_fails_when_the_time_is_up_and_delays_nobody(arena, words):
+async def test_t18_a_server_that_never_starts_fails_at_the_timeout_and_delays_no_other(arena, words):
     began = time.monotonic()
     # The arena is entered only after the bystander has answered twenty calls.
     async with arena(zoo("starts_slowly.py", "never", *words), settings=SHORT, wait=False) as a:
@@ -35,7 +35,7 @@ async def test_t18_one_that_never_starts_fails_when_the_time_is_up_and_delays_no
 
 
 @pytest.mark.requirement("LIF-2")
-async def test_t18_one_that_starts_late_is_used_when_it_is_there_and_the_others_before(arena):
+async def test_t18_a_server_that_starts_late_is_used_once_it_is_ready_and_the_others_before(arena):
     async with arena(zoo("starts_slowly.py", "0.6"), wait=False) as a:
         await a.bystander.call_often(20)
         assert a.view.status == "pending"
@@ -46,7 +46,7 @@ async def test_t18_one_that_starts_late_is_used_when_it_is_there_and_the_others_
 
 @pytest.mark.requirement("LIF-2", "LIF-3")
 @pytest.mark.parametrize("kind", SITES)
-async def test_t18_a_remote_one_that_never_answers_is_bounded_in_the_same_way(arena, kind):
+async def test_t18_a_remote_server_that_never_answers_fails_at_the_same_timeout(arena, kind):
     async with (
         SITES[kind](on={"*": answers.never()}) as server,
         arena({"type": kind, "url": server.url}, settings=SHORT, wait=False) as a,
@@ -59,7 +59,7 @@ async def test_t18_a_remote_one_that_never_answers_is_bounded_in_the_same_way(ar
 
 @pytest.mark.requirement("LIF-3")
 @pytest.mark.parametrize("said_in", ["code", "environment"])
-async def test_t18_the_time_allowed_is_the_persons_to_set(said_in, monkeypatch):
+async def test_t18_the_connect_timeout_can_be_configured(said_in, monkeypatch):
     """It starts after half a second: too late for one, early enough for the other."""
     statuses = []
     for milliseconds in (250, 20_000):
@@ -73,8 +73,8 @@ async def test_t18_the_time_allowed_is_the_persons_to_set(said_in, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-2")
-async def test_t18_six_that_never_start_use_up_nobody_elses_turn(arena):
-    """Local servers begin three at a time; the last in line still begins long before the first gives up."""
+async def test_t18_six_servers_that_never_start_use_no_connect_slot_of_others(arena):
+    """Three local servers start at the same time; the last one starts long before the first one times out."""
     others = {f"never{n}": zoo("starts_slowly.py", "never") for n in range(6)}
     others["last"] = zoo("starts_slowly.py", "0")
     async with arena(others=others, settings={"MCP_TIMEOUT": 20_000}, wait=False) as a:
@@ -84,8 +84,8 @@ async def test_t18_six_that_never_start_use_up_nobody_elses_turn(arena):
 
 
 @pytest.mark.slow
-def test_t18_a_server_never_gets_at_the_persons_terminal():
-    """The command runs in a real terminal, with a controlling one and all."""
+def test_t18_a_server_has_no_access_to_the_terminal():
+    """The command runs in a pseudo-terminal that is its controlling terminal."""
     servers = config(x=zoo("wants_a_terminal.py"))
     with Terminal("call", "mcp__x__terminals", "--mcp-config", servers) as terminal:
         output = terminal.finish()
@@ -94,7 +94,7 @@ def test_t18_a_server_never_gets_at_the_persons_terminal():
 
 
 @pytest.mark.slow
-def test_t18_what_the_person_types_meanwhile_is_not_read_by_a_server():
+def test_t18_a_server_does_not_read_what_the_person_types():
     servers = config(x=zoo("starts_slowly.py", "0.7", "prompts"))
     with Terminal(
         "call", "mcp__x__echo", "message=hello", "--mcp-config", servers, env=SHORT_PROBE

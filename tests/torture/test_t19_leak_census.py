@@ -1,7 +1,6 @@
-"""T19: connecting, calling and closing again and again, with crashes among them, leaves nothing behind.
+"""T19: Connecting, calling and closing repeatedly, with crashes among them, leaks nothing.
 
-Sixty times by default; DRAGOMAN_CYCLES says how often (300 for the full census).
-"""
+Sixty times by default; DRAGOMAN_CYCLES sets the number (300 for the full test)."""
 
 import asyncio
 import gc
@@ -21,7 +20,7 @@ from tests.servers.web import answers, http_sse, streamable, websocket
 from tests.torture.arena import MEGABYTE, open_descriptors, resident_bytes, until
 
 CYCLES = int(os.environ.get("DRAGOMAN_CYCLES", "60"))
-"""Read before the tests begin: each of them gets a clean environment."""
+"""Read before the tests start: each of them gets a clean environment."""
 CRASHING = 0.3
 ONCE = {"DRAGOMAN_RECONNECT_ATTEMPTS": 0}
 QUICK = {"DRAGOMAN_RECONNECT_WAIT_MS": 5, "DRAGOMAN_RECONNECT_LONGEST_WAIT_MS": 20}
@@ -29,7 +28,7 @@ QUICK = {"DRAGOMAN_RECONNECT_WAIT_MS": 5, "DRAGOMAN_RECONNECT_LONGEST_WAIT_MS": 
 
 @dataclass(frozen=True)
 class Census:
-    """What a process holds."""
+    """The resources of a process."""
 
     descriptors: int
     threads: int
@@ -53,18 +52,19 @@ class Census:
 
 
 def _threads() -> int:
-    """Without the event loop's own pool: it keeps at most as many as were once busy at the same time."""
+    """Without the thread pool of the event loop: it keeps at most as many threads as were once busy at
+    the same time."""
     return sum(not thread.name.startswith("asyncio_") for thread in threading.enumerate())
 
 
 def _children() -> int:
-    """Zombies included."""
+    """Includes zombies."""
     with open(f"/proc/{os.getpid()}/task/{os.getpid()}/children") as file:
         return len(file.read().split())
 
 
 class Sites:
-    """One server of each kind over the network, alive all the while."""
+    """One server of each kind over the network, running all the time."""
 
     async def __aenter__(self) -> "Sites":
         self._stack = AsyncExitStack()
@@ -83,7 +83,7 @@ class Sites:
         return {"type": "http" if kind == "modern" else kind, "url": getattr(self, kind).url}
 
     def crash(self, kind: str) -> None:
-        """Whatever call is under way dies with its connection."""
+        """Every call in progress fails with its connection."""
         if kind != "stdio":
             getattr(self, kind).cut_connections()
 
@@ -118,8 +118,8 @@ async def crash(host: Host, sites: Sites, kind: str) -> None:
     await calling
 
 
-async def as_before(before: Census) -> Census:
-    """The census, once it is what it was; far ends of closed connections take a moment to notice."""
+async def until_equal_to(before: Census) -> Census:
+    """The census, once it equals the earlier one; closing the other end of a connection takes a moment."""
     deadline = time.monotonic() + 5
     while (now := Census.taken()).counts() != before.counts() and time.monotonic() < deadline:
         await asyncio.sleep(0.02)
@@ -129,16 +129,16 @@ async def as_before(before: Census) -> Census:
 @pytest.mark.slow
 @pytest.mark.timeout(60 + CYCLES)
 @pytest.mark.requirement("LIF-10")
-async def test_t19_hosts_that_come_and_go_leave_nothing_behind():
+async def test_t19_opening_and_closing_hosts_repeatedly_leaks_nothing():
     async with Sites() as sites:
-        for kind in KINDS:  # what is made once and kept is made now
+        for kind in KINDS:  # objects that are created once and kept are created now
             for crashing in (False, True):
                 await cycle(sites, kind, crashing=crashing)
-        before = await as_before(Census.taken())
+        before = await until_equal_to(Census.taken())
         chance = random.Random(19)
         for number in range(CYCLES):
             await cycle(sites, KINDS[number % len(KINDS)], crashing=chance.random() < CRASHING)
-        after = await as_before(before)
+        after = await until_equal_to(before)
     assert after.counts() == before.counts()
     assert after.memory - before.memory < 16 * MEGABYTE
 
@@ -146,21 +146,21 @@ async def test_t19_hosts_that_come_and_go_leave_nothing_behind():
 @pytest.mark.slow
 @pytest.mark.timeout(60 + CYCLES)
 @pytest.mark.requirement("LIF-10")
-async def test_t19_one_host_whose_servers_come_and_go_does_not_grow():
+async def test_t19_connecting_and_disconnecting_servers_in_one_host_leaks_nothing():
     async with Sites() as sites:
         servers = {kind: sites.entry(kind, crashing=False) for kind in KINDS}
         async with Host(servers, permission_mode="bypassPermissions", settings=QUICK) as host:
             await host.ready(timeout=20)
             await _rounds(host, sites, 2)
-            before = await as_before(Census.taken())
+            before = await until_equal_to(Census.taken())
             await _rounds(host, sites, max(2, CYCLES // 6))
-            after = await as_before(before)
+            after = await until_equal_to(before)
     assert after.counts() == before.counts()
     assert after.memory - before.memory < 16 * MEGABYTE
 
 
 async def _rounds(host: Host, sites: Sites, count: int) -> None:
-    """Every server loses its link, is connected anew by a person's word, and is disabled and enabled."""
+    """Every server loses its connection, is reconnected by a manual command, and is disabled and enabled."""
     for _ in range(count):
         for kind in KINDS:
             await _lose(host, sites, kind)
@@ -183,7 +183,7 @@ async def _lose(host: Host, sites: Sites, kind: str) -> None:
 
 
 @pytest.mark.requirement("LIF-10")
-async def test_t19_servers_that_cannot_be_connected_leave_nothing_behind_either():
+async def test_t19_servers_that_cannot_be_connected_leak_nothing():
     async with streamable() as server:
         server.on["*"] = answers.hang_up()
         entries = {
@@ -200,6 +200,6 @@ async def test_t19_servers_that_cannot_be_connected_leave_nothing_behind_either(
                 views = await host.ready(timeout=20)
                 assert {view.status for view in views.values()} == {"failed"}
                 assert all(isinstance(view.error, DragomanError) for view in views.values())
-            before = before or await as_before(Census.taken())
-        after = await as_before(before)
+            before = before or await until_equal_to(Census.taken())
+        after = await until_equal_to(before)
     assert after.counts() == before.counts()

@@ -1,4 +1,4 @@
-"""T20: whatever the network does, each call ends in time, in a reply or an error, and the host closes."""
+"""T20: Whatever the network does, each call ends in time with a reply or an error, and the host closes."""
 
 import asyncio
 import itertools
@@ -28,19 +28,19 @@ from tests.torture.network import (
 
 Fault = Callable[[FaultProxy], None]
 SECONDS = 3.0
-"""What each call is given: enough for what only takes time, also on a busy machine."""
+"""The timeout of each call: enough for the slow faults, also on a busy machine."""
 
-SURVIVED: Mapping[str, Fault] = {
+ONLY_SLOW: Mapping[str, Fault] = {
     "latency": lambda proxy: proxy.latency(0.05),
     "slices": lambda proxy: proxy.slicer(16),
     "slow close": lambda proxy: proxy.slow_close(30),
 }
-"""What only takes time: the call succeeds."""
+"""Faults that only take time: the call succeeds."""
 
 SLOW: Mapping[str, Fault] = {"1 kB/s": lambda proxy: proxy.bandwidth(1000)}
-"""What may be quick enough or not."""
+"""Faults in which the call may be fast enough or not."""
 
-STOPPING: Mapping[str, Fault] = {
+ENDING_CALLS: Mapping[str, Fault] = {
     "latency beyond the deadline": lambda proxy: proxy.latency(30),
     "replies that are late": lambda proxy: proxy.down.latency(30),
     "a drip": lambda proxy: proxy.down.bandwidth(20),
@@ -53,17 +53,17 @@ STOPPING: Mapping[str, Fault] = {
     "closed in the reply": lambda proxy: proxy.down.close_at(60),
     "refused": lambda proxy: (proxy.refuse(), proxy.cut_all())[0],
 }
-"""What ends a call: it says so, in time."""
+"""Faults that end a call with an error, in time."""
 
 
-FAULTS = {**SURVIVED, **SLOW, **STOPPING}
+FAULTS = {**ONLY_SLOW, **SLOW, **ENDING_CALLS}
 CASES = {f"s{number}": case for number, case in enumerate(itertools.product(LEGS, FAULTS))}
-"""Every fault on every leg, by the name of a server."""
+"""Every fault with every transport, by the name of a server."""
 LIMITS = {"MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE": len(CASES)}
 
 
 class Network:
-    """A server for each leg, and in front of it a proxy for each fault."""
+    """A server for each transport, and in front of it a proxy for each fault."""
 
     def __init__(self) -> None:
         self.servers: list[AnyServer] = []
@@ -88,14 +88,14 @@ class Network:
             FAULTS[fault](self.proxies[name])
 
     def mend(self) -> None:
-        """As after a change of network: everything is well, and connections of before are gone."""
+        """As after a change of network: all faults end, and earlier connections are lost."""
         for proxy in self.proxies.values():
             proxy.heal()
             proxy.accept()
             proxy.cut_all()
 
     async def leave(self) -> None:
-        """What was opened here meanwhile is no leftover of the host."""
+        """Descriptors opened here meanwhile are not leaks of the host."""
         for proxy in self.proxies.values():
             proxy.refuse()
         for server in self.servers:
@@ -105,7 +105,7 @@ class Network:
 
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-5")
-async def test_t20_every_call_ends_in_time_under_every_fault_and_the_server_comes_back(arena):
+async def test_t20_every_call_ends_in_time_under_every_fault_and_the_server_reconnects(arena):
     text = "x" * 100
     async with Network() as network, arena(others=network.entries, settings={**COMES_BACK, **LIMITS}) as a:
         network.break_down()
@@ -116,7 +116,7 @@ async def test_t20_every_call_ends_in_time_under_every_fault_and_the_server_come
         await asyncio.gather(*(comes_back(a, server=name) for name in CASES))
         await network.leave()
     for (leg, fault), ended in zip(CASES.values(), ends, strict=True):
-        if fault in SURVIVED or (fault in SLOW and isinstance(ended, str)):
+        if fault in ONLY_SLOW or (fault in SLOW and isinstance(ended, str)):
             assert ended == text, f"{leg}: {fault}"
         else:
             assert facts(ended)[0] in ("timeout", "connection-lost", "not-connected"), f"{leg}: {fault}"
@@ -138,7 +138,7 @@ async def test_t20_connecting_and_closing_end_in_time_under_every_fault():
     for name, (leg, fault) in CASES.items():
         view = views[name]
         if fault not in SLOW:
-            wanted = "connected" if fault in SURVIVED else "failed"
+            wanted = "connected" if fault in ONLY_SLOW else "failed"
             assert view.status == wanted, f"{leg}: {fault}: {view.reason}"
         assert view.status == "connected" or view.reason, f"{leg}: {fault}"
 
@@ -162,7 +162,7 @@ async def test_t20_closing_in_the_middle_of_calls_ends_in_time_under_every_fault
 
 @pytest.mark.requirement("TRN-2", "TRN-3", "TRN-4")
 @pytest.mark.parametrize("way", LEGS, ids=str)
-async def test_t20_bytes_that_arrive_one_by_one_are_put_together(arena, way: Way):
+async def test_t20_bytes_that_arrive_one_by_one_are_reassembled(arena, way: Way):
     async with way.server() as server, FaultProxy(server.port) as proxy:
         proxy.slicer(1)
         async with arena(way.entry(server, proxy.port)) as a:
@@ -171,7 +171,7 @@ async def test_t20_bytes_that_arrive_one_by_one_are_put_together(arena, way: Way
 
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-9")
-async def test_t20_a_drip_does_not_put_the_deadline_off(arena):
+async def test_t20_a_reply_that_arrives_byte_by_byte_does_not_extend_the_deadline(arena):
     drips = {"json": answers.drip(0.01), "events": answers.drip(0.01, headers=answers.EVENTS)}
     async with AsyncExitStack() as stack:
         entries = {}
@@ -186,7 +186,7 @@ async def test_t20_a_drip_does_not_put_the_deadline_off(arena):
 
 
 @pytest.mark.requirement("TRN-9")
-async def test_t20_a_request_other_than_a_call_has_a_limit_of_its_own(arena, era: str):
+async def test_t20_a_request_other_than_a_tool_call_has_its_own_timeout(arena, era: str):
     way = Way("http", era)
     limits = {"MCP_REQUEST_TIMEOUT_MS": 500, "MCP_TIMEOUT": 3000}
     dripping = {"tools/list": answers.drip(0.01)}

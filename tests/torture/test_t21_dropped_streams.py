@@ -1,4 +1,4 @@
-"""T21: a stream that drops during a call is resumed where that is possible, else the call ends at once."""
+"""T21: A stream that drops during a call is resumed where possible; otherwise the call ends at once."""
 
 import asyncio
 
@@ -15,8 +15,8 @@ LOST = ("connection-lost", True)
 
 
 @pytest.fixture
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Waits before taking a stream up again are short."""
+def short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Delays before resuming a stream are short."""
     monkeypatch.setattr(http, "RETRY_SECONDS", 0.02)
     monkeypatch.setattr(http, "SHORTEST_RETRY_SECONDS", 0.001)
 
@@ -28,8 +28,8 @@ def resumed(server: Streamable) -> list[Ask]:
 @pytest.mark.requirement("TRN-2")
 @pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18", "2025-11-25"])
 @pytest.mark.parametrize("end_after", [0, 2], ids=["after the priming event", "in the middle"])
-async def test_t21_a_legacy_stream_with_ids_is_taken_up_where_it_ended(
-    arena, hasty, revision: str, end_after: int
+async def test_t21_a_legacy_stream_with_event_ids_is_resumed_after_the_last_event(
+    arena, short_delays, revision: str, end_after: int
 ):
     way = Way("http", revision)
     seen: list[float] = []
@@ -47,7 +47,9 @@ async def test_t21_a_legacy_stream_with_ids_is_taken_up_where_it_ended(
 
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-2")
-async def test_t21_a_resumable_stream_cut_at_any_byte_after_its_first_id_brings_the_reply(arena, hasty):
+async def test_t21_a_resumable_stream_cut_at_any_byte_after_its_first_event_id_delivers_the_reply(
+    arena, short_delays
+):
     async with lanes(arena, Way("http", LEGACY), **RESUMABLE) as lane:
         await lane.cut_everywhere("down")
     lane.judge()
@@ -64,7 +66,7 @@ WITHOUT_ID = [Way("http", LEGACY, "sse"), Way("http", MODERN, "sse"), *LEGS[2:]]
 @pytest.mark.requirement("TRN-2", "LIF-5")
 @pytest.mark.parametrize("how", ["cut", "ended"])
 @pytest.mark.parametrize("way", WITHOUT_ID, ids=str)
-async def test_t21_a_call_whose_stream_cannot_be_resumed_ends_at_once_and_may_have_run(
+async def test_t21_a_call_whose_stream_cannot_be_resumed_fails_at_once_and_may_have_run(
     arena, way: Way, how: str
 ):
     async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
@@ -106,7 +108,9 @@ REFUSALS = {
 
 @pytest.mark.requirement("TRN-2")
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=list(REFUSALS))
-async def test_t21_attempts_to_resume_are_bounded_and_then_the_call_may_have_run(arena, hasty, refusal):
+async def test_t21_attempts_to_resume_are_limited_and_then_the_call_may_have_run(
+    arena, short_delays, refusal
+):
     way = Way("http", LEGACY)
     manner = {**RESUMABLE, "end_streams_after": 0}
     async with way.server(**manner) as server, arena(way.entry(server), settings=COMES_BACK) as a:
@@ -114,13 +118,13 @@ async def test_t21_attempts_to_resume_are_bounded_and_then_the_call_may_have_run
         before = len(resumed(server))
         async with at_once():
             assert facts(await end_of(a, "ledger", key="one")) == LOST
-        # Each attempt may be two requests: a GET on a connection that turns out to be dead is sent again.
+        # Each attempt may be two requests: a GET on a connection that turns out to be closed is sent again.
         assert 1 <= len(resumed(server)) - before <= 2 * http.RESUME_LIMIT
         assert server.ledger.counts == {"one": 1}
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_t21_the_wait_that_a_stream_asks_for_is_kept(arena):
+async def test_t21_the_retry_delay_of_a_stream_is_respected(arena):
     way = Way("http", LEGACY)
     manner = {**RESUMABLE, "retry_ms": 500, "end_streams_after": 0}
     async with way.server(**manner) as server, arena(way.entry(server)) as a:

@@ -1,4 +1,5 @@
-"""T22: a restarted server is met anew, once and without the old session; calls that are safe are repeated."""
+"""T22: After a restart of the server a new session is created once; calls that are safe to retry are
+repeated."""
 
 import asyncio
 
@@ -32,20 +33,20 @@ def names(a: Arena) -> set[str]:
 
 
 async def restart(server: AnyServer) -> None:
-    """Every session is forgotten, and there is a tool that was not there before."""
+    """Every session is forgotten, and there is a new tool."""
     if isinstance(server, Streamable):
         await server.lose_sessions()
     server.zoo.add_tool("fresh", lambda _, __: "I am new")
 
 
 def sessions(server: Streamable, method: str) -> list[str | None]:
-    """Which sessions the requests of one method named."""
+    """The sessions named in the requests of one method."""
     return [ask.headers.get("Mcp-Session-Id") for ask in server.asked(method)]
 
 
 @pytest.mark.requirement("LIF-7")
 @pytest.mark.parametrize("lost_as", LOSSES)
-async def test_t22_a_lost_session_is_begun_anew_once_and_the_call_repeated_once(arena, lost_as: Lost):
+async def test_t22_a_lost_session_is_replaced_once_and_the_call_is_retried_once(arena, lost_as: Lost):
     options = {"lost_as": lost_as, "get_stream": False}
     async with HTTP.server(**options) as server, arena(HTTP.entry(server), settings=COMES_BACK) as a:
         await restart(server)
@@ -73,7 +74,7 @@ async def test_t22_many_calls_in_flight_at_a_restart_share_one_new_session(arena
 
 @pytest.mark.requirement("LIF-7")
 @pytest.mark.parametrize("lost_as", LOSSES)
-async def test_t22_a_loss_that_persists_ends_the_call_and_does_not_loop(arena, lost_as: Lost):
+async def test_t22_a_session_that_is_lost_repeatedly_ends_the_call_without_a_loop(arena, lost_as: Lost):
     limits = {**COMES_BACK, "DRAGOMAN_RECONNECT_ATTEMPTS": 3}
     async with HTTP.server(get_stream=False) as server, arena(HTTP.entry(server), settings=limits) as a:
         server.on["tools/call"] = answers.session_lost(lost_as)
@@ -89,7 +90,7 @@ async def test_t22_a_loss_that_persists_ends_the_call_and_does_not_loop(arena, l
 
 
 @pytest.mark.requirement("LIF-7")
-async def test_t22_a_session_lost_while_connecting_again_does_not_loop(arena):
+async def test_t22_a_session_lost_while_reconnecting_does_not_loop(arena):
     limits = {**COMES_BACK, "DRAGOMAN_RECONNECT_ATTEMPTS": 4}
     async with HTTP.server(get_stream=False) as server, arena(HTTP.entry(server), settings=limits) as a:
         server.on["tools/list"] = server.on["tools/call"] = answers.session_lost()
@@ -103,8 +104,8 @@ async def test_t22_a_session_lost_while_connecting_again_does_not_loop(arena):
 
 
 @pytest.mark.requirement("LIF-7")
-async def test_t22_a_missing_tool_in_an_error_is_no_lost_session(arena):
-    """Errors that merely resemble a lost session are the call's own."""
+async def test_t22_an_unknown_tool_error_is_not_treated_as_a_lost_session(arena):
+    """Errors that only resemble a lost session are errors of the call."""
     lookalikes = {
         "a 404 for people": answers.error(-32601, "Method not found", status=404),
         "a 400": answers.error(-32602, "invalid params", status=400),
@@ -121,7 +122,7 @@ async def test_t22_a_missing_tool_in_an_error_is_no_lost_session(arena):
 
 
 @pytest.mark.requirement("LIF-7")
-async def test_t22_a_server_that_is_not_ready_yet_says_so_and_nothing_is_repeated(arena, era: str):
+async def test_t22_a_server_that_is_not_ready_yet_is_reported_and_the_call_is_not_retried(arena, era: str):
     way = Way("http", era, "json")
     async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
         server.on["tools/call"] = answers.first(1, answers.status(503, "starting", retry_after="1"))
@@ -132,7 +133,7 @@ async def test_t22_a_server_that_is_not_ready_yet_says_so_and_nothing_is_repeate
 
 @pytest.mark.requirement("LIF-5", "LIF-7")
 @pytest.mark.parametrize("way", LEGS, ids=str)
-async def test_t22_after_a_restart_with_everything_cut_the_new_tools_are_there(arena, way: Way):
+async def test_t22_after_a_restart_with_all_connections_cut_the_new_tools_are_listed(arena, way: Way):
     async with (
         way.server() as server,
         FaultProxy(server.port) as proxy,
@@ -152,8 +153,8 @@ async def test_t22_after_a_restart_with_everything_cut_the_new_tools_are_there(a
 
 @pytest.mark.requirement("LIF-7", "TRN-10")
 @pytest.mark.parametrize(("before", "after"), [(LEGACY, "2025-06-18"), (LEGACY, MODERN)])
-async def test_t22_a_server_restarted_as_another_version_is_understood_anew(arena, before: str, after: str):
-    """New capabilities, another revision, even another era."""
+async def test_t22_a_server_restarted_as_another_version_is_negotiated_again(arena, before: str, after: str):
+    """With new capabilities, another revision, even another era."""
     ledger = Ledger()
     old = streamable(revisions=(before,), replies="json", ledger=ledger, get_stream=False)
     new = streamable(revisions=(after,), replies="sse", ledger=ledger, get_stream=False)

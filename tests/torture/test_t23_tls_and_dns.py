@@ -1,4 +1,5 @@
-"""T23: what TLS and names can do wrong ends in a reason a person understands, and never in less than TLS."""
+"""T23: Failures of TLS and name resolution are reported in plain words, and never lead to a connection
+without TLS."""
 
 import datetime
 import socket
@@ -17,8 +18,8 @@ SITES = {"http": streamable, "sse": http_sse, "ws": websocket}
 KINDS = tuple(SITES)
 SECRET = "s3cret-t0ken"
 DAY = datetime.timedelta(days=1)
-FOREIGN_WORDS = ("aiohttp", "Errno", "errno", "_ssl.c", "Traceback", "Exception", "None", "ssl:", SECRET)
-"""What a person should not have to read."""
+INTERNAL_WORDS = ("aiohttp", "Errno", "errno", "_ssl.c", "Traceback", "Exception", "None", "ssl:", SECRET)
+"""Words that an error message for a person must not contain."""
 
 
 def entry(kind: str, url: str, **more: object) -> dict[str, object]:
@@ -26,7 +27,7 @@ def entry(kind: str, url: str, **more: object) -> dict[str, object]:
 
 
 async def refusal(arena, entry: dict[str, object]) -> Unreachable:
-    """The reason for which a server could not be reached, told at once and fit for a person."""
+    """The reason for which a server could not be reached, reported at once and readable for a person."""
     async with arena(entry, wait=False) as a:
         async with at_once():
             await a.host.ready(timeout=20)
@@ -35,7 +36,7 @@ async def refusal(arena, entry: dict[str, object]) -> Unreachable:
         assert type(error) is Unreachable, repr(error)
         assert error.hint
         told = f"{error} {error.hint} {a.view.reason}"
-        assert not [word for word in FOREIGN_WORDS if word in told], told
+        assert not [word for word in INTERNAL_WORDS if word in told], told
     return error
 
 
@@ -50,7 +51,7 @@ CERTIFICATES = {
 @pytest.mark.requirement("LIF-3")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("fault", "words"), CERTIFICATES.values(), ids=CERTIFICATES.keys())
-async def test_t23_a_certificate_that_does_not_hold_keeps_the_server_out(arena, tmp_path, kind, fault, words):
+async def test_t23_an_invalid_certificate_prevents_the_connection(arena, tmp_path, kind, fault, words):
     authority = Authority(tmp_path)
     server = secured(SITES[kind](), authority.serving(authority.issue("faulty", **fault)))
     async with server:
@@ -63,7 +64,7 @@ async def test_t23_a_certificate_that_does_not_hold_keeps_the_server_out(arena, 
 @pytest.mark.requirement("LIF-3")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("trusted", ["the usual ones", "another"])
-async def test_t23_an_authority_nobody_knows_keeps_the_server_out(arena, tmp_path, kind, trusted):
+async def test_t23_an_unknown_certificate_authority_prevents_the_connection(arena, tmp_path, kind, trusted):
     authority, other = Authority(tmp_path), Authority(tmp_path, "other")
     server = secured(SITES[kind](), authority.serving())
     tls = {} if trusted == "the usual ones" else {"tls": {"ca": other.file}}
@@ -75,7 +76,9 @@ async def test_t23_an_authority_nobody_knows_keeps_the_server_out(arena, tmp_pat
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_t23_the_same_server_is_reached_by_whoever_knows_its_authority(arena, tmp_path, kind):
+async def test_t23_the_same_server_is_reached_when_its_certificate_authority_is_trusted(
+    arena, tmp_path, kind
+):
     authority = Authority(tmp_path)
     server = secured(SITES[kind](), authority.serving())
     async with server, arena(entry(kind, server.url, tls={"ca": authority.file})) as a:
@@ -92,7 +95,7 @@ async def listener(kind: str, *, tls: bool, folder) -> AsyncIterator[Site]:
 
 @pytest.mark.requirement("LIF-3")
 @pytest.mark.parametrize("kind", KINDS)
-async def test_t23_a_plain_server_where_tls_was_meant_is_not_spoken_to_in_plain(arena, tmp_path, kind):
+async def test_t23_a_server_without_tls_at_an_https_url_gets_no_plain_http_request(arena, tmp_path, kind):
     async with listener(kind, tls=False, folder=tmp_path) as server:
         scheme, _, rest = server.url.partition("://")
         error = await refusal(arena, entry(kind, f"{scheme}s://{rest}"))
@@ -103,7 +106,7 @@ async def test_t23_a_plain_server_where_tls_was_meant_is_not_spoken_to_in_plain(
 
 @pytest.mark.requirement("LIF-3")
 @pytest.mark.parametrize("kind", KINDS)
-async def test_t23_a_server_with_tls_where_none_was_meant_is_told_as_such(arena, tmp_path, kind):
+async def test_t23_a_server_with_tls_at_an_http_url_is_reported_as_such(arena, tmp_path, kind):
     async with listener(kind, tls=True, folder=tmp_path) as server:
         error = await refusal(arena, entry(kind, server.url.replace("s://", "://", 1)))
         assert server.asks == []
@@ -120,7 +123,7 @@ NAMES = {
 @pytest.mark.requirement("LIF-3")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("number", NAMES.values(), ids=NAMES.keys())
-async def test_t23_a_name_that_cannot_be_resolved_is_named(arena, monkeypatch, kind, number):
+async def test_t23_the_error_names_a_host_name_that_cannot_be_resolved(arena, monkeypatch, kind, number):
     def fails(host, *_, **__):
         raise socket.gaierror(number, f"no luck with {host}")
 
@@ -134,7 +137,7 @@ async def test_t23_a_name_that_cannot_be_resolved_is_named(arena, monkeypatch, k
 
 @pytest.mark.requirement("LIF-3")
 @pytest.mark.parametrize("kind", KINDS)
-async def test_t23_a_name_server_that_never_answers_is_bounded_by_the_time_for_connecting(
+async def test_t23_a_name_server_that_never_answers_is_bounded_by_the_connect_timeout(
     arena, monkeypatch, kind
 ):
     over = threading.Event()
@@ -151,8 +154,8 @@ async def test_t23_a_name_server_that_never_answers_is_bounded_by_the_time_for_c
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_t23_a_port_where_nobody_listens_is_refused_in_plain_words(arena, kind):
-    with socket.socket() as keeper:  # bound and not listening: nobody else gets the port meanwhile
+async def test_t23_a_refused_connection_is_reported_in_plain_words(arena, kind):
+    with socket.socket() as keeper:  # bound and not listening: no other program gets the port meanwhile
         keeper.bind(("127.0.0.1", 0))
         scheme = "ws" if kind == "ws" else "http"
         error = await refusal(arena, entry(kind, f"{scheme}://127.0.0.1:{keeper.getsockname()[1]}/mcp"))

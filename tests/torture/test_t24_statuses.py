@@ -1,4 +1,5 @@
-"""T24: what statuses mean: waits that are asked for are kept within reason, and 401 or 403 is no failure."""
+"""T24: HTTP statuses: `Retry-After` is respected within limits, and a 401 or 403 does not count as a
+failure."""
 
 import datetime
 import time
@@ -20,7 +21,7 @@ def date_in(**distance: float) -> str:
 
 
 def waits() -> dict[str, tuple[str, float | None, float | None]]:
-    """What `Retry-After` says, and the bounds of what is understood; None: nothing."""
+    """Values of `Retry-After`, and the limits of the parsed wait; None: no value."""
     return {
         "seconds": ("7", 7, 7),
         "none": ("0", 0, 0),
@@ -39,7 +40,7 @@ def waits() -> dict[str, tuple[str, float | None, float | None]]:
 
 @pytest.mark.requirement("TRN-2")
 @pytest.mark.parametrize("status", [429, 503])
-async def test_t24_the_wait_that_a_server_asks_for_is_understood_within_reason(arena, era: str, status: int):
+async def test_t24_retry_after_is_parsed_and_limited(arena, era: str, status: int):
     way = Way("http", era, "json")
     async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
         for what, (value, least, most) in waits().items():
@@ -60,7 +61,9 @@ async def test_t24_the_wait_that_a_server_asks_for_is_understood_within_reason(a
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_t24_statuses_cost_their_call_and_say_whether_it_may_have_run(arena, era: str):
+async def test_t24_an_error_status_fails_its_call_and_the_error_states_whether_it_may_have_run(
+    arena, era: str
+):
     way = Way("http", era, "json")
     refused = dict.fromkeys((402, 403, 405, 406, 408, 409, 410, 413, 415, 418, 421, 425, 451), False)
     broken = dict.fromkeys((500, 501, 502, 503, 504, 507, 520, 599), True)
@@ -77,7 +80,7 @@ async def test_t24_statuses_cost_their_call_and_say_whether_it_may_have_run(aren
         await serves(a)
 
 
-# --- who asks? ---
+# --- authentication ---
 
 REFUSALS = {
     "401": answers.challenge(401),
@@ -90,7 +93,7 @@ TYPES = [Way("http", LEGACY), Way("http", MODERN), Way("sse"), Way("ws")]
 
 @pytest.mark.requirement("LIF-1", "LIF-3")
 @pytest.mark.parametrize("way", TYPES, ids=str)
-async def test_t24_a_server_that_wants_to_know_who_asks_needs_a_sign_in_and_has_not_failed(arena, way: Way):
+async def test_t24_a_server_that_answers_401_needs_a_sign_in_and_has_not_failed(arena, way: Way):
     async with AsyncExitStack() as stack:
         servers = {
             f"s{number}": await stack.enter_async_context(way.server(on={"*": answer}))
@@ -116,7 +119,7 @@ async def test_t24_a_server_that_wants_to_know_who_asks_needs_a_sign_in_and_has_
 
 @pytest.mark.requirement("LIF-1")
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=list(REFUSALS))
-async def test_t24_a_call_refused_for_who_asks_ends_at_once_and_the_server_has_not_failed(
+async def test_t24_a_call_refused_with_401_or_403_ends_at_once_and_the_server_has_not_failed(
     arena, era: str, refusal
 ):
     way = Way("http", era, "json")
@@ -137,7 +140,7 @@ async def test_t24_a_call_refused_for_who_asks_ends_at_once_and_the_server_has_n
 
 @pytest.mark.requirement("LIF-5")
 @pytest.mark.parametrize("way", TYPES, ids=str)
-async def test_t24_a_server_that_is_down_is_tried_again_a_few_times_and_then_left_alone(arena, way: Way):
+async def test_t24_a_server_that_is_unavailable_is_retried_a_limited_number_of_times(arena, way: Way):
     limits = {**COMES_BACK, "DRAGOMAN_RECONNECT_ATTEMPTS": 4}
     down = {"*": answers.status(502)}
     async with way.server(on=down) as server, arena(way.entry(server), settings=limits) as a:
@@ -153,7 +156,7 @@ async def test_t24_a_server_that_is_down_is_tried_again_a_few_times_and_then_lef
 
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-5")
-async def test_t24_a_server_that_asks_for_time_while_connecting_gets_it_and_nobody_waits_for_it(arena):
+async def test_t24_retry_after_during_a_connect_is_respected_and_delays_no_other(arena):
     way = Way("http", LEGACY, "json")
     asking: dict[str, Answer] = {
         "soon": answers.status(503, retry_after="1"),
@@ -175,5 +178,5 @@ async def test_t24_a_server_that_asks_for_time_while_connecting_gets_it_and_nobo
             assert time.monotonic() - asked > 0.7, "it got the time it asked for"
             assert len(servers["never"].asks) == 1
             async with at_once():
-                await a.host.reconnect("never")  # whoever does not want to wait need not
+                await a.host.reconnect("never")  # a caller may cancel the wait
             await serves(a, server="never")

@@ -1,4 +1,4 @@
-"""T25: streams that servers need not offer may be missing or break: tools work on, and nothing storms."""
+"""T25: Optional streams of a server may be missing or break: tools work, and reconnects are limited."""
 
 import asyncio
 import itertools
@@ -15,10 +15,10 @@ from tests.torture.arena import Arena, until
 from tests.torture.network import COMES_BACK, LEGACY, MODERN, Way, end_of
 
 STREAMS = {LEGACY: "GET", MODERN: "subscriptions/listen"}
-"""How a stream is opened on which a server speaks by itself."""
+"""How a stream is opened on which a server sends its own messages."""
 WINDOW_SECONDS = 2.0
-STORM = 5
-"""More attempts than this within the window are a storm."""
+MAXIMUM_ATTEMPTS = 5
+"""More attempts than this within the window are too many."""
 
 FLAPPING: dict[str, Answer] = {
     "not-offered": answers.empty(405),
@@ -40,12 +40,14 @@ FLAPPING: dict[str, Answer] = {
     "noise": answers.body(lambda _: b"data: no message\n\n" * 100, headers=EVENTS),
 }
 ONCE = {"not-offered", "not-found", "page", "never"}
-"""Answers after which there is nothing to be tried again."""
+"""Answers after which nothing is retried."""
 
 
-async def call_for_a_while(a: Arena, names: list[str]) -> float:
-    """Every server's tools are used all the time, and always work. Returns for how many windows that was: on
-    a busy machine, the last calls may end late."""
+async def call_during_windows(a: Arena, names: list[str]) -> float:
+    """Every server's tools are called all the time, and always work.
+
+    Returns the number of windows this took: on a busy machine, the last calls may end late.
+    """
     began = time.monotonic()
     deadline = began + WINDOW_SECONDS
     while time.monotonic() < deadline:
@@ -55,13 +57,13 @@ async def call_for_a_while(a: Arena, names: list[str]) -> float:
     return (time.monotonic() - began) / WINDOW_SECONDS
 
 
-def asks_of(server: Streamable, what: str) -> int:
+def requests_of(server: Streamable, what: str) -> int:
     return len(server.asked(what))
 
 
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-2")
-async def test_t25_a_stream_that_will_not_stand_costs_no_call_and_is_not_reopened_in_a_storm(arena):
+async def test_t25_a_stream_that_always_breaks_affects_no_call_and_is_not_reopened_too_often(arena):
     async with AsyncExitStack() as stack:
         entries, asked_for = {}, {}
         for (revision, what), (habit, answer) in itertools.product(STREAMS.items(), FLAPPING.items()):
@@ -72,20 +74,22 @@ async def test_t25_a_stream_that_will_not_stand_costs_no_call_and_is_not_reopene
             asked_for[name] = (server, what)
         limits = {**COMES_BACK, "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE": len(entries)}
         async with arena(others=entries, settings=limits) as a:
-            await until(lambda: all(asks_of(server, what) for server, what in asked_for.values()))
-            before = {name: asks_of(server, what) for name, (server, what) in asked_for.items()}
-            windows = await call_for_a_while(a, list(entries))
-            counts = {name: asks_of(server, what) for name, (server, what) in asked_for.items()}
-            again = {name: asks_of(server, "initialize") for name, (server, _) in asked_for.items()}
-    storms = {name: count for name, count in counts.items() if count - before[name] > STORM * windows}
+            await until(lambda: all(requests_of(server, what) for server, what in asked_for.values()))
+            before = {name: requests_of(server, what) for name, (server, what) in asked_for.items()}
+            windows = await call_during_windows(a, list(entries))
+            counts = {name: requests_of(server, what) for name, (server, what) in asked_for.items()}
+            again = {name: requests_of(server, "initialize") for name, (server, _) in asked_for.items()}
+    storms = {
+        name: count for name, count in counts.items() if count - before[name] > MAXIMUM_ATTEMPTS * windows
+    }
     assert storms == {}, windows
     assert {count for name, count in counts.items() if name.partition("-")[2] in ONCE} == {1}, counts
     assert max(again.values()) == 1, "none of it cost the connection"
 
 
 @pytest.fixture
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Streams are opened again soon."""
+def short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streams are reopened after a short delay."""
     monkeypatch.setattr(http, "RETRY_SECONDS", 0.2)
     monkeypatch.setattr(subscription_stream, "FIRST_PAUSE_SECONDS", 0.2)
 
@@ -93,8 +97,8 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-2", "LIF-8")
 @pytest.mark.parametrize(("revision", "what"), STREAMS.items(), ids=["get", "listen"])
-async def test_t25_a_stream_closed_on_a_timer_is_opened_again_and_still_tells_of_changes(
-    arena, hasty, revision: str, what: str
+async def test_t25_a_stream_closed_on_a_timer_is_reopened_and_still_reports_changes(
+    arena, short_delays, revision: str, what: str
 ):
     way = Way("http", revision, "json")
     async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
@@ -103,25 +107,25 @@ async def test_t25_a_stream_closed_on_a_timer_is_opened_again_and_still_tells_of
             server.end_streams()
             assert await end_of(a, "echo", text="x") == "x", "tools do not need the stream"
             await server.wait_for(what, number + 1, seconds=5)
-        assert asks_of(server, what) == 3
+        assert requests_of(server, what) == 3
         server.zoo.add_tool("fresh", lambda _, __: "I am new")
-        await stream_stands(server)
+        await stream_is_open(server)
         server.push({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
         await until(lambda: "mcp__hostile__fresh" in {tool.name for tool in a.host.tools()})
         assert await end_of(a, "fresh") == "I am new"
         assert server.faults == []
 
 
-async def stream_stands(server: Streamable) -> None:
+async def stream_is_open(server: Streamable) -> None:
     await until(lambda: server._viewings)
 
 
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-7")
-async def test_t25_a_restart_is_noticed_on_the_stream_while_nobody_calls(arena, hasty):
+async def test_t25_a_restart_is_noticed_on_the_stream_without_any_call(arena, short_delays):
     way = Way("http", LEGACY, "json")
     async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
-        await stream_stands(server)
+        await stream_is_open(server)
         server.zoo.add_tool("fresh", lambda _, __: "I am new")
         await server.lose_sessions()
         server.end_streams()
@@ -130,21 +134,21 @@ async def test_t25_a_restart_is_noticed_on_the_stream_while_nobody_calls(arena, 
 
 
 @pytest.mark.requirement("LIF-5")
-async def test_t25_connections_that_the_server_closed_while_idle_cost_no_call(arena, era: str):
+async def test_t25_idle_connections_closed_by_the_server_affect_no_call(arena, era: str):
     for replies in ("json", "sse"):
         way = Way("http", era, replies)
         async with way.server(get_stream=False) as server, arena(way.entry(server)) as a:
             for _ in range(10):
                 assert await end_of(a, "echo", text="x") == "x"
                 server.cut_connections()
-                await a.bystander.call_often(2)  # time for the news to arrive
+                await a.bystander.call_often(2)  # time for the notification to arrive
             assert len(server.asked("tools/call")) == 10
             assert len(server.asked("initialize")) <= 1
 
 
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-5")
-async def test_t25_an_sse_server_that_ends_its_stream_all_the_time_is_usable_in_between(arena):
+async def test_t25_an_sse_server_that_ends_its_stream_repeatedly_is_usable_in_between(arena):
     way = Way("sse")
     settings = {**COMES_BACK, "DRAGOMAN_RECONNECT_WAIT_MS": 50, "DRAGOMAN_RECONNECT_LONGEST_WAIT_MS": 100}
     async with way.server(close_every=0.3) as server, arena(way.entry(server), settings=settings) as a:
@@ -157,8 +161,8 @@ async def test_t25_an_sse_server_that_ends_its_stream_all_the_time_is_usable_in_
 
 
 @pytest.mark.slow
-async def test_t25_left_alone_nothing_is_asked(arena, era: str):
-    """An idle connection is idle: no polling, no probing, no keeping awake."""
+async def test_t25_an_idle_connection_sends_no_request(arena, era: str):
+    """No polling and no keep-alive on an idle connection."""
     way = Way("http", era, "json")
     async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
         await server.wait_for(STREAMS[era])

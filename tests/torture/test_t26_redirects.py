@@ -1,4 +1,4 @@
-"""T26: no redirect carries a secret or a message elsewhere; the person is told where it wanted to lead."""
+"""T26: No redirect takes a secret or a message to another origin; the error names its target."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -29,7 +29,7 @@ TYPES = [Way("http", LEGACY), Way("http", MODERN), Way("sse"), Way("ws")]
 
 @contextlib.asynccontextmanager
 async def listener() -> AsyncIterator[Site]:
-    """Somebody at another origin, who would take everything."""
+    """A server at another origin that accepts every request."""
     async with site(answers.body(answers.reply_to)) as here:
         yield here
 
@@ -43,7 +43,7 @@ def untouched(other: Site) -> None:
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_t26_a_call_is_not_sent_on_to_another_origin(arena, era: str):
+async def test_t26_a_redirect_of_a_call_to_another_origin_is_not_followed(arena, era: str):
     way = Way("http", era, "json")
     async with listener() as other, way.server() as server:
         targets = {
@@ -80,7 +80,7 @@ async def refused(a: Arena, code: int) -> HttpError:
     return ended
 
 
-NOWHERE = {
+INVALID_TARGETS = {
     "nowhere": {},
     "empty": {"Location": ""},
     "bad port": {"Location": "http://127.0.0.1:99999999/"},
@@ -92,10 +92,10 @@ NOWHERE = {
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_t26_a_redirect_that_leads_nowhere_ends_the_call_with_a_sentence(arena, era: str):
+async def test_t26_an_invalid_redirect_ends_the_call_with_a_clear_error(arena, era: str):
     way = Way("http", era, "json")
     async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
-        for headers in NOWHERE.values():
+        for headers in INVALID_TARGETS.values():
             for code in (302, 307):
                 server.on["tools/call"] = answers.first(5, spelled(code, headers))
                 ended = await refused(a, code)
@@ -117,7 +117,7 @@ def spelled(code: int, headers: dict[str, str]) -> Any:
 
 
 def moved(code: int, path: str) -> Answer:
-    """Away from the first address; the new one is answered by the server behind."""
+    """A redirect from the first URL; requests to the new one are answered by the server."""
 
     async def answer(ask: Ask) -> Any:
         return await answers.redirect(code, path)(ask) if ask.path == "/mcp" else None
@@ -127,10 +127,10 @@ def moved(code: int, path: str) -> Answer:
 
 @pytest.mark.requirement("TRN-2")
 @pytest.mark.parametrize("headers", [HEADERS, {}], ids=["secret", "no-secret"])
-async def test_t26_within_its_origin_only_a_move_that_keeps_the_message_and_no_secret_is_followed(
+async def test_t26_within_its_origin_only_a_redirect_that_keeps_the_message_and_has_no_secret_is_followed(
     arena, era: str, headers: dict[str, str]
 ):
-    """307 and 308 keep the message; 301 to 303 would turn it into another one."""
+    """307 and 308 keep the message; 301 to 303 would change the request."""
     way = Way("http", era, "json")
     async with contextlib.AsyncExitStack() as stack:
         servers = {f"s{code}": await stack.enter_async_context(way.server()) for code in CODES}
@@ -149,7 +149,7 @@ async def test_t26_within_its_origin_only_a_move_that_keeps_the_message_and_no_s
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_t26_a_loop_of_redirects_is_left_soon(arena, era: str):
+async def test_t26_a_redirect_loop_is_ended_soon(arena, era: str):
     way = Way("http", era, "json")
 
     async def onwards(ask: Ask) -> Any:
@@ -168,7 +168,7 @@ async def test_t26_a_loop_of_redirects_is_left_soon(arena, era: str):
 
 @pytest.mark.requirement("TRN-2", "TRN-3", "TRN-4")
 @pytest.mark.parametrize("way", TYPES, ids=str)
-async def test_t26_connecting_is_not_sent_on_either(arena, way: Way):
+async def test_t26_a_redirect_while_connecting_is_not_followed_to_another_origin(arena, way: Way):
     async with listener() as other, contextlib.AsyncExitStack() as stack:
         scheme = "ws" if way.type == "ws" else "http"
         target = f"{scheme}://127.0.0.1:{other.port}/mcp"
@@ -185,8 +185,8 @@ async def test_t26_connecting_is_not_sent_on_either(arena, way: Way):
         untouched(other)
 
 
-def done_and_sent_on(server: Streamable, astray: Answer) -> Answer:
-    """The session ends as it was told to, so that nothing of it is left over."""
+def ended_and_redirected(server: Streamable, astray: Answer) -> Answer:
+    """The session ends as requested, so that nothing of it is left over."""
 
     async def answer(ask: Ask) -> Any:
         await server._delete(ask)
@@ -197,7 +197,7 @@ def done_and_sent_on(server: Streamable, astray: Answer) -> Answer:
 
 @pytest.mark.requirement("TRN-2", "TRN-3")
 @pytest.mark.parametrize("leg", ["GET", "DELETE", "notifications/initialized", "resume", "post"])
-async def test_t26_no_other_leg_is_sent_on(arena, leg: str):
+async def test_t26_no_other_request_of_a_session_follows_a_redirect_to_another_origin(arena, leg: str):
     way = Way("sse") if leg == "post" else Way("http", LEGACY)
     options = {"resumable": True, "priming": True, "retry_ms": 1} if way.type == "http" else {}
     async with listener() as other, way.server(**options) as server:
@@ -206,7 +206,7 @@ async def test_t26_no_other_leg_is_sent_on(arena, leg: str):
             if leg in ("GET", "notifications/initialized"):
                 server.on[leg] = astray
             elif isinstance(server, Streamable) and leg == "DELETE":
-                server.on[leg] = done_and_sent_on(server, astray)
+                server.on[leg] = ended_and_redirected(server, astray)
             async with arena(way.entry(server, headers=HEADERS), settings=COMES_BACK) as a:
                 if leg == "resume":
                     opening = answers.body(lambda _: b"id: 1\nretry: 1\ndata:\n\n", headers=answers.EVENTS)
@@ -222,7 +222,7 @@ async def test_t26_no_other_leg_is_sent_on(arena, leg: str):
 
 
 @pytest.mark.requirement("TRN-3")
-async def test_t26_an_endpoint_at_another_origin_is_refused(arena):
+async def test_t26_an_sse_endpoint_at_another_origin_is_refused(arena):
     way = Way("sse")
     async with listener() as other, way.server(endpoint=f"{other.origin}/messages") as server:
         async with arena(way.entry(server, headers=HEADERS)) as a:
@@ -231,7 +231,7 @@ async def test_t26_an_endpoint_at_another_origin_is_refused(arena):
         untouched(other)
 
 
-async def test_t26_a_build_that_follows_redirects_is_caught(arena, monkeypatch: pytest.MonkeyPatch):
+async def test_t26_a_mutant_that_follows_redirects_is_detected(arena, monkeypatch: pytest.MonkeyPatch):
     def follow(transport: HttpTransport, response: Any) -> Any:
         to = response.headers.get("Location")
         return transport._url.join(type(transport._url)(to)) if to else None
@@ -242,7 +242,7 @@ async def test_t26_a_build_that_follows_redirects_is_caught(arena, monkeypatch: 
         async with arena(way.entry(server, headers=HEADERS), settings=COMES_BACK) as a:
             server.on["tools/call"] = answers.first(1, answers.redirect(307, other.url))
             await end_of(a, "ledger", key="one")
-            await server.lose_sessions()  # its end is said to the other one
+            await server.lose_sessions()  # its end is reported to the other server
         assert other.asks[0].headers["X-API-Key"] == SECRET
         with pytest.raises(AssertionError, match="sent to the other origin"):
             untouched(other)

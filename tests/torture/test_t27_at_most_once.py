@@ -1,4 +1,4 @@
-"""T27: wherever its connection is cut, a call runs at most once, and none that ran is said to be unsent."""
+"""T27: Wherever its connection is cut, a call runs at most once, and none that ran is reported as unsent."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def step_of(way: Way) -> int:
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-5")
 @pytest.mark.parametrize("way", WAYS, ids=str)
-async def test_t27_a_reply_cut_at_any_byte_leaves_one_run_and_an_honest_end(arena, way: Way):
+async def test_t27_a_reply_cut_at_any_byte_means_one_run_and_a_correct_outcome(arena, way: Way):
     async with lanes(arena, way) as cut:
         await cut.cut_everywhere("down", every=step_of(way))
     cut.judge()
@@ -39,17 +39,17 @@ async def test_t27_a_reply_cut_at_any_byte_leaves_one_run_and_an_honest_end(aren
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-5")
 @pytest.mark.parametrize("way", [HTTP_WAYS[0], HTTP_WAYS[2], *WAYS[4:]], ids=str)
-async def test_t27_a_request_cut_at_any_byte_leaves_at_most_one_run_and_an_honest_end(arena, way: Way):
+async def test_t27_a_request_cut_at_any_byte_means_at_most_one_run_and_a_correct_outcome(arena, way: Way):
     async with lanes(arena, way) as cut:
         await cut.cut_everywhere("up", every=step_of(way))
     cut.judge()
     assert cut.cuts_felt * step_of(way) > 50
 
 
-# --- replies that come too late ---
+# --- replies that arrive too late ---
 
 
-def everything_said_to(server: AnyServer) -> list[dict[str, Any]]:
+def messages_received_by(server: AnyServer) -> list[dict[str, Any]]:
     if isinstance(server, WebSocketSite):
         return server.messages
     return [ask.message for ask in server.asks if ask.message is not None]
@@ -57,7 +57,7 @@ def everything_said_to(server: AnyServer) -> list[dict[str, Any]]:
 
 @pytest.mark.requirement("LIF-5")
 @pytest.mark.parametrize("way", WAYS, ids=str)
-async def test_t27_a_reply_after_the_deadline_is_dropped_and_the_call_not_made_again(arena, way: Way):
+async def test_t27_a_reply_after_the_deadline_is_dropped_and_the_call_is_not_retried(arena, way: Way):
     async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
         ended = await end_of(a, "hold", key="x", seconds=0.3)
         assert facts(ended) == ("timeout", True)
@@ -74,23 +74,25 @@ async def test_t27_a_reply_after_the_deadline_is_dropped_and_the_call_not_made_a
         assert server.ledger.counts == {"hold x": 1}
 
 
-# --- what is believed of tools ---
+# --- trusted annotations ---
 
-BELIEVED = {"trusted": True}, {"DRAGOMAN_REPEAT_SAFE_CALLS": 1}
-WORDS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, int], int]] = {
-    "read-only, trusted, allowed": ({"readOnlyHint": True}, *BELIEVED, 2),
-    "idempotent, trusted, allowed": ({"idempotentHint": True}, *BELIEVED, 2),
-    "a liar": ({"readOnlyHint": True}, {}, BELIEVED[1], 1),
-    "not allowed": ({"readOnlyHint": True}, BELIEVED[0], {}, 1),
-    "not said": ({}, *BELIEVED, 1),
-    "said in a string": ({"readOnlyHint": "true", "idempotentHint": 1}, *BELIEVED, 1),
-    "only not destructive": ({"destructiveHint": False, "readOnlyHint": False}, *BELIEVED, 1),
+TRUSTED_AND_ALLOWED = {"trusted": True}, {"DRAGOMAN_REPEAT_SAFE_CALLS": 1}
+ANNOTATIONS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, int], int]] = {
+    "read-only, trusted, allowed": ({"readOnlyHint": True}, *TRUSTED_AND_ALLOWED, 2),
+    "idempotent, trusted, allowed": ({"idempotentHint": True}, *TRUSTED_AND_ALLOWED, 2),
+    "a liar": ({"readOnlyHint": True}, {}, TRUSTED_AND_ALLOWED[1], 1),
+    "not allowed": ({"readOnlyHint": True}, TRUSTED_AND_ALLOWED[0], {}, 1),
+    "not said": ({}, *TRUSTED_AND_ALLOWED, 1),
+    "said in a string": ({"readOnlyHint": "true", "idempotentHint": 1}, *TRUSTED_AND_ALLOWED, 1),
+    "only not destructive": ({"destructiveHint": False, "readOnlyHint": False}, *TRUSTED_AND_ALLOWED, 1),
 }
 
 
 @pytest.mark.requirement("LIF-5")
-@pytest.mark.parametrize(("annotations", "entry", "settings", "runs"), WORDS.values(), ids=list(WORDS))
-async def test_t27_only_a_trusted_word_and_the_setting_let_a_lost_call_be_repeated(
+@pytest.mark.parametrize(
+    ("annotations", "entry", "settings", "runs"), ANNOTATIONS.values(), ids=list(ANNOTATIONS)
+)
+async def test_t27_a_lost_call_is_retried_only_with_a_trusted_annotation_and_the_setting(
     arena, era: str, annotations: dict[str, Any], entry: dict[str, Any], settings: dict[str, int], runs: int
 ):
     way = Way("http", era, "json")
@@ -105,7 +107,7 @@ async def test_t27_only_a_trusted_word_and_the_setting_let_a_lost_call_be_repeat
                 assert ended == "2"
             else:
                 assert facts(ended) == ("connection-lost", True)
-            # A second loss in a row is not repeated again, whatever was said.
+            # A second loss in a row is not retried, with any annotation.
             proxy.down.reset_at(0, times=2)
             assert facts(await end_of(a, "look", key="twice?")) == ("connection-lost", True)
             assert server.ledger.counts["twice?"] == runs

@@ -1,4 +1,5 @@
-"""T28: addresses from servers. None is opened, fetched or run; the hostile ones reach nobody at all."""
+"""T28: URLs from servers: none is opened, fetched or run automatically; hostile ones are not shown to
+anyone."""
 
 import asyncio
 import json
@@ -28,7 +29,7 @@ from tests.torture.signed_in import host_of
 pytestmark = pytest.mark.requirement("CAL-5")
 
 PLACE = "{place}"
-"""Stands for the host and port of a listener that nobody is to visit."""
+"""A placeholder for the host and port of a listener that must get no connection."""
 
 HOSTILE_ADDRESSES: dict[str, str] = {
     "javascript": "javascript:alert(1)",
@@ -88,8 +89,8 @@ HOSTILE_ADDRESSES: dict[str, str] = {
 }
 
 
-class Visitor:
-    """Says yes to everything, and notes what it was asked."""
+class AcceptsEverything:
+    """Answers yes to every question, and records the questions."""
 
     def __init__(self) -> None:
         self.visited: list[UrlElicitation] = []
@@ -103,7 +104,7 @@ class Visitor:
 
 
 class Openers:
-    """Notes whatever could open something, and lets none of it happen."""
+    """Records every function that could open something, and prevents it."""
 
     NAMES = (
         (webbrowser, ("open", "open_new", "open_new_tab", "get")),
@@ -128,7 +129,7 @@ class Openers:
 
 @pytest.fixture
 def openers() -> Iterator[Callable[[], Openers]]:
-    """Called once everything is connected: the bystander is a process as well."""
+    """Called after everything is connected: the bystander is a process as well."""
     with pytest.MonkeyPatch.context() as patch:
         yield lambda: Openers(patch)
 
@@ -144,11 +145,11 @@ def spelled(address: str, listener: Listener, home: Path) -> str:
     return address.replace(PLACE, place).replace("{canary}", str(home / "canary"))
 
 
-# --- the three ways in which a server can name a page ---
+# --- the three messages in which a server can name a URL ---
 
 
 async def in_an_error(a: Arena, server: Streamable, url: str) -> str:
-    """Refused: what the server said is the outcome, and the call is not made again."""
+    """Refused: the error of the server is the outcome, and the call is not retried."""
     data = {"elicitations": [{"mode": "url", "elicitationId": "e", "url": url, "message": "come"}]}
     server.on["tools/call"] = answers.first(1, answers.error(-32042, "visit the page first", data=data))
     outcome = await a.outcome("echo", text="come back")
@@ -160,7 +161,7 @@ async def in_an_error(a: Arena, server: Streamable, url: str) -> str:
 
 
 async def as_a_request(a: Arena, server: Streamable, url: str) -> str:
-    """Refused: the server is told that its question makes no sense."""
+    """Refused: the server gets an error for its invalid request."""
     await server.wait_for("GET")
     await until(lambda: server._viewings)
     server.answers_heard.clear()
@@ -180,7 +181,7 @@ async def as_a_request(a: Arena, server: Streamable, url: str) -> str:
 
 
 async def in_a_round(a: Arena, server: Streamable, url: str) -> str:
-    """Refused: the call ends, for there is no way to say that a question makes no sense."""
+    """Refused: the call ends, because an invalid request cannot be answered with an error here."""
     asked = {"method": "elicitation/create", "params": {"mode": "url", "url": url, "message": "come"}}
 
     def call(params: dict[str, Any]) -> dict[str, Any]:
@@ -199,11 +200,11 @@ WAYS = {"error": (LEGACY, in_an_error), "request": (LEGACY, as_a_request), "roun
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_t28_a_hostile_address_reaches_neither_the_person_nor_an_opener_nor_the_network(
+async def test_t28_a_hostile_url_reaches_neither_the_person_nor_an_opener_nor_the_network(
     arena, home: Path, listener: Listener, openers: Callable[[], Openers], way: str
 ):
     revision, names_a_page = WAYS[way]
-    visitor = Visitor()
+    visitor = AcceptsEverything()
     async with (
         streamable(revisions=(revision,)) as server,
         arena({"url": server.url, "protocol": revision}, interaction=visitor) as a,
@@ -218,7 +219,7 @@ async def test_t28_a_hostile_address_reaches_neither_the_person_nor_an_opener_no
 
 
 @pytest.mark.parametrize("address", HOSTILE_ADDRESSES.values(), ids=list(HOSTILE_ADDRESSES))
-def test_t28_no_question_is_made_of_a_hostile_address(address: str, listener: Listener, home: Path):
+def test_t28_a_hostile_url_becomes_no_question(address: str, listener: Listener, home: Path):
     assert url_question("x", spelled(address, listener, home), "come") is None
 
 
@@ -236,14 +237,14 @@ def test_t28_no_question_is_made_of_a_hostile_address(address: str, listener: Li
     ],
     ids=lambda address: address[:40],
 )
-def test_t28_an_ordinary_address_is_put_letter_by_letter(address: str):
+def test_t28_an_ordinary_url_is_shown_unchanged(address: str):
     question = url_question("x", address, "come \x1b[2J")
     assert question is not None
     assert question.url == address
     assert "\x1b" not in question.message
 
 
-# --- a yes opens nothing either: that is the front end's, after its own question ---
+# --- an approval opens nothing either: the front end opens the URL after its own question ---
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -251,7 +252,7 @@ async def test_t28_even_after_a_yes_the_host_opens_and_fetches_nothing(
     arena, listener: Listener, openers: Callable[[], Openers], way: str
 ):
     revision, names_a_page = WAYS[way]
-    visitor = Visitor()
+    visitor = AcceptsEverything()
     good = f"http://127.0.0.1:{listener.port}/sign-in"
     async with (
         streamable(revisions=(revision,)) as server,
@@ -275,7 +276,7 @@ class Reader(Terminal):
 async def test_t28_at_the_terminal_a_page_is_shown_and_opened_only_after_a_yes(
     home: Path, listener: Listener, answer: bytes
 ):
-    """Whatever a browser could be called leaves a mark: what it was given."""
+    """Every command that could start a browser is replaced by one that records its arguments."""
     shims, canary = home / "shims", home / "canary"
     shims.mkdir()
     for name in (
@@ -321,7 +322,7 @@ async def test_t28_at_the_terminal_a_page_is_shown_and_opened_only_after_a_yes(
         assert not canary.exists()
 
 
-# --- pages to sign in at ---
+# --- sign-in pages ---
 
 
 async def hostile_authorization_page(world: AuthWorld, url: str) -> None:
@@ -345,7 +346,7 @@ PAGES["hostile_device_page_with_code"] = hostile_device_page_with_code
 
 @pytest.mark.requirement("AUT-1")
 @pytest.mark.parametrize("way", PAGES)
-async def test_t28_a_hostile_page_to_sign_in_at_reaches_neither_the_person_nor_an_opener(
+async def test_t28_a_hostile_sign_in_page_reaches_neither_the_person_nor_an_opener(
     home: Path, listener: Listener, openers: Callable[[], Openers], way: str
 ):
     async with AuthWorld() as world, host_of(world) as host:
@@ -370,15 +371,15 @@ async def test_t28_a_hostile_page_to_sign_in_at_reaches_neither_the_person_nor_a
     assert not (home / "canary").exists()
 
 
-# --- the same words elsewhere ---
+# --- the same texts in other places ---
 
 
-async def test_t28_as_arguments_they_arrive_letter_by_letter_and_start_nothing(
+async def test_t28_urls_in_arguments_arrive_unchanged_and_start_nothing(
     arena, home: Path, listener: Listener, openers: Callable[[], Openers], era: str
 ):
     async with streamable(revisions=(era,)) as server:
         entry = {"url": server.url, "protocol": era}
-        async with arena(entry, interaction=Visitor(), permission_mode="default") as a:
+        async with arena(entry, interaction=AcceptsEverything(), permission_mode="default") as a:
             watched = openers()
             for address in HOSTILE_ADDRESSES.values():
                 said = spelled(address, listener, home)
@@ -388,7 +389,7 @@ async def test_t28_as_arguments_they_arrive_letter_by_letter_and_start_nothing(
     assert not (home / "canary").exists()
 
 
-async def test_t28_links_and_icons_of_a_server_are_followed_by_nobody(
+async def test_t28_links_and_icons_of_a_server_are_not_fetched(
     arena, home: Path, listener: Listener, openers: Callable[[], Openers], era: str
 ):
     place = f"http://127.0.0.1:{listener.port}"

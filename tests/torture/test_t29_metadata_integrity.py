@@ -1,9 +1,8 @@
-"""T29: metadata that lies. It is refused with its reason, before a browser opens and before a secret is sent.
-
-The first two tables have the fifteen inputs that the official Python client was measured with; in nine of
-them it did the wrong thing. Thirteen are in documents, and refused before a browser opens. The other two,
-`iss` and `state`, are in the answer that the browser brings: they are refused before the code is sent.
-"""
+"""T29: Invalid OAuth metadata is refused with its reason, before a browser opens and before a secret is
+sent. The first two tables have the fifteen inputs that the official Python client was measured with;
+it handled nine of them wrongly. Thirteen are in documents, and refused before a browser opens. The
+other two, `iss` and `state`, are in the authorization response of the browser; they are refused
+before the code is sent."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +23,7 @@ from tests.servers.web.auth_world import (
 
 pytestmark = pytest.mark.requirement("AUT-1")
 
-Lie = Callable[[AuthWorld], object]
+MetadataChange = Callable[[AuthWorld], object]
 ISSUER_HINT = (
     "Nothing was sent to it. If the change is meant: sign out, correct oauth.issuer and the client id, and "
     "sign in again."
@@ -40,7 +39,7 @@ PKCE_HINT = (
 
 
 async def refused(world: AuthWorld, browser: Browser, seconds: float = 20, **oauth: Any) -> SignInFailed:
-    """The error of an attempt to sign in."""
+    """The error of a failed sign-in."""
     settings = {"DRAGOMAN_RECONNECT_ATTEMPTS": 0}
     async with Host({"x": world.entry(**oauth)}, settings=settings) as host:
         await host.ready(timeout=20)
@@ -58,8 +57,8 @@ def spelled(text: str | None, world: AuthWorld) -> str | None:
     return text
 
 
-def server(**changes: Any) -> Lie:
-    """The authorization server's document, changed; None takes a field out."""
+def server(**changes: Any) -> MetadataChange:
+    """The authorization server's document, changed; None removes a field."""
 
     def lie(world: AuthWorld) -> None:
         for name, value in changes.items():
@@ -71,7 +70,7 @@ def server(**changes: Any) -> Lie:
     return lie
 
 
-def resource(**changes: Any) -> Lie:
+def resource(**changes: Any) -> MetadataChange:
     def lie(world: AuthWorld) -> None:
         for name, value in changes.items():
             world.resource_document[name] = (
@@ -81,7 +80,7 @@ def resource(**changes: Any) -> Lie:
     return lie
 
 
-def challenged(value: str) -> Lie:
+def challenged(value: str) -> MetadataChange:
     return lambda world: setattr(world, "challenge", spelled(value, world))
 
 
@@ -92,7 +91,7 @@ def nothing_published(world: AuthWorld) -> None:
 
 WITH_SECRET = {"clientId": "me", "clientSecret": SECRET}
 
-BEFORE_THE_BROWSER: dict[str, tuple[Lie, dict[str, Any], str, str | None]] = {
+BEFORE_THE_BROWSER: dict[str, tuple[MetadataChange, dict[str, Any], str, str | None]] = {
     "1 another issuer": (
         server(issuer="{other}"),
         {},
@@ -218,7 +217,7 @@ IN_THE_ANSWER: dict[str, tuple[Callable[[dict[str, str]], dict[str, str]], str]]
 
 
 @pytest.mark.parametrize("case", IN_THE_ANSWER)
-async def test_t29_a_hostile_answer_of_the_browser_is_refused_before_a_code_is_sent(case: str):
+async def test_t29_a_hostile_authorization_response_is_refused_before_a_code_is_sent(case: str):
     returns, cause = IN_THE_ANSWER[case]
     browser = Browser(returns)
     async with AuthWorld() as world:
@@ -227,7 +226,7 @@ async def test_t29_a_hostile_answer_of_the_browser_is_refused_before_a_code_is_s
         state = world.asked_at(world.auth, "/authorize")[0].http.query["state"]
         assert state not in f"{error} {error.hint} {error!r}"
         assert len(browser.pages) == 1
-        (code,) = world.codes  # given out, and not redeemed
+        (code,) = world.codes  # issued, and not redeemed
         for site in (world.mcp, world.auth, world.other):
             assert world.asked_at(site, "/token") == []
             assert world.canaries_in(site) == []
@@ -237,7 +236,7 @@ async def test_t29_a_hostile_answer_of_the_browser_is_refused_before_a_code_is_s
         assert status == (400 if case.startswith("5") else 200)
 
 
-def test_t29_each_of_the_fifteen_inputs_has_a_row():
+def test_t29_each_of_the_fifteen_inputs_has_a_test_case():
     rows = {int(case.partition(" ")[0]) for case in (*BEFORE_THE_BROWSER, *IN_THE_ANSWER)}
     assert rows == set(range(1, 16))
     assert len(BEFORE_THE_BROWSER) == 13
@@ -257,7 +256,7 @@ RESOURCES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("case", RESOURCES)
-async def test_t29_a_document_about_another_resource_is_refused(case: str):
+async def test_t29_resource_metadata_about_another_resource_is_refused(case: str):
     browser = Browser()
     async with AuthWorld() as world:
         stated = spelled(RESOURCES[case], world)
@@ -268,7 +267,7 @@ async def test_t29_a_document_about_another_resource_is_refused(case: str):
 
 
 @pytest.mark.parametrize("value", [None, "", 5, ["{mcp}/mcp"]], ids=str)
-async def test_t29_a_document_without_a_resource_is_refused(value: Any):
+async def test_t29_resource_metadata_without_a_resource_is_refused(value: Any):
     browser = Browser()
     async with AuthWorld() as world:
         world.resource_document["resource"] = value
@@ -287,7 +286,7 @@ ENDPOINTS = (
 
 
 @pytest.mark.parametrize("name", ENDPOINTS)
-async def test_t29_every_endpoint_belongs_to_the_issuers_origin(name: str):
+async def test_t29_every_endpoint_must_have_the_origin_of_the_issuer(name: str):
     browser = Browser()
     async with AuthWorld() as world:
         world.server_document[name] = f"{world.other.origin}/x"
@@ -297,7 +296,7 @@ async def test_t29_every_endpoint_belongs_to_the_issuers_origin(name: str):
 
 
 @pytest.mark.parametrize("value", [5, [], {}, True], ids=str)
-async def test_t29_an_endpoint_that_is_no_text_is_refused(value: Any):
+async def test_t29_an_endpoint_that_is_not_a_string_is_refused(value: Any):
     browser = Browser()
     async with AuthWorld() as world:
         world.server_document["token_endpoint"] = value
@@ -316,7 +315,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-async def test_t29_there_is_no_fallback_where_an_authorization_server_was_named(case: str):
+async def test_t29_no_fallback_is_used_where_an_authorization_server_was_named(case: str):
     answer, cause = BROKEN[case]
     browser = Browser()
     async with AuthWorld() as world:
@@ -328,7 +327,7 @@ async def test_t29_there_is_no_fallback_where_an_authorization_server_was_named(
 
 
 async def test_t29_a_stored_sign_in_is_not_replaced_by_a_guessed_authorization_server():
-    """The server published metadata at first, and says nothing now."""
+    """The server published metadata at first, and publishes none now."""
     settings = {"DRAGOMAN_RECONNECT_ATTEMPTS": 0}
     async with AuthWorld() as world:
         async with Host({"x": world.entry()}, settings=settings) as host:

@@ -1,4 +1,4 @@
-"""T30: a server that names another authorization server gets nothing that belongs to the first one."""
+"""T30: A server that names another authorization server gets no credential that belongs to the first one."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.requirement("AUT-1")
 
 
 def move(world: AuthWorld) -> None:
-    """The server names the third party, which has a complete authorization server of its own."""
+    """The server names the third party, which has its own complete authorization server."""
     at = world.other.origin
     world.resource_document["authorization_servers"] = [at]
     world.elsewhere = {
@@ -28,7 +28,7 @@ def move(world: AuthWorld) -> None:
     }
 
 
-async def test_t30_a_refresh_goes_to_the_issuer_that_gave_the_token_whatever_the_server_says():
+async def test_t30_a_refresh_is_sent_only_to_the_issuer_of_the_token():
     async with AuthWorld() as world:
         sign_in_before(world)
         move(world)
@@ -40,8 +40,8 @@ async def test_t30_a_refresh_goes_to_the_issuer_that_gave_the_token_whatever_the
         assert world.other.asks == []
 
 
-async def test_t30_a_new_sign_in_elsewhere_is_told_and_takes_nothing_along():
-    """The person is shown the new page; what was stored for the old server stays away from it."""
+async def test_t30_a_sign_in_at_a_new_issuer_is_shown_and_sends_no_stored_credential():
+    """The person is shown the new page; the credentials stored for the old issuer are not sent to it."""
     async with AuthWorld() as world:
         account = sign_in_before(world)
         assert account.tokens is not None
@@ -52,7 +52,7 @@ async def test_t30_a_new_sign_in_elsewhere_is_told_and_takes_nothing_along():
         async with host_of(world) as host:
             await host.ready(timeout=20)
             assert host.servers["x"].status == "needs-auth"
-            with pytest.raises(AssertionError):  # the page of the third party signs nobody in
+            with pytest.raises(AssertionError):  # the page of the third party completes no sign-in
                 await host.sign_in("x", browser)
         assert browser.notices == [
             f"x: it names another authorization server than before: {world.other.origin} instead of "
@@ -65,7 +65,7 @@ async def test_t30_a_new_sign_in_elsewhere_is_told_and_takes_nothing_along():
 
 
 @pytest.mark.parametrize("pinned", [False, True], ids=["confirmed once", "named by the entry"])
-async def test_t30_a_client_secret_is_seen_by_its_issuer_alone(pinned: bool):
+async def test_t30_a_client_secret_is_sent_only_to_its_issuer(pinned: bool):
     oauth: dict[str, Any] = {"clientId": "me", "clientSecret": SECRET}
     async with AuthWorld() as world:
         if pinned:
@@ -89,7 +89,7 @@ async def test_t30_a_client_secret_is_seen_by_its_issuer_alone(pinned: bool):
         assert not any(SECRET in each for each in world.canaries_in(world.mcp))
 
 
-async def test_t30_an_issuer_that_differs_by_a_slash_behind_its_path_is_another_one():
+async def test_t30_an_issuer_that_differs_by_a_trailing_slash_is_another_issuer():
     async with AuthWorld() as world:
         world.resource_document["authorization_servers"] = [f"{world.auth.origin}/tenant/"]
         oauth = {"clientId": "me", "clientSecret": SECRET, "issuer": f"{world.auth.origin}/tenant"}
@@ -101,7 +101,7 @@ async def test_t30_an_issuer_that_differs_by_a_slash_behind_its_path_is_another_
 
 
 async def test_t30_a_reference_to_the_secret_of_another_server_is_refused():
-    """An entry of a project may name any reference; the secret behind it stays where it belongs."""
+    """An entry of a project may name any reference; the secret is resolved only for its own server."""
     reference = store_client_secret(Vault(), "work", "https://work.example/mcp", SECRET)
     async with AuthWorld() as world:
         browser = Browser(confirms=True)
@@ -115,7 +115,7 @@ async def test_t30_a_reference_to_the_secret_of_another_server_is_refused():
             assert world.canaries_in(site) == []
 
 
-async def test_t30_unattended_secrets_are_not_sent_before_a_person_said_whose_they_are():
+async def test_t30_unattended_secrets_are_not_sent_before_a_person_confirmed_the_issuer():
     async with AuthWorld() as world:
         oauth = {"clientId": "me", "clientSecret": SECRET, "grant": "client_credentials"}
         async with host_of(world, **oauth) as host:

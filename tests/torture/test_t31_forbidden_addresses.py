@@ -1,4 +1,4 @@
-"""T31: inner addresses that a server names (SSRF). None is contacted unless the entry allows it."""
+"""T31: Private addresses that a server names (SSRF). None is contacted unless the entry allows it."""
 
 import socket
 from collections.abc import Iterator
@@ -59,7 +59,7 @@ def listener() -> Iterator[Listener]:
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[list[str]]]:
-    """By host: the addresses that each question for it is answered with. Others are not found."""
+    """By host name: the addresses for each lookup in turn. Other names are not found."""
     known: dict[str, list[list[str]]] = {"localhost": [["127.0.0.1", "::1"]]}
 
     def getaddrinfo(host: str, port: int, *_: Any, **__: Any) -> list[Any]:
@@ -76,7 +76,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[list[str]]]:
 
 
 class Published(OAuthHttp):
-    """A public server whose own documents are given; everything else is fetched."""
+    """A public server with the given documents; everything else is fetched."""
 
     def __init__(self, documents: dict[str, bytes], *, allow_private: bool = False) -> None:
         super().__init__(PUBLIC, NetworkAccess(), allow_private=allow_private)
@@ -102,8 +102,8 @@ async def found(http: OAuthHttp, challenge: dict[str, str] | None = None) -> str
 
 
 @pytest.mark.parametrize("host", HOSTS)
-async def test_t31_metadata_at_an_inner_address_is_not_fetched(names: Any, listener: Listener, host: str):
-    """Named by the challenge, and as the authorization server."""
+async def test_t31_metadata_at_a_private_address_is_not_fetched(names: Any, listener: Listener, host: str):
+    """Named by the 401 challenge, and as the authorization server."""
     for url in (f"https://{host}:{listener.port}/doc", f"https://{host}:{listener.port}"):
         cause = await found(Published({}), {"resource_metadata": url})
         assert cause.endswith(f" is not contacted: {HOSTS[host]}"), cause
@@ -113,7 +113,7 @@ async def test_t31_metadata_at_an_inner_address_is_not_fetched(names: Any, liste
 
 
 @pytest.mark.parametrize("host", [host for host, why in HOSTS.items() if why is METADATA_REASON])
-async def test_t31_a_metadata_service_is_not_contacted_even_if_private_addresses_are_allowed(
+async def test_t31_a_cloud_metadata_service_is_not_contacted_even_if_private_addresses_are_allowed(
     names: Any, host: str
 ):
     http = Published({}, allow_private=True)
@@ -122,13 +122,13 @@ async def test_t31_a_metadata_service_is_not_contacted_even_if_private_addresses
 
 
 @pytest.mark.parametrize("host", ["①②⑦.①", "127。0。0。1", "１２７.０.０.１"])
-async def test_t31_addresses_in_other_characters_are_refused(names: Any, listener: Listener, host: str):
+async def test_t31_addresses_in_non_ascii_characters_are_refused(names: Any, listener: Listener, host: str):
     cause = await found(Published({}), {"resource_metadata": f"https://{host}:{listener.port}/"})
     assert "is not contacted: it is not a plain https URL" in cause
     assert listener.connections == 0
 
 
-async def test_t31_one_inner_address_among_several_of_a_name_is_enough(names: Any, listener: Listener):
+async def test_t31_a_name_with_one_private_address_among_several_is_refused(names: Any, listener: Listener):
     names["as.example"] = [["93.184.216.34", "127.0.0.1"]]
     cause = await found(Published({}), {"resource_metadata": f"https://as.example:{listener.port}/"})
     assert cause == f"https://as.example:{listener.port} is not contacted: {PRIVATE_REASON}"
@@ -147,7 +147,7 @@ async def test_t31_a_name_is_resolved_once_and_that_address_is_used(names: Any, 
         assert len(here.asks) == 1
 
 
-async def test_t31_a_name_that_becomes_an_inner_one_is_refused(names: Any, listener: Listener):
+async def test_t31_a_name_that_later_resolves_to_a_private_address_is_refused(names: Any, listener: Listener):
     names["as.example"] = [["127.0.0.1"]]
     cause = await found(Published({}), {"resource_metadata": f"https://as.example:{listener.port}/"})
     assert cause.endswith(PRIVATE_REASON)
@@ -178,7 +178,7 @@ async def test_t31_a_private_authorization_server_can_be_allowed(names: Any):
 
 
 @pytest.mark.parametrize("server", ["http://127.0.0.1/mcp", "https://10.1.2.3/mcp", "https://intra.example/"])
-async def test_t31_a_server_that_is_itself_inside_may_name_its_neighbours(names: Any, server: str):
+async def test_t31_a_server_at_a_private_address_may_name_other_private_addresses(names: Any, server: str):
     names["intra.example"] = [["192.168.7.7"]]
     async with site(answers.status(200, "{}")) as here:
         assert (await OAuthHttp(server, NetworkAccess()).get(f"{here.origin}/doc")).status == 200

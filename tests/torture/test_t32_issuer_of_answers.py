@@ -1,4 +1,4 @@
-"""T32: which authorization server an answer comes from (RFC 9207), in every combination; and mix-up."""
+"""The issuer of an authorization response (RFC 9207), in every combination; and mix-up attacks."""
 
 import asyncio
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -36,7 +36,7 @@ def attempt(*, sends_issuer: bool) -> Attempt:
 @pytest.mark.parametrize("said", ["code", "error"])
 @pytest.mark.parametrize("sends_issuer", [False, True], ids=["not advertised", "advertised"])
 @pytest.mark.parametrize("case", STATED)
-def test_t32_the_issuer_of_an_answer(case: str, sends_issuer: bool, said: str):
+def test_t32_the_issuer_of_an_authorization_response_is_checked(case: str, sends_issuer: bool, said: str):
     stated, cause = STATED[case]
     if stated is None and sends_issuer:
         cause = MISSING
@@ -57,14 +57,14 @@ def test_t32_the_issuer_of_an_answer(case: str, sends_issuer: bool, said: str):
 
 
 @pytest.mark.parametrize("state", [None, "", "S", "s ", "t", "ş"])
-def test_t32_the_state_counts_before_everything_else(state: str | None):
+def test_t32_the_state_is_checked_before_everything_else(state: str | None):
     given = {"iss": ISSUER, "code": "c", "error": "e"} | ({} if state is None else {"state": state})
     with pytest.raises(AuthProblem) as caught:
         code_in(attempt(sends_issuer=True), CallbackAnswer(given))
     assert caught.value.cause == "the browser returned with an answer to another sign-in"
 
 
-async def test_t32_the_error_of_another_issuer_is_never_shown():
+async def test_t32_an_error_from_another_issuer_is_never_shown():
     def returns(given: dict[str, str]) -> dict[str, str]:
         wrong = {
             "error": "access_denied",
@@ -81,7 +81,7 @@ async def test_t32_the_error_of_another_issuer_is_never_shown():
         assert "cAnary" not in f"{caught.value!r} {caught.value.hint}"
 
 
-async def test_t32_the_error_of_the_right_issuer_is_shown_cleaned():
+async def test_t32_an_error_from_the_expected_issuer_is_shown_sanitized():
     def returns(given: dict[str, str]) -> dict[str, str]:
         return {**given, "error": "access_denied", "error_description": "no\x1b[2J\nway"}
 
@@ -95,7 +95,7 @@ async def test_t32_the_error_of_the_right_issuer_is_shown_cleaned():
         assert world.token_requests == []
 
 
-async def test_t32_answers_of_two_sign_ins_that_are_swapped_are_both_refused():
+async def test_t32_swapped_responses_of_two_sign_ins_are_both_refused():
     async with AuthWorld() as first, AuthWorld() as second:
         screens = {"x": Onlooker(), "y": Onlooker()}
         async with host_of(first, more={"y": second.entry()}) as host:
@@ -106,7 +106,7 @@ async def test_t32_answers_of_two_sign_ins_that_are_swapped_are_both_refused():
             targets = {name: await ended_at(screen.pages[0]) for name, screen in screens.items()}
             queries = {name: urlsplit(target).query for name, target in targets.items()}
             for name, other in (("x", "y"), ("y", "x")):
-                # With the other's state, and with its own state and the other's issuer and code.
+                # With the state of the other sign-in, and with its own state and the other's issuer and code.
                 place = targets[name].partition("?")[0]
                 assert (await visit(f"{place}?{queries[other]}"))[0] == 400
                 mixed = {**parse_qs(queries[other]), "state": parse_qs(queries[name])["state"]}

@@ -1,4 +1,6 @@
-"""T33: the listener to which the browser returns. Only the genuine answer completes a sign-in."""
+"""The local callback listener to which the browser is redirected.
+
+Only the genuine response completes a sign-in."""
 
 import asyncio
 import socket
@@ -17,7 +19,7 @@ pytestmark = pytest.mark.requirement("AUT-1")
 
 NOTHING_TO_DO = "Nothing to do here"
 Attack = Callable[[str, str], Awaitable[object]]
-"""From the genuine redirect URL, and its state, to what an attacker does with it."""
+"""A function from the genuine redirect URL, and its state, to the requests of an attacker."""
 
 
 async def raw(target: str, request: str, *, wait: bool = True) -> bytes:
@@ -94,7 +96,7 @@ async def no_http(target: str, state: str) -> None:
 
 
 async def slow_clients(target: str, state: str) -> None:
-    """They are left open: neither the sign-in nor its end waits for them."""
+    """They stay open: neither the sign-in nor its end waits for them."""
     port = urlsplit(target).port
     for _ in range(20):
         _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -140,7 +142,7 @@ async def test_t33_an_attack_on_the_listener_changes_nothing(name: str, caplog: 
         status, text = await genuine[0]
         assert (status, "You are signed in" in text) == (200, True)
         assert len(world.token_requests) == 1
-        with pytest.raises(OSError):  # the listener is gone
+        with pytest.raises(OSError):  # the listener is closed
             await visit(await ended_at(screen.pages[0]))
     for writer in LEFT_OPEN:
         writer.close()
@@ -148,7 +150,7 @@ async def test_t33_an_attack_on_the_listener_changes_nothing(name: str, caplog: 
     assert [record.getMessage() for record in caplog.records] == []
 
 
-async def test_t33_a_second_answer_is_not_accepted():
+async def test_t33_a_second_response_is_not_accepted():
     async with AuthWorld() as world:
         held = asyncio.Event()
 
@@ -184,7 +186,7 @@ PASTED = {
 }
 
 
-async def test_t33_a_pasted_address_that_does_not_belong_to_the_sign_in_changes_nothing():
+async def test_t33_a_pasted_url_that_does_not_belong_to_the_sign_in_changes_nothing():
     async with AuthWorld() as world, host_of(world) as host:
         await host.ready(timeout=20)
         screen = Onlooker()
@@ -196,7 +198,7 @@ async def test_t33_a_pasted_address_that_does_not_belong_to_the_sign_in_changes_
         assert (await signing).status == "connected"
 
 
-async def test_t33_a_port_that_is_taken_is_said_before_anything_is_sent():
+async def test_t33_a_callback_port_in_use_is_reported_before_anything_is_sent():
     with socket.create_server(("127.0.0.1", 0)) as squatter:
         port = squatter.getsockname()[1]
         async with AuthWorld() as world, host_of(world, callbackPort=port) as host:
@@ -212,7 +214,7 @@ async def test_t33_a_port_that_is_taken_is_said_before_anything_is_sent():
             assert (screen.pages, world.registrations) == ([], [])
 
 
-async def test_t33_it_listens_on_loopback_alone():
+async def test_t33_the_listener_accepts_connections_on_loopback_only():
     async with CallbackListener() as listener:
         port = urlsplit(listener.redirect_uri).port
         with open("/proc/net/tcp") as four, open("/proc/net/tcp6") as six:
@@ -222,7 +224,7 @@ async def test_t33_it_listens_on_loopback_alone():
         assert "0100007F" in hosts
 
 
-async def test_t33_every_page_is_fixed_and_forbids_everything():
+async def test_t33_every_page_is_static_and_its_policy_forbids_all_content():
     async with CallbackListener() as listener:
         import aiohttp
 
@@ -239,7 +241,7 @@ async def test_t33_every_page_is_fixed_and_forbids_everything():
                     assert "Access-Control-Allow-Origin" not in answer.headers
 
 
-async def test_t33_a_sign_in_that_is_given_up_closes_the_listener():
+async def test_t33_a_cancelled_sign_in_closes_the_listener():
     async with AuthWorld() as world, host_of(world) as host:
         await host.ready(timeout=20)
         screen = Onlooker()

@@ -1,4 +1,5 @@
-"""T34: servers that are never content: scopes without end, tokens refused as soon as they are given."""
+"""T34: Servers that demand authorization again and again: more and more scopes, and fresh tokens that
+are refused."""
 
 from typing import Any
 
@@ -27,7 +28,7 @@ async def test_t34_without_pkce_no_browser_opens(methods: Any):
         assert (browser.pages, world.registrations) == ([], [])
 
 
-async def test_t34_the_entry_can_say_that_pkce_is_supported():
+async def test_t34_the_entry_can_state_that_pkce_is_supported():
     async with AuthWorld() as world, host_of(world, assumePkce=True) as host:
         await host.ready(timeout=20)
         del world.server_document["code_challenge_methods_supported"]
@@ -35,7 +36,7 @@ async def test_t34_the_entry_can_say_that_pkce_is_supported():
         assert "code_verifier" in world.token_requests[0], "and it is used"
 
 
-def never_enough(scope: str) -> Any:
+def always_insufficient_scope(scope: str) -> Any:
     return answers.challenge(403, f'Bearer error="insufficient_scope", scope="{scope}"')
 
 
@@ -45,12 +46,12 @@ async def refused_call(host: Host) -> HttpError:
     return caught.value
 
 
-async def test_t34_a_call_that_is_never_allowed_is_sent_once_and_asks_for_no_token():
+async def test_t34_a_call_that_is_always_refused_is_sent_once_and_requests_no_token():
     async with AuthWorld() as world:
         sign_in_before(world)
         async with host_of(world) as host:
             await host.ready(timeout=20)
-            world.mcp.on["tools/call"] = never_enough("read write")
+            world.mcp.on["tools/call"] = always_insufficient_scope("read write")
             for _ in range(3):
                 assert (await refused_call(host)).status == 403
             assert len(world.mcp.asked("tools/call")) == 3
@@ -58,12 +59,12 @@ async def test_t34_a_call_that_is_never_allowed_is_sent_once_and_asks_for_no_tok
             assert host.servers["x"].status == "connected"
 
 
-async def test_t34_a_step_up_asks_for_the_old_and_the_new_scopes_and_ends_there():
+async def test_t34_a_step_up_requests_the_old_and_the_new_scopes_once():
     async with AuthWorld() as world:
         sign_in_before(world)
         async with host_of(world) as host:
             await host.ready(timeout=20)
-            world.mcp.on["tools/call"] = never_enough("write")
+            world.mcp.on["tools/call"] = always_insufficient_scope("write")
             await refused_call(host)
             for _ in range(2):
                 browser = Browser()
@@ -80,7 +81,7 @@ async def test_t34_after_a_step_up_the_call_is_allowed():
 
         async def wants_write(ask: Ask) -> web.StreamResponse | None:
             is_new = ask.headers["Authorization"].endswith(world.newest)
-            return None if is_new else await never_enough("write")(ask)
+            return None if is_new else await always_insufficient_scope("write")(ask)
 
         world.newest = "none yet"  # pyright: ignore
         world.mcp.on["tools/call"] = wants_write
@@ -93,7 +94,7 @@ async def test_t34_after_a_step_up_the_call_is_allowed():
 
 
 @pytest.mark.requirement("AUT-3")
-async def test_t34_a_token_that_is_refused_when_it_is_fresh_ends_the_attempts():
+async def test_t34_a_fresh_token_that_is_refused_ends_the_attempts():
     async with AuthWorld() as world:
         sign_in_before(world)
         async with host_of(world) as host:
@@ -113,7 +114,7 @@ async def test_t34_a_token_that_is_refused_when_it_is_fresh_ends_the_attempts():
             assert world.refreshes == 1, "one that was just given is not exchanged for another"
 
 
-async def test_t34_without_a_person_each_attempt_asks_for_one_token_at_most():
+async def test_t34_without_a_person_each_attempt_requests_at_most_one_token():
     async with AuthWorld() as world:
         oauth = {
             "clientId": "me",
@@ -134,21 +135,23 @@ def scopes(count: int, length: int = 8) -> list[str]:
 
 
 @pytest.mark.parametrize("place", ["challenge", "resource", "refusal"])
-async def test_t34_ten_thousand_scopes_are_cut(place: str):
+async def test_t34_ten_thousand_scopes_are_truncated(place: str):
     many = scopes(10_000)
     browser = Browser()
     async with AuthWorld() as world:
         if place == "resource":
             world.resource_document["scopes_supported"] = many
         if place == "challenge":
-            # A header of this size is not read by the HTTP library; the longest that is.
+            # A header of this size is not read by the HTTP library; the longest that is read.
             world.challenge = f'{world._challenge()}, scope="{" ".join(many[:700])}"'
         sign_in_before(world) if place == "refusal" else None
         async with host_of(world) as host:
             await host.ready(timeout=20)
             if place == "refusal":
                 for start in range(0, 1000, 100):
-                    world.mcp.on["tools/call"] = never_enough(" ".join(many[start : start + 100]))
+                    world.mcp.on["tools/call"] = always_insufficient_scope(
+                        " ".join(many[start : start + 100])
+                    )
                     await refused_call(host)
             await host.sign_in("x", browser)
     (page,) = browser.pages
@@ -157,7 +160,7 @@ async def test_t34_ten_thousand_scopes_are_cut(place: str):
     assert len(page) <= 8192
 
 
-async def test_t34_scopes_that_make_the_page_too_long_are_refused_in_words():
+async def test_t34_scopes_that_make_the_url_too_long_are_refused_with_an_error():
     browser = Browser()
     async with AuthWorld() as world, host_of(world) as host:
         await host.ready(timeout=20)

@@ -1,4 +1,4 @@
-"""T35: one refresh for each expiry, however many calls and processes come to it at once."""
+"""T35: One refresh for each expiry, for any number of concurrent calls and processes."""
 
 import asyncio
 import json
@@ -39,20 +39,20 @@ asyncio.run(main())
 
 
 async def renewed_together(credentials: Sequence[OAuthCredentials]) -> set[str]:
-    """All are refused with the same token at the same time; the tokens that they have then."""
+    """All are refused with the same token at the same time; returns the tokens that they have afterwards."""
     sent = await credentials[0].headers()
     await asyncio.gather(*(each.renew(Challenge(401, sent=sent)) for each in credentials))
     return {(await each.headers())["Authorization"] for each in credentials}
 
 
 async def judge(world: AuthWorld, count: int = 8) -> None:
-    """Credentials of so many processes: one refresh, no token used twice, all go on."""
+    """Credentials of this many processes: one refresh, no token used twice, all continue."""
     sign_in_before(world)
     found = await renewed_together([credentials_of(world) for _ in range(count)])
     assert (world.refreshes, world.reuses, len(found)) == (1, 0, 1)
 
 
-async def test_t35_many_holders_of_one_token_share_one_refresh():
+async def test_t35_concurrent_users_of_one_token_share_one_refresh():
     async with AuthWorld() as world:
         await judge(world)
 
@@ -119,7 +119,7 @@ async def test_t35_processes_share_one_refresh(home: Path):
 
 
 async def test_t35_a_server_that_states_no_expiry_is_refreshed_after_each_401():
-    """Its tokens end without notice; each new one is used for a while, and then refused."""
+    """Its tokens expire without notice; each new one is used for a while, and then refused."""
     async with AuthWorld() as world:
         world.expires_in = None
         sign_in_before(world, expires_in=None)
@@ -131,7 +131,7 @@ async def test_t35_a_server_that_states_no_expiry_is_refreshed_after_each_401():
                 assert world.refreshes == number
 
 
-async def test_t35_a_token_that_another_process_obtained_meanwhile_is_taken_over():
+async def test_t35_a_token_that_another_process_obtained_meanwhile_is_used():
     async with AuthWorld() as world:
         sign_in_before(world)
         first, second = credentials_of(world), credentials_of(world)

@@ -1,4 +1,4 @@
-"""T36: whoever comes too late with a refresh token does not delete the newer one of another process."""
+"""T36: A process with an outdated refresh token does not delete the newer token of another process."""
 
 import pytest
 from aiohttp import web
@@ -14,7 +14,7 @@ from tests.torture.signed_in import account_of, credentials_of, sign_in_before
 pytestmark = pytest.mark.requirement("AUT-3")
 
 
-async def test_t36_a_newer_token_that_appears_during_the_refresh_is_taken_over():
+async def test_t36_a_newer_token_that_appears_during_the_refresh_is_used():
     """Written by a program that does not take the lock, as on a file system without locks."""
     async with AuthWorld() as world:
         sign_in_before(world)
@@ -36,7 +36,7 @@ async def test_t36_a_newer_token_that_appears_during_the_refresh_is_taken_over()
         assert not loser.needs_auth.is_fresh()
 
 
-async def test_t36_invalid_grant_forgets_the_tokens_and_keeps_the_registration():
+async def test_t36_invalid_grant_deletes_the_tokens_and_keeps_the_registration():
     async with AuthWorld() as world:
         account = sign_in_before(world)
         world.refresh_tokens.clear()
@@ -52,7 +52,7 @@ async def test_t36_invalid_grant_forgets_the_tokens_and_keeps_the_registration()
 
 
 @pytest.mark.parametrize("status", [404, 408, 429, 500, 502, 503, 504])
-async def test_t36_a_failure_that_is_no_refusal_deletes_nothing(status: int):
+async def test_t36_a_failure_other_than_invalid_grant_deletes_nothing(status: int):
     async with AuthWorld() as world:
         account = sign_in_before(world)
 

@@ -1,4 +1,4 @@
-"""T37: token endpoints that answer oddly. Clamped or refused in words; nothing of it becomes a header."""
+"""Token endpoints with unusual replies. Values are clamped or refused; none of them becomes a header."""
 
 import gzip
 from typing import Any
@@ -65,7 +65,7 @@ REFUSED: dict[str, tuple[Answer, str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-async def test_t37_a_reply_that_cannot_be_used_is_refused_in_words(case: str):
+async def test_t37_a_reply_that_cannot_be_used_is_refused_with_an_error(case: str):
     answer, cause = REFUSED[case]
     async with AuthWorld() as world, host_of(world) as host:
         await host.ready(timeout=20)
@@ -102,7 +102,7 @@ EXPIRIES: list[tuple[Any, int | None]] = [
 
 
 @pytest.mark.parametrize(("stated", "expected"), EXPIRIES, ids=lambda each: str(each)[:12])
-async def test_t37_an_odd_lifetime_is_clamped_or_counts_as_not_stated(stated: Any, expected: int | None):
+async def test_t37_an_invalid_token_lifetime_is_clamped_or_ignored(stated: Any, expected: int | None):
     async with AuthWorld() as world, host_of(world) as host:
         await host.ready(timeout=20)
         world.accepted.add("cAnary-good")
@@ -147,7 +147,7 @@ REGISTRATIONS: dict[str, tuple[Answer, str | None]] = {
 
 
 @pytest.mark.parametrize("case", REGISTRATIONS)
-async def test_t37_an_odd_registration_is_refused_before_a_browser_opens_or_harmless(case: str):
+async def test_t37_an_unusual_registration_is_accepted_or_refused_before_a_browser_opens(case: str):
     answer, cause = REGISTRATIONS[case]
     browser = Browser()
     async with AuthWorld() as world, host_of(world) as host:

@@ -1,9 +1,8 @@
-"""T38: a secret of a server's entry is said to that server, and to nobody else in any way.
+"""T38: A secret of a server's entry is sent to that server, and appears nowhere else.
 
-Canaries stand in every place of an entry where secrets do: as they are, and as variables. Then every command
-is run, every way of failing is tried, and whatever came out of it is searched: both outputs, all files,
-command lines of all processes, and what other servers were given.
-"""
+Canaries are in every field of an entry that can contain secrets: as literal values, and as variables.
+Then every command is run, every kind of failure is caused, and all output is searched: stdout and
+stderr, all files, command lines of all processes, and what other servers received."""
 
 import asyncio
 import base64
@@ -54,12 +53,12 @@ def spellings(secret: str) -> Iterator[str]:
     yield base64.b64encode(secret.encode()).decode().rstrip("=")[:-2]
 
 
-def hits(text: str) -> list[str]:
-    """The places whose canary is in it, however spelled."""
+def canaries_in(text: str) -> list[str]:
+    """The fields whose canary is in the text, in any encoding."""
     return [place for place, secret in CANARIES.items() if any(each in text for each in spellings(secret))]
 
 
-def telling() -> dict[str, Any]:
+def server_that_returns_secrets() -> dict[str, Any]:
     env = {"SERVICE_TOKEN": CANARIES["envliteral"], "API_KEY": "${CANARY_ENV}"}
     return zoo("tells_everything.py", env=env)
 
@@ -77,58 +76,58 @@ def variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(*words: str, **options: Any) -> str:
-    """Everything the command wrote."""
+    """All output of the command."""
     done = forked.run(*words, **options)
     return done.stdout + done.stderr
 
 
-def hits_in_files(home: Path, own: Path) -> dict[str, list[str]]:
-    """Files besides the person's own that hold a canary."""
+def canaries_in_files(home: Path, own: Path) -> dict[str, list[str]]:
+    """Files other than the person's own that contain a canary."""
     found = {}
     for path in home.rglob("*"):
         if path.is_file() and path != own:
-            places = hits(path.read_bytes().decode("latin-1"))
+            places = canaries_in(path.read_bytes().decode("latin-1"))
             if places:
                 found[str(path.relative_to(home))] = places
     return found
 
 
-def test_t38_the_check_knows_every_spelling():
+def test_t38_the_canary_search_finds_every_encoding():
     for place, secret in CANARIES.items():
-        assert hits(f"x{secret}x") == [place]
-        assert hits(json.dumps({"x": secret})) == [place]
-        assert hits(base64.b64encode(secret.encode()).decode()) == [place]
+        assert canaries_in(f"x{secret}x") == [place]
+        assert canaries_in(json.dumps({"x": secret})) == [place]
+        assert canaries_in(base64.b64encode(secret.encode()).decode()) == [place]
 
 
-async def test_t38_the_servers_themselves_are_told():
+async def test_t38_the_server_itself_receives_its_secrets():
     async with streamable() as server:
         async with Host({"a": remote(server.url)}, permission_mode="bypassPermissions") as host:
             await host.ready(timeout=20)
             assert host.servers["a"].status == "connected", host.servers["a"].reason
         sent = "".join(f"{ask.path} {dict(ask.headers)}" for ask in server.asks)
-    assert {"headerliteral", "headervariable"} <= set(hits(sent))
+    assert {"headerliteral", "headervariable"} <= set(canaries_in(sent))
 
 
 # --- the command line ---
 
 WRITES_FOR_OTHERS = ("mcp export",)
-"""Whoever asks for the whole entry in another program's form gets it."""
+"""A person who exports the complete entry for another program gets it unmasked."""
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in WRITES_FOR_OTHERS])
-async def test_t38_no_command_shows_one(home: Path, command: str):
+async def test_t38_no_command_prints_a_secret(home: Path, command: str):
     async with streamable() as server:
-        own = user(home, {"mcpServers": {"near": telling(), "far": remote(server.url)}})
+        own = user(home, {"mcpServers": {"near": server_that_returns_secrets(), "far": remote(server.url)}})
         for words in invocations(command, ["near", "far"]):
             if words[-1] in ("--help", "--follow"):
                 continue
             output = await asyncio.to_thread(run, *words)
-            assert hits(output) == [], f"{words}: {output}"
+            assert canaries_in(output) == [], f"{words}: {output}"
             assert "Traceback" not in output
-    assert hits_in_files(home, own) == {}
+    assert canaries_in_files(home, own) == {}
 
 
-SAID = [
+RETURNED = [
     *(pytest.param(name, how) for name in ("result", "large", "failure") for how in ("", "--json")),
     *(pytest.param(name, "") for name in ("structured", "progress", "log", "processes", "crash")),
     pytest.param("structured", "--json"),
@@ -136,26 +135,26 @@ SAID = [
 ]
 
 
-@pytest.mark.parametrize(("name", "how"), SAID)
-def test_t38_no_call_shows_one_though_the_server_says_it(home: Path, name: str, how: str):
-    own = user(home, {"mcpServers": {"near": telling()}})
+@pytest.mark.parametrize(("name", "how"), RETURNED)
+def test_t38_no_call_prints_a_secret_that_the_server_returns(home: Path, name: str, how: str):
+    own = user(home, {"mcpServers": {"near": server_that_returns_secrets()}})
     output = run("call", f"mcp__near__{name}", *filter(None, [how]))
-    assert hits(output) == [], output[:2000]
+    assert canaries_in(output) == [], output[:2000]
     assert "[secret]" in output or name in ("processes", "progress", "log", "crash"), output[:500]
     for words in (("logs", "--audit"), ("logs", "--json"), ("permissions", "explain", f"mcp__near__{name}")):
         output = run(*words)
         assert f"mcp__near__{name}" in output
-        assert hits(output) == []
-    assert hits_in_files(home, own) == {}
+        assert canaries_in(output) == []
+    assert canaries_in_files(home, own) == {}
 
 
 @pytest.mark.parametrize("name", ["result", "log", "crash", "progress"])
-def test_t38_nor_does_a_terminal_show_one(home: Path, name: str):
-    user(home, {"mcpServers": {"near": telling()}, "permissions": {"ask": ["mcp__near"]}})
+def test_t38_no_secret_is_printed_on_a_terminal(home: Path, name: str):
+    user(home, {"mcpServers": {"near": server_that_returns_secrets()}, "permissions": {"ask": ["mcp__near"]}})
     with Person("call", f"mcp__near__{name}") as person:
         person.answers("y/n", "y")
         output = person.finish()
-    assert hits(output) == [], output
+    assert canaries_in(output) == [], output
 
 
 @pytest.mark.parametrize(
@@ -167,9 +166,7 @@ def test_t38_nor_does_a_terminal_show_one(home: Path, name: str):
         pytest.param("error", ""),
     ],
 )
-async def test_t38_nor_is_one_shown_when_the_far_server_says_what_it_was_sent(
-    home: Path, says: str, how: str
-):
+async def test_t38_no_secret_is_printed_that_a_remote_server_returns(home: Path, says: str, how: str):
     async with streamable() as server:
 
         def answer(_: Any) -> Any:
@@ -182,7 +179,7 @@ async def test_t38_nor_is_one_shown_when_the_far_server_says_what_it_was_sent(
         user(home, {"mcpServers": {"far": remote(server.url)}})
         liar(server, {"tools/call": answer})
         output = await asyncio.to_thread(run, "call", "mcp__far__echo", *filter(None, [how]))
-        assert hits(output) == [], output
+        assert canaries_in(output) == [], output
         assert "[secret]" in output
 
 
@@ -197,7 +194,7 @@ async def test_t38_nor_is_one_shown_when_the_far_server_says_what_it_was_sent(
         "not found",
     ],
 )
-async def test_t38_nor_by_an_error(home: Path, broken: str):
+async def test_t38_no_error_contains_a_secret(home: Path, broken: str):
     target = f"http://127.0.0.1:9/{CANARIES['query']}"
     answer = {
         "not allowed": answers.status(401, CANARIES["headerliteral"]),
@@ -213,27 +210,27 @@ async def test_t38_nor_by_an_error(home: Path, broken: str):
         user(home, {"mcpServers": {"far": remote(url)}})
         for words in (("tools",), ("tools", "--json"), ("mcp", "list"), ("call", "mcp__far__echo")):
             output = await asyncio.to_thread(run, *words)
-            assert hits(output) == [], f"{words}: {output}"
+            assert canaries_in(output) == [], f"{words}: {output}"
 
 
 # --- other processes ---
 
 
-def test_t38_no_command_line_of_any_process_holds_one(home: Path):
-    user(home, {"mcpServers": {"near": telling()}})
+def test_t38_no_command_line_of_any_process_contains_a_secret(home: Path):
+    user(home, {"mcpServers": {"near": server_that_returns_secrets()}})
     output = command.run("call", "mcp__near__processes").stdout
 
     assert "tells_everything.py" in output, "it looked at itself"
     assert str(DRAGOMAN) in output
-    assert hits(output) == []
+    assert canaries_in(output) == []
 
 
-def test_t38_no_server_is_given_anothers(home: Path):
-    user(home, {"mcpServers": {"near": telling(), "other": zoo("tells_everything.py")}})
+def test_t38_no_server_receives_the_secrets_of_another(home: Path):
+    user(home, {"mcpServers": {"near": server_that_returns_secrets(), "other": zoo("tells_everything.py")}})
     output = run("call", "mcp__other__result", env={**os.environ})
 
     assert '"PATH"' in output, "it told its environment"
-    assert hits(output) == []
+    assert canaries_in(output) == []
 
 
 # --- programs ---
@@ -250,9 +247,11 @@ QUIET = {"DRAGOMAN_RECONNECT_ATTEMPTS": 0}
         pytest.param("error"),
     ],
 )
-async def test_t38_no_outcome_error_question_or_configuration_holds_one(home: Path, name: str):
+async def test_t38_no_outcome_error_question_or_configuration_contains_a_secret(home: Path, name: str):
     person = ScriptedUser(True)
-    async with Host({"near": telling()}, interaction=person, audit=True, settings=QUIET) as host:
+    async with Host(
+        {"near": server_that_returns_secrets()}, interaction=person, audit=True, settings=QUIET
+    ) as host:
         await host.ready(timeout=20)
         seen = [repr(host.configuration), repr(host.configuration.servers)]
         try:
@@ -262,19 +261,21 @@ async def test_t38_no_outcome_error_question_or_configuration_holds_one(home: Pa
             seen.append(f"{failure!r} {failure} {failure.hint} {vars(failure)}")
     seen.extend(repr(question) for question in person.asked)
 
-    assert [text[:300] for text in seen if hits(text)] == []
-    assert hits_in_files(home, home / "none") == {}
+    assert [text[:300] for text in seen if canaries_in(text)] == []
+    assert canaries_in_files(home, home / "none") == {}
 
 
 @pytest.mark.parametrize("kind", ["ServerStatus", "ServerLogged", "CallProgressed"])
-async def test_t38_no_event_and_no_view_holds_one(kind: str):
+async def test_t38_no_event_and_no_view_contains_a_secret(kind: str):
     seen: list[tuple[str, str]] = []
 
     async def listen(events: Any) -> None:
         async for event in events:
             seen.append((type(event).__name__, repr(event)))
 
-    async with Host({"near": telling()}, permission_mode="bypassPermissions", settings=QUIET) as host:
+    async with Host(
+        {"near": server_that_returns_secrets()}, permission_mode="bypassPermissions", settings=QUIET
+    ) as host:
         listening = asyncio.create_task(listen(host.events()))
         await host.ready(timeout=20)
         for name in ("progress", "log"):
@@ -283,14 +284,14 @@ async def test_t38_no_event_and_no_view_holds_one(kind: str):
     await listening
 
     assert any(found == kind for found, _ in seen), "there was something to look at"
-    assert [text[:300] for found, text in seen if found == kind and hits(text)] == []
+    assert [text[:300] for found, text in seen if found == kind and canaries_in(text)] == []
 
 
 @pytest.mark.parametrize("words", [("tools",), ("tools", "--json"), ("call", "mcp__near__x")], ids=" ".join)
-def test_t38_no_last_words_hold_one(home: Path, words: tuple[str, ...]):
-    entry = telling()
+def test_t38_no_stderr_shown_of_a_failed_server_contains_a_secret(home: Path, words: tuple[str, ...]):
+    entry = server_that_returns_secrets()
     user(home, {"mcpServers": {"near": {**entry, "args": [*entry["args"], "dies"]}}})
     output = run(*words)
 
     assert "starting with" in output
-    assert hits(output) == []
+    assert canaries_in(output) == []

@@ -1,7 +1,6 @@
-"""T38, sign-in: tokens, client secrets, codes, verifiers and states are in no output, log, event or file.
+"""T38: Sign-in: tokens, client secrets, codes, verifiers and states are in no output, log, event or file.
 
-The only exceptions are the store of secrets, and the state in the URL of the page that a person opens.
-"""
+The only exceptions are the secret store, and the state in the URL of the page that a person opens."""
 
 import asyncio
 import base64
@@ -39,7 +38,7 @@ def files_with_canaries(home: Path, *, besides: Path | None = None) -> set[str]:
 
 
 def sent_back(ask: Ask) -> web.StreamResponse:
-    """A server that repeats what it was sent, in whatever it can say."""
+    """A server that returns what it received, in every kind of message."""
     text = f"you sent {dict(ask.headers)} and {ask.headers.get('Authorization')}"
     content = [{"type": "text", "text": text}]
     result = {"resultType": "complete", "content": content, "structuredContent": {"a": text}}
@@ -64,7 +63,7 @@ WRITES_FOR_OTHERS = ("mcp export",)
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in WAITS_FOR_A_PERSON])
-async def test_t38_no_command_shows_a_token(home: Path, command: str):
+async def test_t38_no_command_prints_a_token(home: Path, command: str):
     async with AuthWorld() as world:
         world.mcp.on["tools/call"] = repeats
         own = user(home, {"mcpServers": {"x": world.entry(clientId="me", clientSecret="${CANARY_SECRET}")}})
@@ -88,7 +87,7 @@ def credentials_client() -> Any:
 
 
 @pytest.mark.parametrize("options", [(), ("--json",), ("--no-browser",), ("--device",)], ids=str)
-async def test_t38_an_attempt_to_sign_in_shows_none(home: Path, options: tuple[str, ...]):
+async def test_t38_a_sign_in_prints_no_secret(home: Path, options: tuple[str, ...]):
     async with AuthWorld() as world:
         world.on["/device"] = answering(
             {
@@ -111,10 +110,8 @@ async def test_t38_an_attempt_to_sign_in_shows_none(home: Path, options: tuple[s
     assert files_with_canaries(home) <= {".secret"}
 
 
-async def test_t38_no_log_event_view_or_error_of_a_whole_life_holds_one(
-    home: Path, caplog: pytest.LogCaptureFixture
-):
-    """Sign-in, calls, a refresh, one that fails, a sign-out; with everything logged that can be."""
+async def test_t38_no_log_event_view_or_error_contains_a_secret(home: Path, caplog: pytest.LogCaptureFixture):
+    """Sign-in, calls, a refresh, a refresh that fails, and a sign-out, at the most verbose log level."""
     caplog.set_level(logging.DEBUG)
     asyncio.get_running_loop().set_debug(True)
     seen: list[str] = []
@@ -158,7 +155,7 @@ async def test_t38_no_log_event_view_or_error_of_a_whole_life_holds_one(
     assert files_with_canaries(home) <= {".secret"}
 
 
-async def test_t38_every_secret_is_known_for_redaction_before_it_is_used():
+async def test_t38_every_secret_is_registered_for_redaction_before_it_is_used():
     learned: list[str] = []
     async with AuthWorld() as world:
         account = sign_in_before(world)

@@ -1,4 +1,4 @@
-"""T39: a command that gives headers: not before a yes, not beyond its limits, nothing of ours to read."""
+"""T39: A headers helper runs only after approval, within its limits, and without the host's credentials."""
 
 import asyncio
 import json
@@ -27,11 +27,11 @@ SECRET = "s3cr3t-canary-9f2e"
 GOOD = """printf '{"Authorization": "Bearer good"}'"""
 
 
-def says(document: object) -> str:
+def prints(document: object) -> str:
     return f"printf %s {shlex.quote(json.dumps(document))}"
 
 
-# --- not before a yes ---
+# --- approval ---
 
 
 def in_project(home: Path, **entry: Any) -> Path:
@@ -40,7 +40,7 @@ def in_project(home: Path, **entry: Any) -> Path:
 
 @pytest.mark.parametrize("scope", ["project", "local"])
 @pytest.mark.parametrize("kind", ["http", "sse", "ws"])
-async def test_t39_a_projects_helper_does_not_run_before_approval(home: Path, scope: str, kind: str):
+async def test_t39_a_projects_headers_helper_does_not_run_before_approval(home: Path, scope: str, kind: str):
     canary = Canary(home / "canary")
     with Listener() as listener:
         url = f"{'ws' if kind == 'ws' else 'http'}://127.0.0.1:{listener.port}/"
@@ -59,7 +59,7 @@ async def test_t39_a_projects_helper_does_not_run_before_approval(home: Path, sc
     assert canary.started == set()
 
 
-async def test_t39_after_a_yes_it_runs_and_after_a_change_it_waits_again(home: Path):
+async def test_t39_it_runs_after_approval_and_is_pending_again_after_a_change(home: Path):
     canary = Canary(home / "canary")
     async with streamable(revisions=(MODERN,)) as server:
         file = in_project(home, url=server.url, headersHelper=f"{canary.script('first')}; {GOOD}")
@@ -75,10 +75,10 @@ async def test_t39_after_a_yes_it_runs_and_after_a_change_it_waits_again(home: P
     assert canary.started == {"first"}
 
 
-async def test_t39_a_relative_command_is_not_looked_for_in_the_folder_one_works_in(
+async def test_t39_a_relative_command_is_not_looked_up_in_the_working_folder(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """`./token` of a project that was approved must not become `./token` of a repository inside it."""
+    """`./token` of an approved project must not become `./token` of a repository inside it."""
     canary = Canary(home / "canary")
     inner = home / "work" / "inner"
     inner.mkdir()
@@ -95,7 +95,7 @@ async def test_t39_a_relative_command_is_not_looked_for_in_the_folder_one_works_
     assert canary.started == set()
 
 
-# --- what it is given ---
+# --- environment of the helper ---
 
 CREDENTIALS = {
     "ANTHROPIC_API_KEY": SECRET,
@@ -113,7 +113,7 @@ CREDENTIALS = {
 
 @pytest.mark.requirement("AUT-11")
 @pytest.mark.parametrize("scope", ["project", "user"])
-async def test_t39_nothing_of_the_hosts_credentials_is_in_its_environment(
+async def test_t39_its_environment_has_no_credential_of_the_host(
     home: Path, monkeypatch: pytest.MonkeyPatch, scope: str
 ):
     for name, value in CREDENTIALS.items():
@@ -135,45 +135,45 @@ async def test_t39_nothing_of_the_hosts_credentials_is_in_its_environment(
     assert f"DRAGOMAN_SERVER_URL={server.url}" in text.splitlines()
 
 
-async def test_t39_other_servers_see_nothing_of_what_it_printed(arena, home: Path):
+async def test_t39_its_output_is_not_visible_to_other_servers_or_in_events(arena, home: Path):
     async with streamable(revisions=(MODERN,)) as server:
-        entry = {"url": server.url, "headersHelper": says({"Authorization": SECRET})}
+        entry = {"url": server.url, "headersHelper": prints({"Authorization": SECRET})}
         async with arena(entry) as a:
             pid = a.host.servers["bystander"].pid
             assert SECRET not in Path(f"/proc/{pid}/environ").read_text()
             assert SECRET not in repr(list(a.events))
 
 
-# --- what it prints ---
+# --- output of the helper ---
 
 BAD: dict[str, str] = {
-    "a line break": says({"X": f"{SECRET}\r\nInjected: 1"}),
-    "a line feed": says({"X": f"{SECRET}\n"}),
-    "a line break in a name": says({"X: 1\r\nInjected": SECRET}),
-    "NUL": says({"X": f"{SECRET}\0"}),
-    "an escape": says({"X": f"\x1b]0;{SECRET}\x07"}),
+    "a line break": prints({"X": f"{SECRET}\r\nInjected: 1"}),
+    "a line feed": prints({"X": f"{SECRET}\n"}),
+    "a line break in a name": prints({"X: 1\r\nInjected": SECRET}),
+    "NUL": prints({"X": f"{SECRET}\0"}),
+    "an escape": prints({"X": f"\x1b]0;{SECRET}\x07"}),
     "1 MB of value": f"printf '{{\"X\": \"{SECRET}'; head -c 1048576 /dev/zero | tr '\\0' a; printf '\"}}'",
     "without end": f"while :; do echo {SECRET}; done",
     "no JSON": f"echo {SECRET}",
-    "a list": says([SECRET]),
-    "a number": says({"X": 5, "Y": SECRET}),
-    "nested": says({"headers": {"X": SECRET}}),
+    "a list": prints([SECRET]),
+    "a number": prints({"X": 5, "Y": SECRET}),
+    "nested": prints({"headers": {"X": SECRET}}),
     "nested too deep": "head -c 200000 /dev/zero | tr '\\0' '['",
     "no UTF-8": r"printf '{\"X\": \"\377\"}'",
     "nothing": "true",
     "exit 1": f"echo {SECRET}; echo {SECRET} >&2; exit 1",
     "a signal": f"echo {SECRET}; kill -9 $$",
     "no such program": f"/nonexistent/{SECRET}",
-    "the session": says({"Mcp-Session-Id": SECRET}),
-    "the host": says({"hOsT": SECRET}),
-    "the length": says({"Content-Length": "5"}),
-    "smuggling": says({"Transfer-Encoding": "chunked"}),
-    "a proxy's": says({"Proxy-Authorization": SECRET}),
+    "the session": prints({"Mcp-Session-Id": SECRET}),
+    "the host": prints({"hOsT": SECRET}),
+    "the length": prints({"Content-Length": "5"}),
+    "smuggling": prints({"Transfer-Encoding": "chunked"}),
+    "a proxy's": prints({"Proxy-Authorization": SECRET}),
 }
 
 
 @pytest.mark.requirement("AUT-11")
-async def test_t39_bad_output_sends_nothing_and_is_told_without_a_word_of_it(arena, home: Path):
+async def test_t39_invalid_output_sends_no_header_and_is_reported_without_its_text(arena, home: Path):
     with Listener() as listener:
         url = f"http://127.0.0.1:{listener.port}/mcp"
         entries = {
@@ -198,7 +198,7 @@ def holds_secret(file: Path) -> bool:
 
 
 @pytest.mark.parametrize("way", LEGS, ids=str)
-async def test_t39_one_that_hangs_is_ended_with_its_children_at_the_deadline(
+async def test_t39_a_helper_that_hangs_is_killed_with_its_children_at_the_deadline(
     arena, home: Path, monkeypatch: pytest.MonkeyPatch, way: Way
 ):
     monkeypatch.setattr(helper, "LIMIT_SECONDS", 0.5)
@@ -215,10 +215,10 @@ async def test_t39_one_that_hangs_is_ended_with_its_children_at_the_deadline(
         assert server.asks == []
 
 
-# --- a server that refuses it for ever ---
+# --- a server that always refuses it ---
 
 
-async def test_t39_a_401_for_ever_runs_it_twice_and_not_in_a_loop(arena, home: Path):
+async def test_t39_a_repeated_401_runs_the_helper_twice_only(arena, home: Path):
     runs = home / "runs"
     command = f"echo x >> {runs}; {GOOD}"
     async with streamable(revisions=(MODERN,)) as server:
@@ -233,7 +233,7 @@ async def test_t39_a_401_for_ever_runs_it_twice_and_not_in_a_loop(arena, home: P
 
 
 async def runs_when_a_token_expires(arena: Any, home: Path, calls: int) -> int:
-    """How often it runs when so many calls are refused at the same time with what it gave first."""
+    """How often it runs when this many calls are refused at the same time with its first output."""
     runs = home / "runs"
     command = f'echo x >> {runs}; sleep 0.05; printf \'{{"Authorization": "%s"}}\' $(wc -l < {runs})'
     all_here = asyncio.Event()
@@ -255,11 +255,11 @@ async def runs_when_a_token_expires(arena: Any, home: Path, calls: int) -> int:
     return len(runs.read_text().split())
 
 
-async def test_t39_many_calls_refused_together_share_one_run_and_each_is_made_once(arena, home: Path):
+async def test_t39_many_calls_refused_together_share_one_run_and_each_is_retried_once(arena, home: Path):
     assert await runs_when_a_token_expires(arena, home, 30) == 2
 
 
-async def test_t39_a_build_in_which_each_refusal_runs_it_is_caught(
+async def test_t39_a_mutant_that_runs_the_helper_for_each_refusal_is_detected(
     arena, home: Path, monkeypatch: pytest.MonkeyPatch
 ):
     async def each_for_itself(

@@ -1,4 +1,4 @@
-"""T40: the token of one server is sent to that server's URL, and nowhere else; never in a URL."""
+"""The token of one server is sent to that server's URL only, and never in a URL."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests.torture.signed_in import QUIET, host_of, sign_in_before
 pytestmark = pytest.mark.requirement("AUT-1")
 
 
-async def test_t40_neighbours_of_a_server_see_nothing_of_its_token():
+async def test_t40_the_token_of_one_server_is_not_sent_to_similar_servers():
     """The same name at another port, another path, another name at the same URL."""
     async with AuthWorld() as world, site(answers.status(404)) as neighbour:
         sign_in_before(world)
@@ -50,7 +50,7 @@ async def test_t40_no_request_has_a_token_in_its_url():
         assert world.canaries_in(world.other) == []
 
 
-async def test_t40_the_mcp_server_sees_access_tokens_alone():
+async def test_t40_the_mcp_server_receives_access_tokens_only():
     async with AuthWorld() as world:
         async with host_of(world) as host:
             await host.ready(timeout=20)
@@ -74,11 +74,11 @@ DIFFERENT = {
 
 
 @pytest.mark.parametrize("what", DIFFERENT)
-def test_t40_whatever_tells_servers_apart_tells_their_tokens_apart(what: str):
+def test_t40_entries_with_different_settings_have_separate_tokens(what: str):
     assert DIFFERENT[what].key != OAuthSettings(server="x", url="https://a.example/mcp").key
 
 
-def test_t40_spellings_of_one_url_share_a_token():
+def test_t40_different_spellings_of_one_url_share_a_token():
     assert (
         OAuthSettings(server="x", url="HTTPS://A.example:443/mcp").key
         == OAuthSettings(server="x", url="https://a.example/mcp").key

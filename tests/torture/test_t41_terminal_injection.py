@@ -1,9 +1,8 @@
-"""T41: no control byte from any server reaches the terminal of the person who looks at it.
+"""T41: No control byte from any server reaches the terminal.
 
-Every command looks at a server that puts screen, title, clipboard and link sequences, C1 bytes, carriage
-returns, bells and ten thousand combining marks into everything it says. The same command with cleaning
-switched off must fail the same check: otherwise it would prove nothing.
-"""
+Every command shows a server that puts screen, title, clipboard and hyperlink sequences, C1 bytes,
+carriage returns, bells and ten thousand combining marks into all its text. The same command without
+sanitizing must fail the same check."""
 
 import itertools
 import json
@@ -28,8 +27,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.requirement("CAT-2")]
 HOSTILE = ("--mcp-config", config(e2e=entry("serves", "worse")))
 MARKS_IN_A_ROW = 4
 
-# Before anything else is imported: every module takes these names from here.
-UNCLEANED = """
+# Before anything else is imported: every module imports these names from here.
+UNSANITIZED = """
 import dragoman.cleaning as cleaning
 for name in ("visible", "one_line", "for_model"):
     setattr(cleaning, name, lambda text, limit=None: text)
@@ -39,16 +38,16 @@ main()
 """
 
 
-class Uncleaned(Terminal):
-    """The same command, which shows what servers say as they said it."""
+class Unsanitized(Terminal):
+    """The same command, with unsanitized text of servers."""
 
     def __init__(self, *words: str) -> None:
         super().__init__(*words)
-        self._words = [sys.executable, "-c", UNCLEANED, *words]
+        self._words = [sys.executable, "-c", UNSANITIZED, *words]
 
 
 def harm_in(output: str) -> set[str]:
-    """What in it moves a cursor, colours, hides, turns around or piles up."""
+    """Everything in the text that moves a cursor, colours, hides, reorders or combines characters."""
     text = plain(output)
     harm = {hex(ord(char)) for char in text if char != "\n" and _is_control(char)}
     harm |= {"a tower of marks" for height in _runs_of_marks(text) if height > MARKS_IN_A_ROW}
@@ -69,21 +68,21 @@ def shown(*words: str) -> str:
         return terminal.finish()
 
 
-def assert_made_harmless(*words: str) -> None:
-    """Both at once, since most of their time is starting."""
-    with Terminal(*words) as cleaned, Uncleaned(*words) as uncleaned:
+def assert_sanitized(*words: str) -> None:
+    """Both at the same time, because most of their time is the start."""
+    with Terminal(*words) as cleaned, Unsanitized(*words) as uncleaned:
         output = cleaned.finish()
         assert harm_in(output) == set()
-        assert "\\x1b" in output or "\\u001b" in output or words[0] in CLEANED_FOR_MODELS
-        # rich drops the bell of what it repaints, and nothing else.
+        assert "\\x1b" in output or "\\u001b" in output or words[0] in SANITIZED_FOR_MODELS
+        # rich drops the bell of text that it repaints, and nothing else.
         assert harm_in(uncleaned.finish()) >= {"0x1b"}, "the check would not notice"
 
 
-CLEANED_FOR_MODELS = ("resources", "read", "prompts", "prompt")
-"""What is listed there is a model's too, so what nobody should see is taken out instead of shown."""
+SANITIZED_FOR_MODELS = ("resources", "read", "prompts", "prompt")
+"""Text that these commands list is also read by a model, so invisible text is removed instead of shown."""
 
 
-def test_t41_the_check_knows_every_kind_of_harm():
+def test_t41_the_check_detects_every_kind_of_control_character():
     kinds = {
         "0x0",
         "0x7",
@@ -120,19 +119,19 @@ LOOKS = {
 
 
 @pytest.mark.parametrize("words", LOOKS.values(), ids=LOOKS.keys())
-def test_t41_nothing_a_server_says_drives_the_terminal(words: tuple[str, ...]):
-    assert_made_harmless(*words, *HOSTILE)
+def test_t41_no_text_of_a_server_contains_terminal_control_sequences(words: tuple[str, ...]):
+    assert_sanitized(*words, *HOSTILE)
 
 
 @pytest.mark.parametrize("mode", ["dies", "greets", "refuses"])
-def test_t41_nor_do_reasons_and_last_words_of_one_that_fails(mode: str):
+def test_t41_reasons_and_stderr_of_a_failed_server_are_sanitized(mode: str):
     given = ("--mcp-config", config(e2e=entry(mode, "worse")))
-    assert_made_harmless("resources", *given)
+    assert_sanitized("resources", *given)
 
 
-def test_t41_nor_does_the_difference_between_two_definitions():
+def test_t41_the_difference_between_two_definitions_is_sanitized():
     run("tools", "lock", "--mcp-config", config(e2e=entry("serves")))
-    assert_made_harmless("tools", "lock", "--check", *HOSTILE)
+    assert_sanitized("tools", "lock", "--check", *HOSTILE)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +139,7 @@ def test_t41_nor_does_the_difference_between_two_definitions():
     [("tools", "show", "described"), ("resources",), ("read", "e2e", "e2e://evil")],
     ids=" ".join,
 )
-def test_t41_as_json_everything_is_plain_ascii_and_nothing_is_lost(words: tuple[str, ...]):
+def test_t41_json_output_is_plain_ascii_and_loses_nothing(words: tuple[str, ...]):
     output = shown(*words, *HOSTILE, "--json")
     assert re.fullmatch("[ -~\n]*", output), "not even a style"
     document = json.loads(output)
@@ -154,20 +153,21 @@ def test_t41_as_json_everything_is_plain_ascii_and_nothing_is_lost(words: tuple[
 
 
 class UncleanedPerson(Person):
-    """The same at a command which shows what servers say as they said it."""
+    """The same for a command in a terminal, with unsanitized text of servers."""
 
     def __init__(self, *words: str, **options: Any) -> None:
         super().__init__(*words, **options)
-        self._words = [sys.executable, "-c", UNCLEANED, *words]
+        self._words = [sys.executable, "-c", UNSANITIZED, *words]
 
 
 Talk = Callable[[Person], object]
 
 
-def assert_harmless_talk(talk: Talk, *words: str, harm: str = "0x9b", is_shown: bool = True) -> None:
-    """The talk with the command, and the same with one that cleans nothing.
+def assert_sanitized_dialogue(talk: Talk, *words: str, harm: str = "0x9b", is_shown: bool = True) -> None:
+    """The dialogue with the command, and the same without sanitizing.
 
-    `is_shown`: whether what was taken out is to be seen; what is a model's too is just taken out.
+    `is_shown`: whether the removed text must be visible; text that is also read by a model is only
+    removed.
     """
     for kind in (Person, UncleanedPerson):
         with kind(*words) as person:
@@ -185,30 +185,32 @@ def says_no(keys: str) -> Talk:
 
 
 @pytest.mark.requirement("PRM-3")
-def test_t41_nor_does_the_question_about_a_call():
+def test_t41_the_permission_question_about_a_call_is_sanitized():
     given = json.dumps({EVIL: EVIL, "b": [{EVIL: EVIL}], "c": "x" * 1000 + EVIL})
 
     def look_twice(person: Person) -> None:
         person.answers("y/a/p/n/v", "v")
         person.answers("y/a/p/n/v", "n")
 
-    assert_harmless_talk(look_twice, "call", "mcp__e2e__annotated", given, *HOSTILE, harm="0x1b")
+    assert_sanitized_dialogue(look_twice, "call", "mcp__e2e__annotated", given, *HOSTILE, harm="0x1b")
 
 
 @pytest.mark.requirement("PRM-3")
-def test_t41_nor_does_the_name_of_the_folder_it_is_asked_in(home: Path, monkeypatch: pytest.MonkeyPatch):
+def test_t41_the_name_of_the_working_folder_in_a_question_is_sanitized(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+):
     folder = home / "work" / EVIL.replace("\0", "").replace("/", "")
     folder.mkdir()
     monkeypatch.chdir(folder)
     (folder / ".mcp.json").write_text("{}")
     burn = offering(tool("burn", destructiveHint=True))
 
-    assert_harmless_talk(says_no("y/a/p/n"), "call", "mcp__s__burn", *burn)
+    assert_sanitized_dialogue(says_no("y/a/p/n"), "call", "mcp__s__burn", *burn)
 
 
 @pytest.mark.parametrize("decision", ["ask", "deny", "broken"])
 @pytest.mark.requirement("PRM-5")
-def test_t41_nor_does_the_reason_of_a_hook(home: Path, decision: str):
+def test_t41_the_reason_of_a_hook_is_sanitized(home: Path, decision: str):
     said = {"permissionDecision": decision, "permissionDecisionReason": EVIL}
     output = json.dumps(
         {"hookSpecificOutput": {"hookEventName": "PreToolUse", **said}, "systemMessage": EVIL}
@@ -222,33 +224,33 @@ def test_t41_nor_does_the_reason_of_a_hook(home: Path, decision: str):
     own.write_text(json.dumps({"hooks": {"PreToolUse": [{"hooks": [hook]}]}}))
 
     talk = says_no("y/n") if decision == "ask" else lambda person: None
-    assert_harmless_talk(talk, "call", "mcp__s__plain", *offering(tool("plain")), is_shown=False)
+    assert_sanitized_dialogue(talk, "call", "mcp__s__plain", *offering(tool("plain")), is_shown=False)
 
 
 @pytest.mark.requirement("PRM-6")
 @pytest.mark.parametrize(
     "words", [("list",), ("explain", "mcp__s__plain"), ("test", "mcp__s__plain")], ids=" ".join
 )
-def test_t41_nor_do_rules_that_came_with_a_project(home: Path, words: tuple[str, ...]):
+def test_t41_rules_of_a_project_are_sanitized(home: Path, words: tuple[str, ...]):
     rules = [f"mcp__s__*(a!={EVIL})", f"mcp__*{EVIL}*(", f"mcp__s({EVIL}"]
     settings(home, scope="local", deny=rules, allow=[f"mcp__s__{EVIL}"], defaultMode=EVIL)
     given = offering(tool("plain")) if words != ("list",) else ()
 
-    assert_harmless_talk(lambda person: None, "permissions", *words, *given)
+    assert_sanitized_dialogue(lambda person: None, "permissions", *words, *given)
 
 
 @pytest.mark.requirement("PRM-6")
 @pytest.mark.parametrize("words", [("logs",), ("logs", "--audit", "-n", "5")], ids=" ".join)
-def test_t41_nor_does_the_log_of_what_was_called(home: Path, words: tuple[str, ...]):
+def test_t41_the_audit_log_is_sanitized(home: Path, words: tuple[str, ...]):
     log = home / ".dragoman" / "logs" / "audit.jsonl"
     log.parent.mkdir(parents=True)
     fields = ("time", "tool", "decision", "by", "reason", "outcome", "duration_ms")
     log.write_text(json.dumps({"arguments": [EVIL], **dict.fromkeys(fields, EVIL)}) + "\n")
 
-    assert_harmless_talk(lambda person: None, *words)
+    assert_sanitized_dialogue(lambda person: None, *words)
 
 
-def test_t41_nor_does_the_log_as_json(home: Path):
+def test_t41_the_audit_log_as_json_is_sanitized(home: Path):
     name = EVIL.replace("\0", "")
     run("call", f"mcp__e2e__{name}", json.dumps({EVIL: 1}), "--mcp-config", config(e2e=entry("serves")))
     output = shown("logs", "--json")
@@ -257,8 +259,8 @@ def test_t41_nor_does_the_log_as_json(home: Path):
     assert "\\x1b" in json.loads(output)["tool"]
 
 
-def test_t41_nor_does_the_question_about_a_page():
+def test_t41_the_question_about_a_url_is_sanitized():
     page = {"url": "https://pay.example/a?b=c", "message": WORSE}
     given = ("--mcp-config", config(shop=zoo("wants_a_page.py", json.dumps([page]), "1")))
 
-    assert_harmless_talk(says_no("y/n/c"), "call", "mcp__shop__buy", *given, harm="0x1b")
+    assert_sanitized_dialogue(says_no("y/n/c"), "call", "mcp__shop__buy", *given, harm="0x1b")

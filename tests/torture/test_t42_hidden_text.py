@@ -1,4 +1,4 @@
-"""T42: text that a person would not see is not read by a model either, and shown where people look."""
+"""T42: Invisible text is removed before a model reads it, and made visible where a person reads it."""
 
 import json
 import unicodedata
@@ -38,7 +38,7 @@ CLEANED = {
     "fillers": "",
     "a tower": "a" + "\u0301" * 4,
 }
-"""What a model is left with."""
+"""The text that reaches a model."""
 
 
 def lists(**fields: Any) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def texts_in(value: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("name", TRICKS)
-async def test_t42_nothing_hidden_reaches_a_model(name: str):
+async def test_t42_no_invisible_text_reaches_a_model(name: str):
     trick = TRICKS[name]
     entry = lists(
         title=f"Add{trick}",
@@ -81,7 +81,7 @@ async def test_t42_nothing_hidden_reaches_a_model(name: str):
     assert tool.definition.description == f"Adds{trick} numbers.", "as it was said"
 
 
-async def test_t42_a_parameter_whose_name_cannot_be_seen_costs_its_tool():
+async def test_t42_a_tool_with_an_invisible_parameter_name_is_left_out():
     schema = {"type": "object", "properties": {f"path{HIDDEN}": {"type": "string"}}}
     async with Host({"s": lists(inputSchema=schema)}) as host:
         (view,) = (await host.ready()).values()
@@ -116,7 +116,7 @@ def a_terminal_of_a_known_width(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.requirement("PRM-3")
 @pytest.mark.parametrize("trick", TRICKS.values(), ids=TRICKS.keys())
 @pytest.mark.parametrize("place", ["value", "name", "deep", "title", "reason", "server", "tool"])
-def test_t42_nothing_hidden_is_in_a_question(capsys: pytest.CaptureFixture[str], trick: str, place: str):
+def test_t42_no_question_contains_invisible_text(capsys: pytest.CaptureFixture[str], trick: str, place: str):
     text = f"a{trick}b"
     fields: dict[str, Any] = {
         "value": {"arguments": {"x": text}},
@@ -142,7 +142,7 @@ HOMOGLYPHS = {
 @pytest.mark.requirement("PRM-3")
 @pytest.mark.parametrize(("text", "flagged"), HOMOGLYPHS.values(), ids=HOMOGLYPHS.keys())
 @pytest.mark.parametrize("place", ["value", "name", "deep", "title"])
-def test_t42_a_word_that_looks_like_another_is_flagged(
+def test_t42_a_word_with_look_alike_characters_is_flagged(
     capsys: pytest.CaptureFixture[str], text: str, flagged: str, place: str
 ):
     fields: dict[str, Any] = {
@@ -160,11 +160,11 @@ def test_t42_a_word_that_looks_like_another_is_flagged(
     "text",
     ["Привет, мир", "line one\nПривет", "caf\u00e9", "検索 tool", "Ελλάδα and text", "🔍 ok"],
 )
-def test_t42_what_people_write_is_not_flagged(text: str):
+def test_t42_ordinary_text_in_other_languages_is_not_flagged(text: str):
     assert mixed_words({"a": text}) == []
 
 
-def test_t42_of_very_many_words_some_are_shown_and_the_rest_counted_in_no_time():
+def test_t42_of_very_many_flagged_words_some_are_shown_and_the_others_counted_quickly():
     words = " ".join(f"a{number}\u0430" for number in range(100_000))
 
     assert mixed_words([words, "x" * 10_000_000 + "é"])[-1] == "and 99995 more"
@@ -184,7 +184,7 @@ IMITATIONS = {
 @pytest.mark.requirement("PRM-3")
 @pytest.mark.parametrize("text", IMITATIONS.values(), ids=IMITATIONS.keys())
 @pytest.mark.parametrize("place", ["value", "name", "title", "reason"])
-def test_t42_no_text_can_look_like_a_line_of_the_question(
+def test_t42_no_text_can_look_like_another_line_of_the_question(
     capsys: pytest.CaptureFixture[str], text: str, place: str
 ):
     fields: dict[str, Any] = {
@@ -201,7 +201,7 @@ def test_t42_no_text_can_look_like_a_line_of_the_question(
 ALIKE = ["\u202e", "\\u202e", "\x1b", "\\x1b", "a\nb", "a\\nb", '"', '\\"', "", " ", "\\"]
 
 
-def test_t42_two_texts_never_look_the_same(capsys: pytest.CaptureFixture[str]):
+def test_t42_two_different_texts_are_never_shown_the_same(capsys: pytest.CaptureFixture[str]):
     looks = [shown(capsys, question(arguments={"x": text})) for text in ALIKE]
     names = [shown(capsys, question(arguments={text: "x"})) for text in ALIKE]
 
@@ -209,7 +209,7 @@ def test_t42_two_texts_never_look_the_same(capsys: pytest.CaptureFixture[str]):
 
 
 @pytest.mark.requirement("PRM-3")
-def test_t42_nothing_is_cut_from_a_question_without_a_word(capsys: pytest.CaptureFixture[str]):
+def test_t42_text_shortened_in_a_question_is_marked_as_shortened(capsys: pytest.CaptureFixture[str]):
     long = {"long": "x" * 401, "n" * 500: 1, **{f"k{number}": number for number in range(30)}}
     output = shown(capsys, question(arguments=long, title="t" * 500, reason="r" * 500))
 
@@ -222,7 +222,7 @@ def test_t42_nothing_is_cut_from_a_question_without_a_word(capsys: pytest.Captur
 
 @pytest.mark.slow
 @pytest.mark.requirement("PRM-3")
-def test_t42_what_is_shown_is_what_runs():
+def test_t42_the_arguments_shown_are_the_arguments_sent():
     hidden = {"path": f"/tmp/{HIDDEN}a", "to": "p\u0430ypal\u200b", "name\u202e": "x" * 900 + "\u2066END"}
     given = offering(tool("burn", destructiveHint=True))
     with Person("call", "mcp__s__burn", json.dumps(hidden), *given) as person:

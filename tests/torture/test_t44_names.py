@@ -1,4 +1,4 @@
-"""T44: whatever servers call their tools, names are unique, legal, stable over restarts, and lead back."""
+"""Tool names are unique, valid, stable over restarts, and refer to exactly one tool."""
 
 import json
 import re
@@ -33,7 +33,7 @@ SERVERS = {
 
 
 def in_memory(names: Iterable[str]) -> InMemoryServer:
-    """The same tools without a process: for tests that open very many hosts."""
+    """The same tools without a process, for tests that open very many hosts."""
     server = InMemoryServer("s")
     for name in names:
         server.add_tool(name, lambda given, context: "")
@@ -49,7 +49,7 @@ async def names_of(servers: dict[str, Any]) -> dict[tuple[str, str], str]:
         return {(tool.server, tool.wire_name): tool.name for tool in host.tools()}
 
 
-async def test_t44_names_are_unique_legal_and_the_same_whatever_the_order_of_servers():
+async def test_t44_names_are_unique_valid_and_independent_of_the_order_of_servers():
     first = await names_of(SERVERS)
 
     assert len(first) == 19
@@ -62,7 +62,7 @@ async def test_t44_names_are_unique_legal_and_the_same_whatever_the_order_of_ser
         assert await names_of({name: SERVERS[name] for name in order}) == first
 
 
-async def test_t44_a_name_does_not_change_when_the_look_alike_server_comes_later():
+async def test_t44_a_name_does_not_change_when_a_similar_server_connects_later():
     alike = {name: SERVERS[name] for name in ("other.shop", "other_shop")}
     async with Host(alike) as host:
         await host.ready()
@@ -74,7 +74,7 @@ async def test_t44_a_name_does_not_change_when_the_look_alike_server_comes_later
     assert before == after
 
 
-async def test_t44_who_had_to_be_renamed_is_told():
+async def test_t44_renamed_tools_are_reported():
     async with Host({"s": lists("a.b", "a_b", "c")}) as host:
         (view,) = (await host.ready()).values()
 
@@ -82,7 +82,7 @@ async def test_t44_who_had_to_be_renamed_is_told():
     assert all("another tool would have the same name" in problem for problem in view.problems)
 
 
-async def test_t44_an_agents_own_server_that_looks_like_a_shared_one_has_other_names():
+async def test_t44_an_agents_own_server_similar_to_a_shared_one_has_other_names():
     async with Host({"git_hub": lists("t")}, permission_mode="bypassPermissions") as host:
         await host.ready()
         async with host.for_agent(["git_hub", {"git.hub": lists("t")}]) as agent:
@@ -97,7 +97,7 @@ async def test_t44_an_agents_own_server_that_looks_like_a_shared_one_has_other_n
 
 
 def disguises(server: str, wire_name: str, name: str) -> dict[str, str]:
-    """Rules that mean the tool, by every name somebody may know it by."""
+    """Rules that refer to the tool, with every name that it may be known by."""
     return {
         "as listed": name,
         "as the server calls it": f"mcp__{server}__{wire_name}",
@@ -111,7 +111,7 @@ def disguises(server: str, wire_name: str, name: str) -> dict[str, str]:
 
 
 @pytest.mark.requirement("PRM-1")
-async def test_t44_a_deny_by_any_of_its_names_hits_a_tool():
+async def test_t44_a_deny_rule_with_any_of_its_names_applies_to_a_tool():
     names = await names_of(SERVERS)
     unharmed: list[tuple[str, str, str]] = []
     for (server, wire_name), name in names.items():
@@ -122,7 +122,7 @@ async def test_t44_a_deny_by_any_of_its_names_hits_a_tool():
             options: Any = {"permission_mode": "bypassPermissions", "rules": {"deny": [rule]}}
             async with Host({server: offered}, **options) as host:
                 await host.ready()
-                # Alone, its server may give it another name; it is the same tool.
+                # In a host of its own, its server may give it another name; it is the same tool.
                 listed = host.tools(include_denied=True)
                 (tool,) = (each for each in listed if each.wire_name == wire_name)
                 if not isinstance((await host.call(tool.name)).error, PermissionRefused):
@@ -131,7 +131,7 @@ async def test_t44_a_deny_by_any_of_its_names_hits_a_tool():
 
 
 @pytest.mark.requirement("PRM-1")
-async def test_t44_an_allow_for_one_tool_allows_no_other_of_all_these():
+async def test_t44_an_allow_rule_for_one_tool_allows_no_similar_tool():
     names = await names_of(SERVERS)
     for key in (("shop", "search"), ("shop", "a_b"), ("shop__a", "b"), ("other.shop", "search")):
         async with Host(SERVERS, rules={"allow": [names[key]]}) as host:
@@ -141,7 +141,7 @@ async def test_t44_an_allow_for_one_tool_allows_no_other_of_all_these():
 
 
 @pytest.mark.requirement("PRM-1")
-async def test_t44_an_allow_for_a_server_does_not_allow_one_whose_name_it_begins():
+async def test_t44_an_allow_rule_for_a_server_does_not_allow_one_whose_name_begins_with_it():
     async with Host(SERVERS, rules={"allow": ["mcp__shop"]}) as host:
         await host.ready()
         made = {tool.server for tool in host.tools() if not (await host.call(tool.name)).is_error}

@@ -1,4 +1,5 @@
-"""T45, through results of tools: data of every kind is confined, bounded, named by us, and never opened."""
+"""T45: Saved data of tool results stays in its folder, is limited, gets our file names, and is never
+opened."""
 
 import base64
 import json
@@ -37,7 +38,7 @@ def spellings(uri: str, mime_type: str, data: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("size", [1, 10_000], ids=["small", "large"])
 @pytest.mark.parametrize(("uri", "mime_type"), LIES, ids=lambda value: ascii(value)[:30])
-async def test_t45_no_name_or_type_of_a_result_leads_out_of_the_folder(
+async def test_t45_no_name_or_type_in_a_result_leads_outside_the_folder(
     home: Path, uri: str, mime_type: str, size: int
 ):
     before = everything_below(home)
@@ -57,7 +58,7 @@ async def test_t45_no_name_or_type_of_a_result_leads_out_of_the_folder(
 @pytest.mark.parametrize(
     "data", ["%%%", "A", "=" * 1000, "A" * 10_001, "AA==AA==", "A" * 200_001, "é" * 100_000]
 )
-async def test_t45_invalid_base64_in_a_result_is_a_sentence_and_no_file(home: Path, data: str):
+async def test_t45_invalid_base64_in_a_result_is_an_error_message_and_not_a_file(home: Path, data: str):
     before = everything_below(home)
     found = await prepared(*spellings("x:y", "a/b", data))
 
@@ -66,7 +67,7 @@ async def test_t45_invalid_base64_in_a_result_is_a_sentence_and_no_file(home: Pa
     assert everything_below(home) == before
 
 
-async def test_t45_an_svg_with_a_script_is_no_image(home: Path):
+async def test_t45_an_svg_with_a_script_is_not_treated_as_an_image(home: Path):
     svg = encoded(b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>")
     found = await prepared(*spellings("a.svg", "image/svg+xml", svg))
 
@@ -74,7 +75,7 @@ async def test_t45_an_svg_with_a_script_is_no_image(home: Path):
     assert {saved.path.suffix for saved in found.saved} == {".txt"}
 
 
-async def test_t45_a_link_that_announces_two_gigabytes_is_a_line(home: Path):
+async def test_t45_a_resource_link_with_a_size_of_two_gigabytes_is_shown_as_one_line(home: Path):
     before = everything_below(home)
     found = await prepared(
         {"type": "resource_link", "uri": "file:///etc/passwd", "name": "../../x", "size": 2 * 1024**3}
@@ -84,7 +85,7 @@ async def test_t45_a_link_that_announces_two_gigabytes_is_a_line(home: Path):
     assert everything_below(home) == before
 
 
-async def test_t45_results_stop_at_the_quota(tmp_path: Path):
+async def test_t45_saving_results_stops_at_the_quota(tmp_path: Path):
     saver = Saver(tmp_path / "saved", quota_bytes=100_000)
     found = await prepared(*spellings("x:y", "a/b", encoded(os.urandom(30_000))) * 5, saver=saver)
     words = await prepared({"type": "text", "text": "word " * 100_000}, saver=saver)
@@ -94,9 +95,7 @@ async def test_t45_results_stop_at_the_quota(tmp_path: Path):
     assert "not saved" in words.content[-1].as_text()
 
 
-async def test_t45_data_over_the_limit_of_a_file_is_not_begun(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+async def test_t45_data_over_the_file_limit_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("dragoman.content.media.HELD_LIMIT_BYTES", 10_000)
     saver = Saver(tmp_path / "saved", file_limit_bytes=50_000)
     found = await prepared(*spellings("x:y", "a/b", base64.b64encode(bytes(200_000)).decode()), saver=saver)

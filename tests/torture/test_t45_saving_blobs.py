@@ -1,4 +1,5 @@
-"""T45: data from a hostile server is confined, bounded, named by us, and never opened."""
+"""T45: Saved data of a hostile server stays in its folder, is limited, gets our file names, and is never
+opened."""
 
 import base64
 import os
@@ -35,7 +36,7 @@ def everything_below(folder: Path) -> set[Path]:
 
 
 @pytest.mark.parametrize(("uri", "mime_type"), LIES, ids=lambda value: ascii(value)[:30])
-async def test_t45_no_name_or_type_leads_out_of_the_folder(home: Path, uri: str, mime_type: str):
+async def test_t45_no_name_or_type_leads_outside_the_folder(home: Path, uri: str, mime_type: str):
     before = everything_below(home)
     (block,) = await Media().shown([ResourceData(uri, mime_type, blob=encoded(b"#!/bin/sh\nrm -rf ~\n"))])
     (made,) = everything_below(home) - before
@@ -46,7 +47,9 @@ async def test_t45_no_name_or_type_leads_out_of_the_folder(home: Path, uri: str,
     assert block.as_text().isprintable()
 
 
-async def test_t45_a_planted_file_or_link_is_never_written_to(home: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_t45_an_existing_file_or_symlink_is_never_written_to(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+):
     saver = Saver()
     await saver.save(b"first")
     victim = home / "victim"
@@ -62,7 +65,7 @@ async def test_t45_a_planted_file_or_link_is_never_written_to(home: Path, monkey
     assert victim.read_text() == "precious"
 
 
-async def test_t45_an_svg_is_neither_shown_nor_named_so_that_a_browser_opens_it(home: Path):
+async def test_t45_an_svg_is_not_shown_and_its_file_name_is_not_opened_by_a_browser(home: Path):
     svg = b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>"
     for claim in ("image/svg+xml", "image/png", "text/html"):
         (block,) = await Media().shown([ResourceData("a.svg", claim, blob=encoded(svg))])
@@ -70,7 +73,7 @@ async def test_t45_an_svg_is_neither_shown_nor_named_so_that_a_browser_opens_it(
     assert {path.suffix for path in everything_below(paths.state_dir() / "saved")} <= {".txt", ".bin"}
 
 
-async def test_t45_a_flood_stops_at_the_quota(tmp_path: Path):
+async def test_t45_a_flood_of_data_stops_at_the_quota(tmp_path: Path):
     media = Media(Saver(tmp_path / "saved", quota_bytes=100_000))
     blocks = await media.shown([ResourceData("x:y", blob=encoded(bytes(9_000)))] * 100)
     kept = sum(path.stat().st_size for path in everything_below(tmp_path))
@@ -79,8 +82,8 @@ async def test_t45_a_flood_stops_at_the_quota(tmp_path: Path):
     assert "full" in blocks[-1].as_text()
 
 
-async def test_t45_nothing_is_started(home: Path, monkeypatch: pytest.MonkeyPatch):
-    """Saving and showing never hand anything to another program."""
+async def test_t45_no_program_is_started(home: Path, monkeypatch: pytest.MonkeyPatch):
+    """Saving and showing never start another program."""
     started: list[object] = []
     for name in ("posix_spawn", "fork", "execv", "system"):
         monkeypatch.setattr(os, name, lambda *args, name=name: started.append(name))
@@ -90,7 +93,7 @@ async def test_t45_nothing_is_started(home: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("data", ["%%%", "A", "=" * 1000, "A" * 10_001, "\ud83d"], ids=ascii)
-async def test_t45_invalid_base64_is_a_sentence(home: Path, data: str):
+async def test_t45_invalid_base64_is_an_error_message(home: Path, data: str):
     before = everything_below(home)
     (block,) = await Media().shown([ResourceData("x:y", blob=data)])
 

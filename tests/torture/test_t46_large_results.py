@@ -1,8 +1,6 @@
-"""T46: large and odd results are bounded in what they cost and in what a model gets; the whole is on disk.
-
-The heavy ones are weighed in a process of their own (this module, run as a program): there, nothing but the
-host and the result takes memory, and what it gives back can be seen.
-"""
+"""T46: Large and unusual results use bounded resources and are shortened for a model; the full result is
+on disk. The memory of the large ones is measured in a separate process (this module, run as a
+program) that contains only the host and the result."""
 
 import asyncio
 import gc
@@ -51,14 +49,14 @@ HEAVY = {
 
 
 def text_of(asked: dict[str, Any]) -> bytes:
-    """The text that a server makes of it."""
+    """The text that a server derives from it."""
     return json.loads(f'"{asked["piece"]}"').encode() * asked["count"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HEAVY)
-def test_t46_a_heavy_result_costs_its_message_and_little_more_and_gives_it_back(home: Path, name: str):
-    weighed = weigh(HEAVY[name])
+def test_t46_a_large_result_uses_little_more_memory_than_its_message_and_releases_it(home: Path, name: str):
+    weighed = measure(HEAVY[name])
 
     assert weighed["growth_bytes"] < LIMIT_BYTES + ALLOWANCE_BYTES
     assert weighed["left_bytes"] < ALLOWANCE_BYTES / 2
@@ -71,7 +69,7 @@ def test_t46_a_heavy_result_costs_its_message_and_little_more_and_gives_it_back(
         assert weighed["saved"] == [["text", hashlib.sha256(text_of(HEAVY[name])).hexdigest()]]
 
 
-def weigh(asked: dict[str, Any]) -> dict[str, Any]:
+def measure(asked: dict[str, Any]) -> dict[str, Any]:
     command = [sys.executable, "-m", __name__, json.dumps(asked)]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, timeout=120, check=True)
     return json.loads(done.stdout)
@@ -108,10 +106,10 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-# In the arena, with a bystander who must not notice.
+# In the arena, with a bystander that must not be affected.
 
 
-async def test_t46_fifty_megabytes_are_saved_whole_and_shown_in_part(arena, era):
+async def test_t46_fifty_megabytes_are_saved_in_full_and_shown_in_part(arena, era):
     async with arena(zoo("answers_at_length.py", protocol=era)) as a:
         asked = repeated(TEXT, "0123456789", 5_000_000, '"}]')
         async with at_once(20):
@@ -136,7 +134,7 @@ async def test_t46_very_many_blocks_are_bounded(arena, count):
 
 
 @pytest.mark.requirement("CAL-6")
-async def test_t46_an_error_of_very_many_blocks_is_an_outcome_that_can_be_read(arena):
+async def test_t46_an_error_with_very_many_blocks_is_a_readable_outcome(arena):
     async with arena(ENTRY) as a:
         piece = ',{"type":"text","text":"it went wrong"}'
         outcome = await a.outcome("act", **repeated('"isError":true,"content":[1', piece, 20_000, "]"))
@@ -155,7 +153,7 @@ async def test_t46_an_error_of_very_many_blocks_is_an_outcome_that_can_be_read(a
         ('"content":[{"type":"resource","resource":{"text":"', "without an address"),
     ],
 )
-async def test_t46_large_blocks_of_every_kind_come_to_something(arena, before, words):
+async def test_t46_large_blocks_of_every_kind_give_a_bounded_outcome(arena, before, words):
     async with arena(ENTRY) as a:
         after = '"}}]' if "resource" in before else '"}]'
         outcome = await a.outcome("act", **repeated(before, "AAAA", 300_000, after))
@@ -172,7 +170,7 @@ async def test_t46_large_blocks_of_every_kind_come_to_something(arena, before, w
         '"content":"text"',
     ],
 )
-async def test_t46_what_is_no_result_fails_its_call_alone_whatever_its_size(arena, inside):
+async def test_t46_an_invalid_result_of_any_size_fails_its_call_only(arena, inside):
     async with arena(ENTRY) as a:
         for count in (1000, 200_000):
             with pytest.raises(MalformedReply, match="hostile"):
@@ -180,7 +178,7 @@ async def test_t46_what_is_no_result_fails_its_call_alone_whatever_its_size(aren
         await a.serves_still()
 
 
-async def test_t46_nesting_without_end_is_a_failed_call_or_a_file_and_never_more(arena):
+async def test_t46_very_deep_nesting_is_a_failed_call_or_a_saved_file(arena):
     async with arena(ENTRY) as a:
         for before, after in (('"content":[],"structuredContent":', ""), ('"content":', "")):
             with pytest.raises(MalformedReply, match="hostile"):
@@ -188,7 +186,7 @@ async def test_t46_nesting_without_end_is_a_failed_call_or_a_file_and_never_more
         await a.serves_still()
 
 
-async def test_t46_a_text_of_nothing_but_escapes_is_saved_as_it_was_meant(arena):
+async def test_t46_a_text_that_consists_of_escapes_is_saved_correctly(arena):
     async with arena(ENTRY) as a:
         async with at_once(20):
             outcome = await a.outcome("act", **repeated(TEXT, '\\ud83d\\ude00x\\\\\\"', 400_000, '"}]'))
@@ -197,7 +195,7 @@ async def test_t46_a_text_of_nothing_but_escapes_is_saved_as_it_was_meant(arena)
         await a.serves_still()
 
 
-async def test_t46_half_a_surrogate_pair_costs_itself_and_very_many_their_call(arena):
+async def test_t46_a_lone_surrogate_is_replaced_and_very_many_fail_their_call(arena):
     async with arena(ENTRY) as a:
         assert (await a.outcome("act", **repeated(TEXT, "\\ud800x", 1, '"}]'))).text == "\ufffdx"
         with pytest.raises(MalformedReply, match="hostile"):

@@ -1,4 +1,4 @@
-"""T47: forms of hostile servers. Secrets, nesting and floods reach no person."""
+"""T47: Forms of hostile servers. Requests for secrets, nested forms and floods are not shown to a person."""
 
 import asyncio
 import json
@@ -72,7 +72,7 @@ HOSTILE = {
 
 @both_eras
 @pytest.mark.parametrize("params", HOSTILE.values(), ids=HOSTILE.keys())
-async def test_t47_a_hostile_form_is_refused_and_no_person_sees_it(arena, era, params):
+async def test_t47_a_hostile_form_is_refused_and_not_shown(arena, era, params):
     person = Person()
     async with arena(zoo("asks_back.py", protocol=era), interaction=person) as a:
         async with at_once():
@@ -86,7 +86,7 @@ async def test_t47_a_hostile_form_is_refused_and_no_person_sees_it(arena, era, p
         await a.serves_still()
 
 
-async def test_t47_a_person_may_choose_to_be_asked_for_secrets_and_is_warned(arena):
+async def test_t47_a_person_may_allow_forms_that_ask_for_secrets_and_is_warned(arena):
     person = Person()
     settings = {"DRAGOMAN_SECRET_FORM_FIELDS": 1}
     entry = zoo("asks_back.py", protocol=LEGACY)
@@ -105,7 +105,7 @@ async def test_t47_a_slow_pattern_takes_no_time(arena, era):
         assert "must match the pattern" in outcome.text
 
 
-def test_t47_patterns_that_are_costly_to_compile_are_not_used():
+def test_t47_patterns_that_are_expensive_to_compile_are_not_used():
     costly = {
         f"f{number}": {"type": "string", "pattern": pattern, "default": "a"}
         for number, pattern in enumerate((r"\p{L}{500}", "(a{1000}){1000}") * 32)
@@ -117,7 +117,7 @@ def test_t47_patterns_that_are_costly_to_compile_are_not_used():
     assert [field.default for field in fields] == ["a"] * 64
 
 
-async def test_t47_a_request_while_no_call_is_under_way_is_refused(arena):
+async def test_t47_a_request_while_no_call_is_in_progress_is_refused(arena):
     person = Person()
     async with (
         streamable(revisions=(LEGACY,)) as server,
@@ -131,7 +131,7 @@ async def test_t47_a_request_while_no_call_is_under_way_is_refused(arena):
     assert person.shown == []
 
 
-async def test_t47_a_request_on_the_stream_of_a_list_belongs_to_no_call(arena):
+async def test_t47_a_request_on_the_stream_of_a_list_request_belongs_to_no_call(arena):
     person = Person()
     asked = {"jsonrpc": "2.0", "id": 1, **asking(LEGACY, form({}))}
 
@@ -146,7 +146,7 @@ async def test_t47_a_request_on_the_stream_of_a_list_belongs_to_no_call(arena):
     assert person.shown == []
 
 
-async def test_t47_in_the_stream_of_a_call_a_question_belongs_to_that_call_alone(arena):
+async def test_t47_a_question_in_the_stream_of_a_call_belongs_to_that_call_only(arena):
     person = Person(is_slow=True)
     asked = {"jsonrpc": "2.0", "id": 1, **asking(LEGACY, form({}))}
 
@@ -170,7 +170,7 @@ async def test_t47_in_the_stream_of_a_call_a_question_belongs_to_that_call_alone
 
 
 @both_eras
-async def test_t47_a_flood_of_questions_is_shown_one_at_a_time_and_bounded(era):
+async def test_t47_a_flood_of_questions_is_shown_one_at_a_time_and_limited(era):
     person = Person()
     servers = {name: zoo("asks_back.py", protocol=era) for name in ("flood", "calm")}
     async with Host(servers, interaction=person, permission_mode="bypassPermissions") as host:
@@ -196,7 +196,7 @@ async def test_t47_a_flood_of_questions_is_shown_one_at_a_time_and_bounded(era):
 
 
 @both_eras
-async def test_t47_an_answer_after_the_call_was_cancelled_goes_nowhere(era):
+async def test_t47_an_answer_after_the_call_was_cancelled_is_dropped(era):
     person = Person(is_slow=True)
     async with Host(
         {"s": zoo("asks_back.py", protocol=era)}, interaction=person, permission_mode="bypassPermissions"

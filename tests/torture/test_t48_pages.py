@@ -1,4 +1,4 @@
-"""T48: pages of hostile servers. The whole URL is shown, its host apart; what cannot be shown is refused."""
+"""T48: URL elicitations of hostile servers. The full URL and its host are shown; invalid URLs are refused."""
 
 import json
 from typing import Any, Literal
@@ -33,7 +33,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("url", REFUSED.values(), ids=REFUSED.keys())
-def test_t48_what_cannot_be_shown_or_opened_safely_is_no_question(url: str):
+def test_t48_a_url_that_cannot_be_shown_or_opened_safely_becomes_no_question(url: str):
     assert url_question("s", url, "m") is None
 
 
@@ -51,7 +51,7 @@ SHOWN: dict[str, tuple[str, str, tuple[str, ...]]] = {
 
 @pytest.mark.requirement("ASK-2")
 @pytest.mark.parametrize(("url", "host", "warnings"), SHOWN.values(), ids=SHOWN.keys())
-def test_t48_the_whole_url_is_shown_with_its_host_and_what_is_odd(
+def test_t48_the_full_url_is_shown_with_its_host_and_its_unusual_parts(
     url: str, host: str, warnings: tuple[str, ...]
 ):
     question = url_question("s", url, "m")
@@ -74,7 +74,7 @@ class Person:
 
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
 @pytest.mark.parametrize("url", [REFUSED["userinfo"], LONG, REFUSED["file"]], ids=["user", "long", "file"])
-async def test_t48_a_hostile_page_reaches_no_person(arena, era, url):
+async def test_t48_a_hostile_url_elicitation_is_not_shown(arena, era, url):
     person = Person()
     page = {"mode": "url", "elicitationId": "e", "url": url, "message": "come"}
     asked: dict[str, Any] = {"method": "elicitation/create", "params": page}

@@ -1,4 +1,6 @@
-"""T49: servers that want the model. Refused by default; limited where allowed; no foreign context."""
+"""T49: Sampling requests of hostile servers.
+
+Refused by default; limited where allowed; without other context."""
 
 import asyncio
 import json
@@ -51,7 +53,7 @@ def entry(era: str, mode: str = "allow") -> dict[str, Any]:
 
 
 @both_eras
-async def test_t49_by_default_a_hundred_requests_reach_no_model(arena, era):
+async def test_t49_by_default_no_sampling_request_reaches_the_model(arena, era):
     model = Model()
     async with arena(zoo("asks_back.py", protocol=era), sampler=model) as a:
         async with at_once(20):
@@ -62,7 +64,7 @@ async def test_t49_by_default_a_hundred_requests_reach_no_model(arena, era):
 
 
 @both_eras
-async def test_t49_of_a_hundred_requests_at_once_only_so_many_reach_the_model(arena, era):
+async def test_t49_the_number_of_concurrent_sampling_requests_is_limited(arena, era):
     model = Model()
     async with arena(entry(era), sampler=model) as a:
         async with at_once(20):
@@ -109,7 +111,7 @@ INVALID: dict[str, dict[str, Any]] = {
 
 @both_eras
 @pytest.mark.parametrize("params", INVALID.values(), ids=INVALID.keys())
-async def test_t49_what_is_no_request_reaches_no_model(arena, era, params):
+async def test_t49_an_invalid_sampling_request_does_not_reach_the_model(arena, era, params):
     model = Model()
     async with arena(entry(era), sampler=model) as a:
         async with at_once():
@@ -123,7 +125,7 @@ async def test_t49_what_is_no_request_reaches_no_model(arena, era, params):
 
 @pytest.mark.requirement("ASK-4")
 @both_eras
-async def test_t49_tools_within_sampling_are_the_servers_to_run(arena, era):
+async def test_t49_tool_calls_in_sampling_are_run_by_the_server(arena, era):
     answer = SamplingAnswer(content=(USE,), model="m", stop_reason="toolUse")
     model = Model(supports_tools=True, answer=answer)
     messages = [HI, {"role": "assistant", "content": [USE]}, {"role": "user", "content": [RESULT]}]
@@ -146,7 +148,7 @@ async def test_t49_tools_within_sampling_are_the_servers_to_run(arena, era):
     ],
     ids=["no answer", "empty", "a tool that was not offered", "an unknown block"],
 )
-async def test_t49_an_answer_that_is_none_is_not_sent(arena, era, answer):
+async def test_t49_an_invalid_answer_of_the_model_is_not_sent(arena, era, answer):
     async with arena(entry(era), sampler=Model(answer=answer)) as a:
         outcome = await a.outcome("ask", **asking(era, HELLO))
         assert "the model's answer cannot be sent" in outcome.text
@@ -165,7 +167,7 @@ async def test_t49_a_model_that_never_answers_ends_with_the_call(era):
         assert (await host.call("mcp__s__echo", {"message": "on"})).text == "on"
 
 
-def test_t49_a_project_cannot_grant_its_servers_the_model_or_roots(home: Path):
+def test_t49_a_project_cannot_grant_its_servers_sampling_or_roots(home: Path):
     claims = {"url": "https://box.example/mcp", "sampling": "allow", "roots": True}
     (home / "work" / ".mcp.json").write_text(json.dumps({"mcpServers": {"box": claims}}))
     box = load(Sources.here()).servers["box"]

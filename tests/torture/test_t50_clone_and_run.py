@@ -1,4 +1,4 @@
-"""T50: a repository from a stranger. Whatever is run in it, nothing of it starts or connects before a yes."""
+"""T50: An untrusted repository. No command starts or connects to anything in it before approval."""
 
 import asyncio
 import json
@@ -39,13 +39,16 @@ UNANSWERED = {
     "tools search",
     "tools show",
 }
-"""The commands that ask a person about what waits."""
+"""The commands that ask a person about pending servers."""
 BY_NAME = {"call", "mcp enable", "mcp get"}
 """The commands that are tried with every kind of entry."""
 
 
-class Stranger:
-    """A clone of a hostile repository, and in it a clone of another. Made once: each test works on a copy."""
+class UntrustedRepository:
+    """A clone of a hostile repository that contains a clone of another.
+
+    Created once: each test works on a copy.
+    """
 
     def __init__(self, folder: Path, listener: Listener) -> None:
         self.listener = listener
@@ -89,10 +92,10 @@ class Stranger:
 class World:
     """A parent folder, a clone in it, and another clone inside that one; all three hostile."""
 
-    def __init__(self, home: Path, stranger: Stranger) -> None:
+    def __init__(self, home: Path, untrusted_repository: UntrustedRepository) -> None:
         self.home = home
-        self.listener, self.canary = stranger.listener, stranger.canary
-        self._stranger = stranger
+        self.listener, self.canary = untrusted_repository.listener, untrusted_repository.canary
+        self._stranger = untrusted_repository
         self.canary.forget()
         write(home / "work" / ".mcp.json", servers(outer=self.canary.entry("outer")))
         self.repo = self.clone(home / "work" / "repo")
@@ -108,14 +111,14 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def stranger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stranger]:
+def untrusted_repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UntrustedRepository]:
     with Listener() as listener:
-        yield Stranger(tmp_path_factory.mktemp("stranger"), listener)
+        yield UntrustedRepository(tmp_path_factory.mktemp("stranger"), listener)
 
 
 @pytest.fixture
-def world(home: Path, stranger: Stranger, monkeypatch: pytest.MonkeyPatch) -> World:
-    world = World(home, stranger)
+def world(home: Path, untrusted_repository: UntrustedRepository, monkeypatch: pytest.MonkeyPatch) -> World:
+    world = World(home, untrusted_repository)
     monkeypatch.chdir(world.inner)
     return world
 
@@ -123,10 +126,10 @@ def world(home: Path, stranger: Stranger, monkeypatch: pytest.MonkeyPatch) -> Wo
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "ci"),
-    # Only for those that ask a person it could make a difference.
+    # A terminal makes a difference only for commands that ask a person.
     [*((command, False) for command in COMMANDS), *((command, True) for command in sorted(UNANSWERED))],
 )
-def test_t50_no_command_starts_or_reaches_anything(
+def test_t50_no_command_starts_or_connects_to_anything(
     world: World, command: str, ci: bool, monkeypatch: pytest.MonkeyPatch
 ):
     if ci:
@@ -141,7 +144,7 @@ def test_t50_no_command_starts_or_reaches_anything(
     assert world.is_untouched(), f"by what {command} has left behind"
 
 
-def test_t50_watching_starts_and_reaches_nothing(world: World):
+def test_t50_watching_starts_and_connects_to_nothing(world: World):
     words = [str(DRAGOMAN), "mcp", "list", "--watch", "--json", "--mcp-config", "demo"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as watching:
         assert watching.stdout is not None
@@ -163,7 +166,7 @@ def test_t50_watching_starts_and_reaches_nothing(world: World):
         for what, keys in (("enter", b"\n"), ("end of input", b"\x04"))
     ],
 )
-def test_t50_in_a_terminal_neither_enter_nor_the_end_of_input_is_a_yes(
+def test_t50_in_a_terminal_neither_enter_nor_the_end_of_input_is_an_approval(
     world: World, command: str, keys: bytes
 ):
     for words in islice(invocations(command, ["run"]), 1, 2):
@@ -187,7 +190,7 @@ class Watched(Terminal):
 
 
 @pytest.mark.parametrize("command", sorted(UNANSWERED))
-def test_t50_a_question_nobody_answers_keeps_everything_waiting(world: World, command: str):
+def test_t50_an_unanswered_question_keeps_every_server_pending(world: World, command: str):
     _, words, *_ = invocations(command, ["run"])
     with Watched(*words) as terminal:
         terminal.wait_for(b"  y/n/l: ")
@@ -200,14 +203,14 @@ def test_t50_a_question_nobody_answers_keeps_everything_waiting(world: World, co
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 @pytest.mark.parametrize("line", ["dragoman ", "dragoman mcp get ", "dragoman call ", "dragoman tools --"])
-def test_t50_completion_touches_nothing(world: World, shell: str, line: str):
+def test_t50_shell_completion_starts_and_connects_to_nothing(world: World, shell: str, line: str):
     words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
     for kind in ("complete", "source"):
         run(env={**os.environ, "_DRAGOMAN_COMPLETE": f"{shell}_{kind}", **words})
         assert world.is_untouched()
 
 
-def test_t50_everything_is_shown_as_pending_to_people_and_programs(world: World):
+def test_t50_all_servers_are_shown_as_pending_in_text_and_json(world: World):
     listed = run("mcp", "list")
     assert listed.returncode == 0
     for name in NAMES:
@@ -225,14 +228,14 @@ def test_t50_everything_is_shown_as_pending_to_people_and_programs(world: World)
     assert world.is_untouched()
 
 
-def test_t50_what_the_repository_says_of_itself_is_told_to_be_ignored(world: World):
+def test_t50_settings_by_which_the_repository_approves_itself_are_reported_as_ignored(world: World):
     said = run("mcp", "list", "--no-health").stderr
     file = str(world.repo / ".dragoman" / "settings.local.json")
     for key in ("enabledMcpjsonServers", "enableAllProjectMcpServers", "allowedMcpServers", "env"):
         assert any(file in line and key in line for line in said.splitlines()), key
 
 
-def test_t50_asking_shows_every_entry_and_without_a_terminal_approves_nothing(world: World):
+def test_t50_the_approval_shows_every_entry_and_without_a_terminal_approves_nothing(world: World):
     done = run("mcp", "approve")
     assert done.returncode == 3
     for name in NAMES:
@@ -259,7 +262,7 @@ async def test_t50_a_host_opened_in_the_repository_starts_nothing(world: World):
 @pytest.mark.parametrize("trusting", [False, True], ids=["", "enableAllProjectMcpServers"])
 @pytest.mark.parametrize("scope", ["project", "local", "outer"])
 async def test_t50_an_edit_while_a_host_runs_starts_nothing(world: World, scope: str, trusting: bool):
-    """Not even if the person trusts every project: an agent could have made the edit."""
+    """Not even if the person trusts every project: the edit could be made by an agent."""
     folder = world.home / "fresh" / "inner"
     folder.mkdir(parents=True)
     trust = {"enableAllProjectMcpServers": True} if trusting else {}
@@ -275,7 +278,7 @@ async def test_t50_an_edit_while_a_host_runs_starts_nothing(world: World, scope:
         pid = host.servers["mine"].pid
         async with asyncio.timeout(30):
             while "late" not in host.servers:
-                write(file, hostile)  # again and again: watching begins a little later than the host
+                write(file, hostile)  # repeatedly: watching starts a little later than the host
                 await asyncio.sleep(0.3)
         await host.reload()
         await host.ready(timeout=30)
@@ -284,7 +287,7 @@ async def test_t50_an_edit_while_a_host_runs_starts_nothing(world: World, scope:
     assert world.is_untouched()
 
 
-async def test_t50_an_entry_changed_while_a_host_runs_is_stopped_and_waits(world: World):
+async def test_t50_an_entry_changed_while_a_host_runs_is_stopped_and_pending(world: World):
     file = world.inner / ".mcp.json"
     write(file, servers(tool=zoo("calm.py")))
     projects.approve(file, "tool")
@@ -299,11 +302,11 @@ async def test_t50_an_entry_changed_while_a_host_runs_is_stopped_and_waits(world
     assert world.is_untouched()
 
 
-# --- a yes, and how far it reaches ---
+# --- the scope of an approval ---
 
 
 @pytest.mark.parametrize("name", ["run", "selfmade", "inner", "outer", "disguised"])
-def test_t50_approving_one_starts_exactly_that_one(world: World, name: str):
+def test_t50_approving_one_server_starts_only_that_server(world: World, name: str):
     assert run("mcp", "approve", name, "--yes").returncode == 0
     assert world.is_untouched(), "approving starts nothing yet"
     tools = run("tools", "--json")
@@ -312,7 +315,7 @@ def test_t50_approving_one_starts_exactly_that_one(world: World, name: str):
     assert [tool["name"] for tool in json.loads(tools.stdout)["tools"]] == [f"mcp__{name}__echo"]
 
 
-def test_t50_a_yes_in_a_terminal_is_one_for_the_server_that_was_shown(world: World):
+def test_t50_an_approval_in_a_terminal_is_for_the_server_that_was_shown(world: World):
     with Person("mcp", "approve", "run") as person:
         person.answers("y/n/l", "y")
         _, output = person.ends()
@@ -320,7 +323,7 @@ def test_t50_a_yes_in_a_terminal_is_one_for_the_server_that_was_shown(world: Wor
     assert {name for name, eligibility in eligibilities().items() if eligibility == "ready"} == {"run"}
 
 
-def test_t50_an_approval_does_not_carry_over_to_another_clone(world: World):
+def test_t50_an_approval_does_not_apply_to_another_clone(world: World):
     for name in NAMES:
         assert run("mcp", "approve", name, "--yes").returncode == 0
     other = world.clone(world.home / "work" / "elsewhere")
@@ -332,15 +335,15 @@ def test_t50_an_approval_does_not_carry_over_to_another_clone(world: World):
     assert set(eligibilities(world.inner).values()) == {"ready"}
 
 
-def test_t50_resetting_takes_every_yes_back(world: World):
+def test_t50_a_reset_removes_every_approval(world: World):
     for name in NAMES:
         assert run("mcp", "approve", name, "--yes").returncode == 0
     assert run("mcp", "reset-project-choices").returncode == 0
     assert set(eligibilities().values()) == {"pending"}
 
 
-def test_t50_an_approved_relative_command_does_not_run_another_repositorys_program(world: World):
-    """`./tool` of the outer project must not become `./tool` of a repository that lies inside it."""
+def test_t50_an_approved_relative_command_does_not_run_a_program_of_another_repository(world: World):
+    """`./tool` of the outer project must not become `./tool` of a repository inside it."""
     for folder, name in ((world.repo, "ours"), (world.inner, "theirs")):
         (folder / "tool").write_text(f"#!/bin/sh\n{world.canary.script(name)}\n")
         (folder / "tool").chmod(0o755)
@@ -352,8 +355,8 @@ def test_t50_an_approved_relative_command_does_not_run_another_repositorys_progr
     assert "theirs" not in world.canary.started
 
 
-def test_t50_a_link_to_an_approved_file_is_no_approval(world: World):
-    """The same entry, seen from another folder, means another program."""
+def test_t50_a_symlink_to_an_approved_file_is_not_approved(world: World):
+    """The same entry in another folder refers to another program."""
     trusted, hostile = world.home / "trusted", world.home / "work" / "linking"
     write(trusted / ".mcp.json", servers(tool={"command": "./tool"}))
     projects.approve(trusted / ".mcp.json", "tool")
@@ -367,7 +370,7 @@ def test_t50_a_link_to_an_approved_file_is_no_approval(world: World):
     assert world.canary.started == set()
 
 
-# --- nothing else of the repository counts ---
+# --- other files of the repository are ignored ---
 
 
 def test_t50_variables_of_the_repository_are_not_used(world: World, monkeypatch: pytest.MonkeyPatch):
@@ -394,7 +397,7 @@ async def test_t50_permission_rules_of_the_repository_allow_no_call(world: World
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_t50_an_unapproved_server_takes_nobodys_place(world: World, name: str):
+def test_t50_an_unapproved_server_does_not_replace_a_server_of_the_same_name(world: World, name: str):
     projects.user(world.home, servers(**{name: zoo("calm.py")}))
     server = projects.seen().servers[name]
     assert (server.scope, server.eligibility) == ("user", "ready")
@@ -404,8 +407,8 @@ def test_t50_an_unapproved_server_takes_nobodys_place(world: World, name: str):
 
 
 @pytest.mark.parametrize("host", FORMATS)
-def test_t50_importing_without_naming_a_file_takes_nothing_from_the_repository(world: World, host: str):
-    """Nobody who takes over his own servers says yes to a stranger's."""
+def test_t50_an_import_without_a_named_file_takes_nothing_from_the_repository(world: World, host: str):
+    """A person who imports their own servers does not approve those of a repository."""
     entry = world.canary.entry("imported")
     words = ", ".join(json.dumps(word) for word in entry["args"])
     toml = f'[mcp_servers.imported]\ncommand = "/bin/sh"\nargs = [{words}]\n'

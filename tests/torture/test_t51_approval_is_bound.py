@@ -1,4 +1,4 @@
-"""T51: a yes is a yes to exactly what was shown, and what is shown is everything."""
+"""T51: An approval applies to exactly the entry that was shown, and the entry is shown completely."""
 
 import copy
 import json
@@ -162,12 +162,12 @@ def check_mutation(home: Path, what: str, file: str = FILES[0]) -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=["project", "local"])
 @pytest.mark.parametrize("what", MUTATIONS)
-def test_t51_any_change_of_an_approved_entry_makes_it_wait(home: Path, what: str, file: str):
+def test_t51_any_change_of_an_approved_entry_makes_it_pending(home: Path, what: str, file: str):
     check_mutation(home, what, file)
 
 
 @pytest.mark.parametrize("what", MUTATIONS)
-def test_t51_changed_back_it_is_approved_again(home: Path, what: str):
+def test_t51_an_entry_changed_back_is_approved_again(home: Path, what: str):
     before, after = mutated(what)
     path = approved(home, before)
     write(path, servers(box=after))
@@ -179,7 +179,7 @@ def test_t51_changed_back_it_is_approved_again(home: Path, what: str):
 
 
 @pytest.mark.parametrize("what", MUTATIONS)
-def test_t51_the_mutant_that_approves_by_name_is_caught(
+def test_t51_a_mutant_that_approves_by_name_is_detected(
     home: Path, what: str, monkeypatch: pytest.MonkeyPatch
 ):
     def same_for_all(entry: object) -> str:
@@ -191,7 +191,7 @@ def test_t51_the_mutant_that_approves_by_name_is_caught(
 
 
 @pytest.mark.parametrize("before", [LOCAL, REMOTE], ids=["local", "remote"])
-def test_t51_order_of_keys_and_white_space_do_not_ask_again(home: Path, before: Entry):
+def test_t51_order_of_keys_and_white_space_need_no_new_approval(home: Path, before: Entry):
     path = approved(home, before)
 
     def turned(value: Any) -> Any:
@@ -215,7 +215,7 @@ def test_t51_the_same_entry_under_another_name_is_another_server(home: Path):
     assert (eligibilities()["box2"], eligibilities()["Box"]) == ("pending", "pending")
 
 
-def test_t51_a_no_holds_for_exactly_one_entry_too(home: Path):
+def test_t51_a_rejection_applies_to_exactly_one_entry_too(home: Path):
     path = write(home / "work" / ".mcp.json", servers(box=LOCAL))
     assert run("mcp", "approve", "box", "--no").returncode == 0
     assert eligibilities()["box"] == "rejected"
@@ -226,7 +226,7 @@ def test_t51_a_no_holds_for_exactly_one_entry_too(home: Path):
 @pytest.mark.parametrize(
     "what", ["an argument more", "a variable's source", "a header's variable", "no helper"]
 )
-def test_t51_the_question_shows_what_has_changed(home: Path, what: str):
+def test_t51_the_question_shows_the_changes(home: Path, what: str):
     before, after = mutated(what)
     write(approved(home, before), servers(box=after))
 
@@ -244,7 +244,7 @@ def test_t51_the_question_shows_what_has_changed(home: Path, what: str):
 
 
 @pytest.mark.parametrize("what", ["an argument more", "another variable for the child", "another folder"])
-def test_t51_a_changed_entry_is_not_started_and_a_new_yes_starts_it(home: Path, what: str):
+def test_t51_a_changed_entry_is_not_started_before_a_new_approval(home: Path, what: str):
     canary = Canary(home / "canary")
     entry = canary.entry("box", env={"MODE": "safe"}, cwd=str(home))
     path = approved(home, entry)
@@ -263,7 +263,7 @@ def test_t51_a_changed_entry_is_not_started_and_a_new_yes_starts_it(home: Path, 
     assert canary.started == {"box"}
 
 
-def test_t51_a_name_approved_in_the_persons_file_is_bound_when_it_first_starts(home: Path):
+def test_t51_a_name_approved_in_the_persons_file_is_bound_to_the_entry_at_its_first_start(home: Path):
     canary = Canary(home / "canary")
     projects.user(home, {"enabledMcpjsonServers": ["box"]})
     path = write(home / "work" / ".mcp.json", servers(box=canary.entry("first")))
@@ -285,7 +285,7 @@ json_values = st.recursive(
 
 
 @given(json_values, json_values)
-def test_t51_two_entries_have_one_fingerprint_only_if_they_are_the_same_json(one: Any, other: Any):
+def test_t51_two_entries_have_the_same_fingerprint_only_if_they_are_the_same_json(one: Any, other: Any):
     same = json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
     assert (fingerprint(one) == fingerprint(other)) == same
     assert fingerprint(json.loads(json.dumps(one))) == fingerprint(one)
@@ -316,7 +316,7 @@ HIDDEN: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("what", HIDDEN)
-def test_t51_nothing_in_an_entry_can_hide(what: str):
+def test_t51_no_part_of_an_entry_can_be_hidden(what: str):
     text, shown = HIDDEN[what]
     entry = {"command": text, "args": [text], "env": {text: text}, text: text}
     lines = "\n".join(entry_lines(entry))
@@ -327,7 +327,7 @@ def test_t51_nothing_in_an_entry_can_hide(what: str):
 
 @pytest.mark.parametrize("words", [["mcp", "approve"], ["mcp", "list", "--json"], ["config", "explain"]])
 @pytest.mark.parametrize("what", HIDDEN)
-def test_t51_no_text_breaks_the_commands_that_show_it(home: Path, what: str, words: list[str]):
+def test_t51_no_text_breaks_the_commands_that_print_it(home: Path, what: str, words: list[str]):
     text, shown = HIDDEN[what]
     write(home / "work" / ".mcp.json", servers(box={"command": "tool", "args": [text]}, other=LOCAL))
 
@@ -343,7 +343,7 @@ def test_t51_no_text_breaks_the_commands_that_show_it(home: Path, what: str, wor
 @pytest.mark.parametrize(
     "what", ["a screen of spaces", "right to left", "carriage return", "escape sequences"]
 )
-def test_t51_in_a_terminal_too_the_whole_entry_is_seen_before_the_question(home: Path, what: str):
+def test_t51_in_a_terminal_the_complete_entry_is_shown_before_the_question(home: Path, what: str):
     text, shown = HIDDEN[what]
     write(home / "work" / ".mcp.json", servers(box={"command": "tool", "args": [text]}))
     with Person("mcp", "approve") as person:
@@ -359,11 +359,11 @@ def test_t51_in_a_terminal_too_the_whole_entry_is_seen_before_the_question(home:
 
 
 def joined(output: str) -> str:
-    """What was shown, with lines that were broken to fit put together."""
+    """The output, with wrapped lines joined."""
     return output.replace("\n        ", "")
 
 
-def test_t51_a_hostile_name_is_shown_harmless(home: Path):
+def test_t51_a_hostile_name_is_shown_sanitized(home: Path):
     write(home / "work" / ".mcp.json", servers(**{"a\u202e\x1b[2Jb\rc": {"command": "tool"}}))
     done = run("mcp", "approve")
     assert "a\\u202e\\x1b[2Jb\\x0dc" in done.stderr

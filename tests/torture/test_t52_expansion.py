@@ -1,4 +1,4 @@
-"""T52: variables in entries are filled in, never interpreted; and what they hold is shown nowhere."""
+"""T52: Variables in entries are substituted, never interpreted; and their values are shown nowhere."""
 
 import json
 import sys
@@ -35,7 +35,7 @@ VALUES = {
 
 
 @pytest.mark.parametrize("what", VALUES)
-async def test_t52_a_value_reaches_the_child_unchanged_as_one_word(
+async def test_t52_a_value_reaches_the_child_process_unchanged_as_one_argument(
     home: Path, what: str, monkeypatch: pytest.MonkeyPatch
 ):
     value = VALUES[what]
@@ -91,7 +91,7 @@ async def test_t52_a_value_reaches_the_child_unchanged_as_one_word(
         ),
     ],
 )
-def test_t52_what_is_written_and_what_is_meant(written: str, meant: str, monkeypatch: pytest.MonkeyPatch):
+def test_t52_variables_are_expanded_as_documented(written: str, meant: str, monkeypatch: pytest.MonkeyPatch):
     for name, value in {"VAR": "value", "EMPTY": "", "HOLDS": "${VAR}"}.items():
         monkeypatch.setenv(name, value)
     given = {"box": {"command": "x", "args": [written], "env": {"A": written}}}
@@ -112,7 +112,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("what", BROKEN)
 @pytest.mark.parametrize("field", ["args", "env", "headers", "url", "cwd"])
-async def test_t52_what_cannot_be_filled_in_costs_that_server_alone(
+async def test_t52_an_entry_that_cannot_be_expanded_fails_that_server_only(
     home: Path, what: str, field: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("VAR", CANARY)
@@ -138,7 +138,7 @@ async def test_t52_what_cannot_be_filled_in_costs_that_server_alone(
     assert CANARY not in reason
 
 
-def test_t52_a_nul_cannot_be_smuggled_in(home: Path):
+def test_t52_a_nul_character_is_refused(home: Path):
     projects.user(home, servers(good=zoo("calm.py"), box={"command": "x", "args": ["${NONE:-a\0b}"]}))
     found = projects.seen().servers
     assert found["good"].eligibility == "ready"
@@ -149,7 +149,7 @@ def test_t52_a_nul_cannot_be_smuggled_in(home: Path):
 
 
 def planted() -> dict[str, Any]:
-    """Every place where people keep secrets, written out and as a variable."""
+    """Every field in which people keep secrets, as a literal value and as a variable."""
     calm = zoo("calm.py")["args"]
     return {
         "stdio": {
@@ -180,7 +180,7 @@ def secrets(home: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         monkeypatch.setenv(name, f"{CANARY}-{name.lower()[2:]}")
     entries = planted()
     projects.user(home, servers(**entries))
-    # Variables only: the question about a pending entry shows all of it, so that nothing can hide.
+    # Variables only: the question about a pending entry shows all of it, so that nothing is hidden.
     write(home / "work" / ".mcp.json", servers(pending={"command": "x", "args": ["${S_ARG}"]}))
     write(
         home / "work" / ".dragoman" / "settings.local.json",
@@ -191,12 +191,12 @@ def secrets(home: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 SHOWING = ("mcp get", "config explain", "mcp export", "mcp approve")
-"""Show entries: tried with the name of every server, the others with two."""
+"""Commands that show entries: tested with the name of every server, the others with two."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
-def test_t52_no_command_shows_a_secret(secrets: list[str], command: str):
+def test_t52_no_command_prints_a_secret(secrets: list[str], command: str):
     for words in invocations(command, secrets if command in SHOWING else secrets[:2]):
         done = run(*words)
         assert CANARY not in done.stdout, words
@@ -206,14 +206,14 @@ def test_t52_no_command_shows_a_secret(secrets: list[str], command: str):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["mcp list", "mcp get", "tools list", "config explain", "call"])
-def test_t52_nor_does_one_in_a_terminal(secrets: list[str], command: str):
+def test_t52_no_command_in_a_terminal_prints_a_secret(secrets: list[str], command: str):
     for words in invocations(command, secrets[:2]):
         with Terminal(*words) as terminal:
             output = terminal.finish(answering=b"\x04")
         assert CANARY not in output, words
 
 
-def test_t52_variables_are_shown_as_they_are_written(secrets: list[str]):
+def test_t52_variables_are_shown_unexpanded(secrets: list[str]):
     shown = json.loads(run("mcp", "get", "stdio", "--no-health", "--json").stdout)["entry"]
     assert shown["args"][-5:] == ["${S_ARG}", "--token", COVER, f"--api-key={COVER}", "--url=${S_ARG}"]
     assert shown["env"] == {"A": "${S_ENV}", "B": COVER, "C": f"${{S_NONE:-{COVER}}}"}
@@ -225,7 +225,7 @@ def test_t52_variables_are_shown_as_they_are_written(secrets: list[str]):
 FAILING: dict[str, dict[str, Any]] = {
     "type": {"type": "${SECRET}", "url": "https://box.example.com/"},
     "protocol": {"command": "true", "protocol": "${SECRET}"},
-    # Not `command` and `cwd`: whoever is to mend them has to know which program and folder are meant.
+    # Not `command` and `cwd`: a person who corrects them has to see the program and the folder.
     "number": {"command": "true", "timeout": "${SECRET}"},
     "no URL": {"url": "${SECRET}"},
     "scheme": {"url": "${SECRET}://box.example.com/"},
@@ -241,7 +241,9 @@ FAILING: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("what", FAILING)
-def test_t52_no_error_tells_what_a_variable_holds(home: Path, what: str, monkeypatch: pytest.MonkeyPatch):
+def test_t52_no_error_contains_the_value_of_a_variable(
+    home: Path, what: str, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setenv("SECRET", CANARY)
     projects.user(home, servers(box=FAILING[what]))
     for words in (["tools"], ["mcp", "list"], ["mcp", "get", "box", "--json"], ["config", "explain"]):
@@ -266,14 +268,14 @@ TYPED_WRONGLY = [
 
 
 @pytest.mark.parametrize("words", TYPED_WRONGLY, ids=range(len(TYPED_WRONGLY)))
-def test_t52_a_mistake_on_the_command_line_does_not_repeat_the_secret(words: list[str]):
+def test_t52_a_usage_error_does_not_repeat_the_secret(words: list[str]):
     """Output is kept in logs where the command line is not."""
     done = run(*words)
     assert CANARY not in done.stdout + done.stderr
 
 
-def test_t52_nothing_that_is_printed_for_debugging_holds_a_secret(home: Path, secrets: list[str]):
-    """A repr ends up in logs, in tracebacks, and in the reports of test runners."""
+def test_t52_no_repr_contains_a_secret(home: Path, secrets: list[str]):
+    """A repr appears in logs, in tracebacks, and in the reports of test runners."""
     configuration = projects.seen(given={"coded": planted()["stdio"]})
     for server in configuration.servers.values():
         assert CANARY not in repr(server.config)

@@ -1,4 +1,4 @@
-"""T53: every combination of lists and servers, against a reference model of its own."""
+"""T53: Every combination of allow lists, deny lists and servers, compared with a reference model."""
 
 from itertools import combinations, product
 from typing import Any
@@ -30,7 +30,7 @@ SERVERS: list[Server] = list(product(TRANSPORTS, SCOPES, IDENTITIES))
 
 def reference(enterprise: Kinds, user: Kinds, denied: Kinds, managed_only: bool, server: Server) -> bool:
     transport, _scope, (named, placed) = server
-    proper = TRANSPORTS[transport]  # the kind of rule that speaks of what is really reached
+    proper = TRANSPORTS[transport]  # the kind of rule that matches the actual transport
     touched: set[str | None] = set()
     if named:
         touched.add("name")
@@ -112,7 +112,7 @@ def test_t53_every_combination_agrees_with_the_reference_model(denied: Kinds, ma
 @pytest.mark.requirement("CFG-7")
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("kind", ENTRIES)
-def test_t53_a_deny_of_any_scope_wins_over_an_allow_of_any_kind(kind: str, scope: str):
+def test_t53_a_deny_of_any_scope_overrides_an_allow_of_any_kind(kind: str, scope: str):
     merged = policy(tuple(ENTRIES), tuple(ENTRIES), (kind,), deny_scope=scope)
     for server, asked in SUBJECTS:
         if kind in ("name", TRANSPORTS[server[0]]) and server[2] == (True, True):
@@ -123,7 +123,7 @@ def test_t53_a_deny_of_any_scope_wins_over_an_allow_of_any_kind(kind: str, scope
 
 @pytest.mark.requirement("CFG-7")
 @pytest.mark.parametrize("scope", [scope for scope in SCOPES if scope not in ("enterprise", "user")])
-def test_t53_an_allow_list_that_comes_with_a_folder_or_a_plugin_counts_for_nothing(scope: str):
+def test_t53_an_allow_list_of_a_project_or_plugin_is_ignored(scope: str):
     own = PolicyPart(scope="user", source="settings.json", allowed=[{"serverName": "mine"}])
     cloned = PolicyPart(scope=scope, source="cloned.json", allowed=list(ENTRIES.values()), managed_only=False)
     merged = gather([own, cloned])
@@ -151,7 +151,7 @@ def merged_from(allowed: Any, denied: Any) -> Policy:
 
 
 @given(ANY_LIST | st.just(UNSET), ANY_LIST, ANY_ENTRY, ANY_SUBJECT)
-def test_t53_adding_a_deny_never_admits_more(
+def test_t53_adding_a_deny_rule_never_admits_more(
     allowed: Any, denied: list[Any], added: Any, asked: PolicySubject
 ):
     if judge(merged_from(allowed, [*denied, added]), asked).allowed:
@@ -159,7 +159,7 @@ def test_t53_adding_a_deny_never_admits_more(
 
 
 @given(ANY_LIST | st.just(UNSET), ANY_LIST, ANY_SUBJECT)
-def test_t53_what_is_denied_alone_is_denied_whatever_is_allowed(
+def test_t53_a_server_denied_without_allow_rules_is_denied_with_any_allow_rules(
     allowed: Any, denied: list[Any], asked: PolicySubject
 ):
     if not judge(merged_from(UNSET, denied), asked).allowed:
@@ -171,13 +171,13 @@ def test_t53_removing_an_allow_rule_never_admits_more(allowed: list[Any], which:
     fewer = [entry for number, entry in enumerate(allowed) if number != which]
     kinds = [{key for entry in entries for key in entry} - {"serverName"} for entries in (allowed, fewer)]
     if kinds[0] != kinds[1]:
-        return  # the last serverUrl or serverCommand gives names their say again
+        return  # removing the last serverUrl or serverCommand rule makes name rules apply again
     if judge(merged_from(fewer, UNSET), asked).allowed:
         assert judge(merged_from(allowed, UNSET), asked).allowed
 
 
 @given(ANY_LIST, ANY_SUBJECT)
-def test_t53_an_allow_list_never_admits_more_than_none(allowed: list[Any], asked: PolicySubject):
+def test_t53_an_allow_list_never_admits_more_than_no_list(allowed: list[Any], asked: PolicySubject):
     assert judge(merged_from(UNSET, UNSET), asked).allowed
     verdict = judge(merged_from(allowed, UNSET), asked)
     assert not verdict.allowed or verdict.rule is not None

@@ -1,4 +1,4 @@
-"""T54: commands are compared word by word with what would really be started."""
+"""T54: Command rules are compared argument by argument with the program that would be started."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ RULE = ["npx", "-y", "@company/mcp-*"]
     [
         (["npx", "-y", "@company/mcp-files"], True),
         (["npx", "-y", "@company/mcp-"], True),
-        (["npx", "-y", "@company/mcp-a b; id"], True),  # one word stays one word: there is no shell
+        (["npx", "-y", "@company/mcp-a b; id"], True),  # one argument stays one argument: there is no shell
         (["npx", "-y", "@other/mcp-files"], False),
         (["npx", "-y", "x@company/mcp-files"], False),
         (["npx", "-Y", "@company/mcp-files"], False),
@@ -58,7 +58,7 @@ RULE = ["npx", "-y", "@company/mcp-*"]
         (["npx", "-y @company/mcp-files"], False),
         (["npx", "", "-y", "@company/mcp-files"], False),
         (["npx ", "-y", "@company/mcp-files"], False),
-        # other ways to run things
+        # other commands that run the same thing
         (["npx", "-c", "touch /tmp/x"], False),
         (["npx", "--call=touch /tmp/x", "@company/mcp-files"], False),
         (["npx", "-y", "--package=evil", "@company/mcp-files"], False),
@@ -72,7 +72,7 @@ RULE = ["npx", "-y", "@company/mcp-*"]
         (["npx&calc", "-y", "@company/mcp-files"], False),
     ],
 )
-def test_t54_words_match_one_by_one(command: list[str], expected: bool):
+def test_t54_arguments_match_one_by_one(command: list[str], expected: bool):
     assert allows(RULE, stdio(command, NPX)) is expected
 
 
@@ -80,7 +80,7 @@ def test_t54_words_match_one_by_one(command: list[str], expected: bool):
 @pytest.mark.parametrize(
     ("rule", "written", "executable", "expected"),
     [
-        # as written, or as what would be started
+        # as written, or as the program that would be started
         ("npx", "npx", NPX, True),
         ("npx", "npx", REAL_NPX, True),
         (NPX, "npx", NPX, True),
@@ -91,14 +91,14 @@ def test_t54_words_match_one_by_one(command: list[str], expected: bool):
         ("npx", "/tmp/npx", "/tmp/npx", False),
         (NPX, "/tmp/npx", "/tmp/npx", False),
         (NPX, "npx", "/opt/npx", False),
-        # a shadow inside the project
+        # a shadowing program inside the project
         ("npx", "npx", f"{PROJECT}/node_modules/.bin/npx", False),
-        ("*", "npx", f"{PROJECT}/npx", True),  # the rule does fit the whole path
+        ("*", "npx", f"{PROJECT}/npx", True),  # the rule matches the complete path
         ("np*", "npx", f"{PROJECT}/npx", False),
         (f"{PROJECT}/bin/npx", "npx", f"{PROJECT}/bin/npx", True),
         ("npx", "npx", f"{PROJECT}-other/npx", True),
         ("npx", "npx", f"{PROJECT}/../project/npx", False),
-        # relative: only through what would be started
+        # relative: only through the program that would be started
         ("./npx", "./npx", f"{PROJECT}/npx", False),
         ("bin/npx", "bin/npx", f"{PROJECT}/bin/npx", False),
         ("../npx", "../npx", "/home/me/npx", False),
@@ -106,25 +106,25 @@ def test_t54_words_match_one_by_one(command: list[str], expected: bool):
         (f"{PROJECT}/npx", "./npx", f"{PROJECT}/npx", True),
         (NPX, "../../../usr/bin/npx", NPX, True),
         ("./npx", "./npx", None, False),
-        # detours
+        # indirect paths
         ("/usr/bin/*", "/usr/bin/../../tmp/evil", "/tmp/evil", False),
         ("/usr/bin/*", "/usr/bin/./x", "/tmp/evil", False),
         ("/usr/bin/*", "/usr/bin//x", "/tmp/evil", False),
         ("/usr/bin/*", "//usr/bin/x", "/tmp/evil", False),
         ("/usr/bin/*", "/usr/bin/../bin/npx", NPX, True),
-        # not found: only what is written can be said
+        # not found: only the written form can be compared
         ("npx", "npx", None, True),
         (NPX, "npx", None, False),
     ],
 )
-def test_t54_an_allow_rule_knows_the_program_that_would_be_started(
+def test_t54_an_allow_rule_compares_the_program_that_would_be_started(
     rule: str, written: str, executable: str | None, expected: bool
 ):
     assert allows([rule, "x"], stdio([written, "x"], executable)) is expected
 
 
 @pytest.mark.requirement("CFG-7")
-def test_t54_a_link_inside_the_project_is_a_shadow_too():
+def test_t54_a_symlink_inside_the_project_is_a_shadowing_program_too():
     shadow = stdio(["tool", "-c", "id"], "/bin/sh", found=f"{PROJECT}/bin/tool")
     verdict = asked(shadow, allowed=[["tool", "*", "*"], [f"{PROJECT}/bin/tool", "*", "*"]])
     assert not verdict.allowed
@@ -155,7 +155,7 @@ def test_t54_a_link_inside_the_project_is_a_shadow_too():
         ("*", "anything", None, None),
     ],
 )
-def test_t54_no_spelling_of_the_program_dodges_a_deny(
+def test_t54_no_spelling_of_the_program_avoids_a_deny(
     rule: str, written: str, executable: str | None, found: str | None
 ):
     assert denies([rule, "x"], stdio([written, "x"], executable, found=found))
@@ -172,7 +172,7 @@ def test_t54_no_spelling_of_the_program_dodges_a_deny(
         (["bin/npx"], ["/usr/bin/npx"]),
     ],
 )
-def test_t54_a_deny_means_the_words_it_says(rule: list[str], command: list[str]):
+def test_t54_a_deny_rule_matches_its_exact_arguments_only(rule: list[str], command: list[str]):
     assert not denies(rule, stdio(command, NPX if command[0] == "npx" else None))
 
 
@@ -182,7 +182,7 @@ def test_t54_a_deny_means_the_words_it_says(rule: list[str], command: list[str])
     ["LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "NODE_OPTIONS", "PYTHONPATH", "PYTHONSTARTUP",
      "PYTHONHOME", "BASH_ENV", "ENV", "PERL5OPT", "RUBYOPT", "GIT_SSH_COMMAND", "PATH", "BASH_FUNC_npx%%"],
 )  # fmt: skip
-def test_t54_an_allowed_command_bent_by_its_environment_is_not_admitted(variable: str):
+def test_t54_an_allowed_command_with_loader_variables_is_not_admitted(variable: str):
     bent = stdio(["npx", "x"], NPX, env_names=("TOKEN", variable))
     verdict = asked(bent, allowed=[["npx", "x"]])
     assert not verdict.allowed
@@ -192,7 +192,7 @@ def test_t54_an_allowed_command_bent_by_its_environment_is_not_admitted(variable
     assert allows(["npx", "x"], stdio(["npx", "x"], NPX, env_names=("TOKEN", variable), scope="enterprise"))
 
 
-def test_t54_ordinary_variables_bend_nothing():
+def test_t54_ordinary_variables_do_not_affect_an_allow_rule():
     ordinary = ("TOKEN", "LANG", "PYTHONUNBUFFERED", "NODE_ENV", "DEBUG", "GITHUB_TOKEN", "OPENAI_API_KEY")
     assert loader_variables(ordinary) == ()
     assert allows(["npx"], stdio(["npx"], NPX, env_names=ordinary))
@@ -214,13 +214,13 @@ NAMES = [
     ("[b]ox", "box", False, False),
     ("test&calc", "test&calc", True, True),
 ]
-"""The name in a rule, a server's name, and whether an allow rule and a deny rule apply: a prohibition counts
-in other spellings, too."""
+"""The name in a rule, a server's name, and whether an allow rule and a deny rule apply: a deny rule
+applies to other spellings, too."""
 
 
 @pytest.mark.requirement("CFG-7")
 @pytest.mark.parametrize(("rule", "name", "is_allowed", "is_denied"), NAMES)
-def test_t54_allowed_names_are_compared_exactly_and_denied_ones_in_any_spelling(
+def test_t54_allowed_names_are_compared_exactly_and_denied_names_in_any_spelling(
     rule: str, name: str, is_allowed: bool, is_denied: bool
 ):
     subject = PolicySubject(name=name, scope="user", transport="in-process")
@@ -235,7 +235,7 @@ PLACE = st.none() | WORD
 
 
 @given(st.lists(WORD, max_size=4), st.lists(WORD, min_size=1, max_size=4), PLACE, PLACE, PLACE)
-def test_t54_no_words_make_judging_fail_and_deny_covers_allow(
+def test_t54_no_arguments_make_matching_fail_and_deny_matches_whatever_allow_matches(
     command: list[str], rule: list[str], executable: str | None, found: str | None, project: str | None
 ):
     subject = stdio(command, executable, found=found, project=project)

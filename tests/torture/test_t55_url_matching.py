@@ -1,4 +1,4 @@
-"""T55: the verdict on an address is the verdict on the host that is actually connected."""
+"""The decision about a URL is made for the host that is actually connected to."""
 
 from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
@@ -20,7 +20,7 @@ PATTERNS = {
     "D": "https://mcp.example.com",
 }
 
-# What is written → what is connected (None: refused) and the patterns that admit it.
+# The written URL → the connected host (None: refused) and the patterns that admit it.
 VECTORS: dict[str, tuple[str | None, str]] = {
     "https://mcp.example.com/": ("https://mcp.example.com/", "ABCD"),
     "https://mcp.example.com": ("https://mcp.example.com/", "ABCD"),
@@ -30,7 +30,7 @@ VECTORS: dict[str, tuple[str | None, str]] = {
     "https://other.example.com/": ("https://other.example.com/", "B"),
     "https://a.b.example.com/": ("https://a.b.example.com/", "B"),
     "https://example.com/": ("https://example.com/", ""),
-    # another host that looks like ours
+    # another host that looks like the allowed one
     "https://mcp.example.com@evil.com/": (None, ""),
     "https://mcp.example.com:443@evil.com/": (None, ""),
     "https://mcp.example.com%40evil.com/": (None, ""),
@@ -54,7 +54,7 @@ VECTORS: dict[str, tuple[str | None, str]] = {
     "https://evilexample.com/": ("https://evilexample.com/", ""),
     "https://mcp.exаmple.com/": ("https://mcp.xn--exmple-4nf.com/", ""),  # Cyrillic а
     "https://mcp.example.сom/": ("https://mcp.example.xn--om-nmc/", ""),  # Cyrillic с
-    "https://mсp.example.com/": ("https://xn--mp-omc.example.com/", "B"),  # really below example.com
+    "https://mсp.example.com/": ("https://xn--mp-omc.example.com/", "B"),  # actually below example.com
     "https://mcp.example.com.:443.evil.com/": (None, ""),
     "https:///evil.com": (None, ""),
     "https:evil.com": (None, ""),
@@ -66,7 +66,7 @@ VECTORS: dict[str, tuple[str | None, str]] = {
     "https://mcp.example.com:80/": ("https://mcp.example.com:80/", ""),
     "http://mcp.example.com:443/": ("http://mcp.example.com:443/", ""),
     "https://mcp.example.com:443:80/": (None, ""),
-    # ours, dressed up
+    # the allowed host, in unusual spellings
     "https://mcp。example。com/": ("https://mcp.example.com/", "ABCD"),
     "https://mcp．example｡com/": ("https://mcp.example.com/", "ABCD"),
     "https://ｍｃｐ.ⓔⓧⓐⓜⓟⓛⓔ.com/": ("https://mcp.example.com/", "ABCD"),
@@ -102,7 +102,7 @@ def admitted_by(written: str, **lists: list[dict[str, str]]) -> bool:
 
 
 def is_admitted(policy: Policy, written: str) -> bool:
-    """As a host would do it: what cannot be parsed is not connected."""
+    """As in a host: a URL that cannot be parsed is not connected."""
     if connected(written) is None:
         return False
     subject = PolicySubject(name="box", scope="user", transport="http", url=parse_url(written))
@@ -111,7 +111,7 @@ def is_admitted(policy: Policy, written: str) -> bool:
 
 @pytest.mark.requirement("CFG-7")
 @pytest.mark.parametrize(("written", "expected"), VECTORS.items(), ids=map(ascii, VECTORS))
-def test_t55_the_verdict_is_the_verdict_on_the_host_that_is_connected(
+def test_t55_the_decision_is_about_the_host_that_is_connected_to(
     written: str, expected: tuple[str | None, str]
 ):
     host, letters = expected
@@ -156,11 +156,11 @@ DISGUISES = {
         for text in texts
     ],
 )  # fmt: skip
-def test_t55_no_disguise_slips_past_a_deny(pattern: str, written: str):
+def test_t55_no_spelling_of_a_url_avoids_a_deny(pattern: str, written: str):
     assert not admitted_by(written, denied=[{"serverUrl": pattern}])
 
 
-def test_t55_a_deny_leaves_neighbours_alone():
+def test_t55_a_deny_does_not_affect_similar_hosts():
     for written in ("https://evil.com.good.com", "https://notevil.com", "http://evil.com", "https://evil.co"):
         assert admitted_by(written, denied=[{"serverUrl": "https://evil.com"}]), written
 
@@ -171,14 +171,14 @@ LABELS = st.text("abcé。.①-", max_size=5)
 @given(
     st.builds(lambda left, right: f"https://{left}example.com{right}/", LABELS, LABELS | st.text(max_size=4))
 )
-def test_t55_what_is_admitted_is_connected_below_the_domain(written: str):
+def test_t55_an_admitted_url_is_connected_below_the_allowed_domain(written: str):
     if admitted_by(written, allowed=[{"serverUrl": PATTERNS["B"]}]):
         host = yarl.URL(connected(written) or "").raw_host
         assert host is not None
         assert host.endswith(".example.com")
 
 
-# The suite bites: matchers that are known to be wrong fail on the same table.
+# Mutants: matchers that are known to be wrong fail with the same table.
 
 
 def by_string(written: str, pattern: str) -> bool:
@@ -209,17 +209,17 @@ def wrongly_admitted(matcher: object) -> set[str]:
     }
 
 
-def test_t55_a_mutant_that_compares_strings_is_caught():
+def test_t55_a_mutant_that_compares_strings_is_detected():
     caught = wrongly_admitted(by_string)
     assert "https://evil.com#@mcp.example.com/" in caught
     assert "https://evil.com/.example.com/" in caught
     assert "https://evil.com\\@mcp.example.com/" in caught
 
 
-def test_t55_a_mutant_that_trusts_another_parser_is_caught():
+def test_t55_a_mutant_that_uses_another_url_parser_is_detected():
     assert "https://evil.com\\@mcp.example.com/" in wrongly_admitted(by_urllib)
     assert any(not by_urllib(text, "https://evil.com") for text in DISGUISES["https://evil.com"])
 
 
-def test_t55_our_matcher_admits_nothing_wrongly():
+def test_t55_the_url_matcher_admits_no_wrong_host():
     assert wrongly_admitted(by_us) == set()

@@ -1,4 +1,6 @@
-"""T56: policy that cannot be read. Nothing starts, everybody is told, and what can be read still counts."""
+"""T56: A policy file that cannot be read.
+
+No server starts, every command reports it, and readable rules still apply."""
 
 import json
 import os
@@ -52,7 +54,7 @@ def leads_nowhere(path: Path) -> None:
     path.symlink_to(path.parent / "not mounted" / "policy.json")
 
 
-SPOILED: dict[str, Callable[[Path], object]] = {
+INVALID_FILES: dict[str, Callable[[Path], object]] = {
     **{what: content(data) for what, data in CONTENTS.items()},
     "a folder": Path.mkdir,
     "a pipe": lambda path: os.mkfifo(path),
@@ -62,8 +64,8 @@ SPOILED: dict[str, Callable[[Path], object]] = {
 }
 
 
-class Office:
-    """A person with servers of every scope, and an administrator whose file is to be spoiled."""
+class ManagedSetup:
+    """A person with servers of every scope, and an administrator whose file is made invalid."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -78,36 +80,36 @@ class Office:
         self.names = ["mine", "plugged", "shared", "own"]
 
     def spoil(self, what: str) -> None:
-        SPOILED[what](self.file)
+        INVALID_FILES[what](self.file)
 
 
 @pytest.fixture
-def office(home: Path) -> Office:
-    return Office(home)
+def managed_setup(home: Path) -> ManagedSetup:
+    return ManagedSetup(home)
 
 
-def test_t56_without_a_managed_file_everything_starts(office: Office):
+def test_t56_without_a_managed_file_everything_starts(managed_setup: ManagedSetup):
     run("tools")
-    assert office.canary.started == set(office.names)
+    assert managed_setup.canary.started == set(managed_setup.names)
 
 
-@pytest.mark.parametrize("what", SPOILED)
-def test_t56_nothing_is_admitted_from_any_scope(office: Office, what: str):
-    office.spoil(what)
-    entry = office.canary.entry("coded")
+@pytest.mark.parametrize("what", INVALID_FILES)
+def test_t56_no_server_of_any_scope_is_admitted(managed_setup: ManagedSetup, what: str):
+    managed_setup.spoil(what)
+    entry = managed_setup.canary.entry("coded")
     configuration = projects.seen(given={"coded": entry})
     found = {name: server.eligibility for name, server in configuration.servers.items()}
-    assert found == dict.fromkeys([*office.names, "coded"], "refused") or (
+    assert found == dict.fromkeys([*managed_setup.names, "coded"], "refused") or (
         found == {} and {each.why for each in configuration.dropped} == {"exclusive"}
     )
     assert configuration.admit("new", entry).eligibility == "refused"
-    assert str(office.file) in "\n".join(configuration.problems)
+    assert str(managed_setup.file) in "\n".join(configuration.problems)
 
 
-@pytest.mark.parametrize("what", SPOILED)
-async def test_t56_nothing_starts_through_the_library(office: Office, what: str):
-    office.spoil(what)
-    entry = office.canary.entry("coded")
+@pytest.mark.parametrize("what", INVALID_FILES)
+async def test_t56_no_server_starts_through_the_library(managed_setup: ManagedSetup, what: str):
+    managed_setup.spoil(what)
+    entry = managed_setup.canary.entry("coded")
     for host in (Host.configured(servers={"coded": entry}), Host({"coded": entry})):
         async with host:
             await host.ready(timeout=30)
@@ -117,55 +119,57 @@ async def test_t56_nothing_starts_through_the_library(office: Office, what: str)
                 assert agent.tools() == []
     with pytest.raises(PolicyRefused):
         await (await open_session(entry)).close()
-    assert office.canary.started == set()
+    assert managed_setup.canary.started == set()
 
 
-@pytest.mark.parametrize("what", SPOILED)
-def test_t56_the_commands_that_would_start_servers_say_why_they_do_not(office: Office, what: str):
-    office.spoil(what)
-    given = config(coded=office.canary.entry("coded"))
+@pytest.mark.parametrize("what", INVALID_FILES)
+def test_t56_commands_that_would_start_servers_report_the_reason(managed_setup: ManagedSetup, what: str):
+    managed_setup.spoil(what)
+    given = config(coded=managed_setup.canary.entry("coded"))
     for words in (["tools"], ["tools", "--mcp-config", given], ["call", "mcp__mine__echo"], ["mcp", "list"]):
         done = run(*words)
-        assert str(office.file) in done.stdout + done.stderr, words
-        assert office.canary.started == set(), words
+        assert str(managed_setup.file) in done.stdout + done.stderr, words
+        assert managed_setup.canary.started == set(), words
     done = run("mcp", "add", "new", "true", "-s", "user")
     assert done.returncode == exit_codes.CONFIG
-    assert str(office.file) in done.stderr
+    assert str(managed_setup.file) in done.stderr
 
 
-def test_t56_a_file_without_permission_counts_as_unreadable(office: Office, monkeypatch: pytest.MonkeyPatch):
-    """For root no file is: so the refusal itself is played."""
-    office.file.write_bytes(GOOD)
+def test_t56_a_file_without_read_permission_counts_as_unreadable(
+    managed_setup: ManagedSetup, monkeypatch: pytest.MonkeyPatch
+):
+    """Root can read every file, so the error is simulated."""
+    managed_setup.file.write_bytes(GOOD)
     real = os.open
 
     def refuse(path: Any, *arguments: Any, **more: Any) -> int:
-        if Path(path) == office.file:
+        if Path(path) == managed_setup.file:
             raise PermissionError(13, "Permission denied", str(path))
         return real(path, *arguments, **more)
 
     monkeypatch.setattr(os, "open", refuse)
     assert set(eligibilities().values()) == {"refused"}
-    assert any(str(office.file) in problem for problem in projects.seen().problems)
+    assert any(str(managed_setup.file) in problem for problem in projects.seen().problems)
 
 
 SILENT = {"completion", "config schema", "logs"}
-"""Have nothing to do with anybody's configuration."""
+"""These commands do not use the configuration."""
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("command", [command for command in COMMANDS if command not in SILENT])
-def test_t56_every_command_is_loud_about_it(office: Office, command: str):
-    office.spoil("truncated")
-    for words in invocations(command, office.names):
+def test_t56_every_command_reports_it_on_stderr(managed_setup: ManagedSetup, command: str):
+    managed_setup.spoil("truncated")
+    for words in invocations(command, managed_setup.names):
         done = run(*words)
         assert "Traceback" not in done.stderr, words
-        assert office.canary.started == set(), words
+        assert managed_setup.canary.started == set(), words
         if done.returncode == exit_codes.USAGE or "--help" in words:
             continue
-        assert str(office.file) in done.stderr + done.stdout, words
+        assert str(managed_setup.file) in done.stderr + done.stdout, words
         if "--json" not in words:
-            assert str(office.file) in done.stderr, words
+            assert str(managed_setup.file) in done.stderr, words
 
 
 @pytest.mark.parametrize(
@@ -185,29 +189,33 @@ def test_t56_every_command_is_loud_about_it(office: Office, command: str):
     ],
     ids=str,
 )
-def test_t56_exit_codes(office: Office, words: list[str], code: int):
-    office.spoil("truncated")
+def test_t56_each_command_ends_with_the_expected_exit_code(
+    managed_setup: ManagedSetup, words: list[str], code: int
+):
+    managed_setup.spoil("truncated")
     done = run(*words)
     assert "Traceback" not in done.stderr
     assert done.returncode == code
 
 
-def test_t56_in_a_terminal_the_reason_is_seen(office: Office):
-    office.spoil("truncated")
-    assert str(office.file) in in_terminal("tools")[1]
-    assert office.canary.started == set()
+def test_t56_the_reason_is_shown_in_a_terminal(managed_setup: ManagedSetup):
+    managed_setup.spoil("truncated")
+    assert str(managed_setup.file) in in_terminal("tools")[1]
+    assert managed_setup.canary.started == set()
 
 
-def test_t56_importing_adds_nothing(office: Office):
-    office.spoil("truncated")
-    write(office.home / ".claude.json", servers(new=zoo("calm.py")))
+def test_t56_an_import_adds_nothing(managed_setup: ManagedSetup):
+    managed_setup.spoil("truncated")
+    write(managed_setup.home / ".claude.json", servers(new=zoo("calm.py")))
     done = run("mcp", "import", "claude-code")
     assert "Added 0 of 1" in done.stdout
     assert "new" not in eligibilities()
 
 
-async def test_t56_a_file_spoiled_while_a_host_runs_leaves_the_rules_it_had(office: Office):
-    projects.managed(office.home, {"deniedMcpServers": [{"serverName": "own"}]})
+async def test_t56_a_file_that_becomes_invalid_while_a_host_runs_leaves_the_previous_rules_in_force(
+    managed_setup: ManagedSetup,
+):
+    projects.managed(managed_setup.home, {"deniedMcpServers": [{"serverName": "own"}]})
     async with Host.configured() as host:
         await host.ready(timeout=30)
         before = {name: view.status for name, view in host.servers.items()}
@@ -217,20 +225,20 @@ async def test_t56_a_file_spoiled_while_a_host_runs_leaves_the_rules_it_had(offi
             "shared": "connected",
             "own": "disabled",
         }
-        office.spoil("truncated")
+        managed_setup.spoil("truncated")
         assert (await host.reload()).is_empty
         assert {name: view.status for name, view in host.servers.items()} == before
-        assert any(str(office.file) in problem for problem in host.configuration.problems)
+        assert any(str(managed_setup.file) in problem for problem in host.configuration.problems)
         with pytest.raises(PolicyRefused):
             await host.reconnect("own")
         assert run("tools").returncode == exit_codes.CONFIG, "a new host has no version to go by"
-        office.file.unlink()
+        managed_setup.file.unlink()
         await host.reload()
         await host.ready(timeout=30)
         assert {view.status for view in host.servers.values()} == {"connected"}
 
 
-# --- one wrong entry ---
+# --- one invalid entry ---
 
 WRONG_ENTRIES: list[Any] = [
     None,
@@ -250,66 +258,70 @@ WRONG_ENTRIES: list[Any] = [
 ]
 
 
-# A text in a deny list denies the server of that name, so it is not wrong there.
+# A text in a deny list denies the server of that name, so it is valid there.
 @pytest.mark.parametrize("wrong", [each for each in WRONG_ENTRIES if each != "mine"], ids=repr)
-def test_t56_a_wrong_deny_entry_costs_only_itself(office: Office, wrong: Any):
-    projects.managed(office.home, {"deniedMcpServers": [wrong, {"serverName": "mine"}, wrong]})
+def test_t56_an_invalid_deny_entry_affects_only_itself(managed_setup: ManagedSetup, wrong: Any):
+    projects.managed(managed_setup.home, {"deniedMcpServers": [wrong, {"serverName": "mine"}, wrong]})
     assert eligibilities()["mine"] == "refused"
     problems = "\n".join(projects.seen().problems)
-    assert str(office.file) in problems
+    assert str(managed_setup.file) in problems
     assert "deniedMcpServers[0]" in problems
     assert "deniedMcpServers[2]" in problems
 
 
 @pytest.mark.parametrize("wrong", WRONG_ENTRIES, ids=repr)
-def test_t56_a_wrong_allow_entry_never_widens_the_list(office: Office, wrong: Any):
-    projects.managed(office.home, {"allowedMcpServers": [wrong]})
+def test_t56_an_invalid_allow_entry_never_extends_the_list(managed_setup: ManagedSetup, wrong: Any):
+    projects.managed(managed_setup.home, {"allowedMcpServers": [wrong]})
     assert set(eligibilities().values()) == {"refused"}
     assert "allowedMcpServers[0]" in "\n".join(projects.seen().problems)
 
 
 @pytest.mark.parametrize("wrong", [None, 5, "mine", {}, {"serverName": "mine"}, True, False], ids=repr)
 @pytest.mark.parametrize("key", ["allowedMcpServers", "deniedMcpServers"])
-def test_t56_a_list_that_is_none_admits_nothing(office: Office, key: str, wrong: Any):
-    projects.managed(office.home, {key: wrong})
+def test_t56_an_allow_list_of_the_wrong_type_admits_nothing(
+    managed_setup: ManagedSetup, key: str, wrong: Any
+):
+    projects.managed(managed_setup.home, {key: wrong})
     assert set(eligibilities().values()) == {"refused"}
     assert any(key in problem for problem in projects.seen().problems)
 
 
 @pytest.mark.parametrize("wrong", [None, 1, "false", [], {}], ids=repr)
-def test_t56_a_wrong_managed_only_flag_is_taken_as_yes(office: Office, wrong: Any):
+def test_t56_an_invalid_managed_only_flag_is_treated_as_true(managed_setup: ManagedSetup, wrong: Any):
     projects.user(
-        office.home, {**servers(mine=zoo("calm.py")), "allowedMcpServers": [{"serverName": "mine"}]}
+        managed_setup.home, {**servers(mine=zoo("calm.py")), "allowedMcpServers": [{"serverName": "mine"}]}
     )
-    projects.managed(office.home, {"allowManagedMcpServersOnly": wrong, "allowedMcpServers": []})
+    projects.managed(managed_setup.home, {"allowManagedMcpServersOnly": wrong, "allowedMcpServers": []})
     assert eligibilities()["mine"] == "refused"
     assert any("managed-only" in problem for problem in projects.seen().problems)
 
 
 @pytest.mark.parametrize("key", ["deniedMcpServer", "denyMcpServers", "DeniedMcpServers", "policy"])
-def test_t56_a_misspelt_key_is_told_with_its_line(office: Office, key: str):
-    projects.managed(office.home, {key: [], "deniedMcpServers": [{"serverName": "mine"}]})
+def test_t56_a_misspelt_key_is_reported_with_its_line(managed_setup: ManagedSetup, key: str):
+    projects.managed(managed_setup.home, {key: [], "deniedMcpServers": [{"serverName": "mine"}]})
     assert eligibilities()["mine"] == "refused"
-    assert any(f"{office.file}, line 2" in problem and key in problem for problem in projects.seen().problems)
+    assert any(
+        f"{managed_setup.file}, line 2" in problem and key in problem for problem in projects.seen().problems
+    )
 
 
-def test_t56_wrong_entries_are_told_by_the_commands_too(office: Office):
-    projects.managed(office.home, {"deniedMcpServers": [{"serverNam": "x"}, {"serverName": "mine"}]})
+def test_t56_invalid_entries_are_reported_by_the_commands_too(managed_setup: ManagedSetup):
+    projects.managed(managed_setup.home, {"deniedMcpServers": [{"serverNam": "x"}, {"serverName": "mine"}]})
     for words in (["tools"], ["mcp", "list"], ["config", "explain"], ["call", "mcp__plugged__echo"]):
         done = run(*words)
         assert "deniedMcpServers[0]" in done.stderr, words
-    assert not office.canary.started, "an entry that cannot be read denies everything"
+    assert not managed_setup.canary.started, "an entry that cannot be read denies everything"
 
 
-def test_t56_a_broken_file_of_the_person_takes_away_no_rule_of_the_administrator(office: Office):
-    projects.managed(office.home, {"deniedMcpServers": [{"serverName": "own"}]})
-    (office.home / ".dragoman" / "settings.json").write_text("{")
+def test_t56_a_broken_user_file_removes_no_rule_of_the_administrator(managed_setup: ManagedSetup):
+    projects.managed(managed_setup.home, {"deniedMcpServers": [{"serverName": "own"}]})
+    (managed_setup.home / ".dragoman" / "settings.json").write_text("{")
     assert eligibilities() == {"plugged": "refused", "shared": "refused", "own": "refused"}
     ignoring = eligibilities(ignore_broken_settings=True)
     assert ignoring == {"plugged": "ready", "shared": "ready", "own": "refused"}
 
 
-def test_t56_an_exclusive_file_with_a_wrong_server_is_still_exclusive(office: Office):
-    projects.managed(office.home, servers(bad={"command": 5}, good=zoo("calm.py")))
+def test_t56_an_exclusive_file_with_an_invalid_server_is_still_exclusive(managed_setup: ManagedSetup):
+    projects.managed(managed_setup.home, servers(bad={"command": 5}, good=zoo("calm.py")))
     assert eligibilities() == {"bad": "broken", "good": "ready"}
-    assert {each.candidate.name for each in projects.seen().dropped} == set(office.names)
+    assert {each.candidate.name for each in projects.seen().dropped} == set(managed_setup.names)

@@ -1,4 +1,4 @@
-"""T57: one policy, and every way by which a server could come to run. The verdict is the same everywhere."""
+"""The policy decision is the same for every code path that can start a server."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ NAME = "box"
 
 
 def policies(entry: Mapping[str, Any]) -> dict[str, tuple[Rules, bool]]:
-    """What an administrator may say of this server, and whether it may then be started."""
+    """What an administrator may state about this server, and whether it may then be started."""
     command = [entry["command"], *entry["args"]]
     return {
         "denied by name": ({"deniedMcpServers": [{"serverName": NAME}]}, False),
@@ -90,7 +90,7 @@ async def opened(host: Host) -> None:
         assert ("connected" in {view.status for view in host.servers.values()}) == bool(host.tools())
 
 
-# --- the ways in ---
+# --- the code paths ---
 
 
 async def from_user_file(stage: Stage) -> None:
@@ -261,8 +261,8 @@ BY_WHAT_IT_IS = (
 
 
 @pytest.mark.parametrize("what", [*BY_WHAT_IT_IS, "allowed by command", "others denied"])
-async def test_t57_a_direct_session_is_judged_by_what_it_runs(stage: Stage, what: str):
-    """It has no name that a rule could know."""
+async def test_t57_a_direct_session_is_checked_by_its_command_or_url(stage: Stage, what: str):
+    """It has no name that a rule could match."""
     verdict = stage.rule(what) or what == "denied and allowed"  # it is denied by a name
     try:
         await (await open_session(stage.entry)).close()
@@ -271,11 +271,11 @@ async def test_t57_a_direct_session_is_judged_by_what_it_runs(stage: Stage, what
     assert stage.has_started == verdict
 
 
-# --- what is written is judged before it is written ---
+# --- an entry is checked before it is written ---
 
 
 @pytest.mark.parametrize(("scope", "what"), some(["user", "project", "local"], DENYING, each=3))
-def test_t57_a_denied_server_is_not_even_written(stage: Stage, what: str, scope: str):
+def test_t57_a_denied_server_is_not_written_to_a_file(stage: Stage, what: str, scope: str):
     stage.rule(what)
     command = [stage.entry["command"], *stage.entry["args"]]
     write(stage.home / ".claude.json", servers(box=stage.entry))
@@ -291,7 +291,7 @@ def test_t57_a_denied_server_is_not_even_written(stage: Stage, what: str, scope:
     assert not stage.canary.started
 
 
-# --- the person's own rules hold wherever the person's servers do ---
+# --- the person's own rules apply to all of the person's servers ---
 
 OWN_RULES: dict[str, Rules] = {
     "deny": {"deniedMcpServers": [{"serverName": NAME}]},
@@ -301,7 +301,7 @@ OWN_RULES: dict[str, Rules] = {
 
 @pytest.mark.parametrize("rule", OWN_RULES)
 @pytest.mark.parametrize("way", ["beside files", "agent", "--mcp-config", "--strict-mcp-config", "mcp add"])
-async def test_t57_the_persons_own_rules_count_there_too(stage: Stage, way: str, rule: str):
+async def test_t57_the_persons_own_rules_apply_there_too(stage: Stage, way: str, rule: str):
     projects.user(stage.home, OWN_RULES[rule])
     given = config(box=stage.entry)
     match way:
@@ -319,11 +319,11 @@ async def test_t57_the_persons_own_rules_count_there_too(stage: Stage, way: str,
     assert not stage.canary.started
 
 
-# --- later ---
+# --- reloads and reconnects ---
 
 
 @pytest.mark.parametrize("what", DENYING)
-async def test_t57_a_running_server_that_is_denied_at_a_reload_is_stopped(stage: Stage, what: str):
+async def test_t57_a_running_server_that_is_denied_by_a_reload_is_stopped(stage: Stage, what: str):
     projects.user(stage.home, servers(box=stage.entry, other=zoo("calm.py")))
     async with Host.configured(permission_mode="bypassPermissions") as host:
         await host.ready(timeout=30)
@@ -339,8 +339,8 @@ async def test_t57_a_running_server_that_is_denied_at_a_reload_is_stopped(stage:
 
 
 @pytest.mark.parametrize("what", POLICIES)
-async def test_t57_every_new_transport_is_judged_anew(stage: Stage, what: str):
-    """A server that is lost is connected again long after configuration was read."""
+async def test_t57_every_new_transport_is_checked_again(stage: Stage, what: str):
+    """A lost server is reconnected long after the configuration was read."""
     projects.user(stage.home, servers(box=stage.entry))
     host = Host.configured()
     make = host._servers[NAME].connection._target.make_transport
@@ -354,10 +354,10 @@ async def test_t57_every_new_transport_is_judged_anew(stage: Stage, what: str):
             make()
 
 
-async def test_t57_the_program_that_was_judged_is_the_one_that_runs(
+async def test_t57_the_program_that_was_checked_is_the_one_that_is_started(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ):
-    """A second program of the same name, put first on the path after the verdict, is not started."""
+    """A second program of the same name, put first on the path after the check, is not started."""
     for folder, mark in (("first", "usurper"), ("second", NAME)):
         tool = stage.home / folder / "tool"
         tool.parent.mkdir()
@@ -375,10 +375,10 @@ async def test_t57_the_program_that_was_judged_is_the_one_that_runs(
     assert "usurper" not in stage.canary.started
 
 
-async def test_t57_the_search_for_the_program_is_the_same_for_the_verdict_and_for_the_start(
+async def test_t57_the_program_lookup_is_the_same_for_the_check_and_for_the_start(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ):
-    """Whichever path counts where the administrator sets one: a denied program is not found by the other."""
+    """Whichever PATH the administrator sets: a denied program is not found through the other one."""
     for folder in ("judged", "denied"):
         tool = stage.home / folder / "tool"
         tool.parent.mkdir()
@@ -395,11 +395,11 @@ async def test_t57_the_search_for_the_program_is_the_same_for_the_verdict_and_fo
     assert "denied" not in stage.canary.started
 
 
-# --- what is not a process ---
+# --- servers without a process ---
 
 
 @pytest.mark.parametrize("denied", [True, False])
-async def test_t57_servers_in_this_process_are_judged_by_name(stage: Stage, denied: bool):
+async def test_t57_in_process_servers_are_checked_by_name(stage: Stage, denied: bool):
     server = InMemoryServer(NAME)
     projects.managed(stage.home, {"deniedMcpServers": [{"serverName": NAME if denied else "other"}]})
     async with Host({NAME: server}) as host, Host({}) as other, other.for_agent([{NAME: server}]) as agent:
@@ -446,7 +446,7 @@ def _put_remote(stage: Stage, place: str, entry: dict[str, Any]) -> dict[str, An
         case "plugin":
             write(stage.home / ".dragoman" / "plugins" / "p" / ".mcp.json", servers(box=entry))
         case "connectors":
-            listed = {"url": "http://127.0.0.1:1/"}  # a list of this machine may name servers of this machine
+            listed = {"url": "http://127.0.0.1:1/"}  # a list on this machine may name servers on this machine
             projects.user(stage.home, {"connectors": listed})
             cache = Sources.here().connectors_cache
             connectors._keep(cache, ConnectorsConfig(**listed), {NAME: entry}, None, time.time())  # type: ignore[reportPrivateUsage]
@@ -455,7 +455,7 @@ def _put_remote(stage: Stage, place: str, entry: dict[str, Any]) -> dict[str, An
     return {}
 
 
-def test_t57_a_connector_list_cannot_make_this_machine_run_anything(stage: Stage):
+def test_t57_a_connector_list_cannot_start_a_program_on_this_machine(stage: Stage):
     found, problems = connectors.entries_of(servers(box=stage.entry, far={"url": "https://x.example.com/"}))
     assert list(found) == ["far"]
     assert len(problems) == 1

@@ -1,4 +1,4 @@
-"""T58: files that are not what they should be, in every scope: told with their place, and survived."""
+"""T58: Malformed files in every scope are reported with their place, and do not stop the host."""
 
 import json
 import os
@@ -31,7 +31,7 @@ READ_AS_SERVERS = ["user", "project", "outer project", "local", "plugin"]
 CAN_DENY = ["user", "local"]
 """While one of these cannot be read, nothing is started: see T100."""
 LEAD_OUTSIDE = ["a device without end", "a terminal"]
-"""A project's file that is a link to elsewhere is ignored: see T87."""
+"""A project's file that is a symlink to another folder is ignored: see T87."""
 
 WHOLE = json.dumps({"mcpServers": {"spoiled": {"command": "true"}}}, indent=2).encode()
 
@@ -85,11 +85,11 @@ WITHOUT_LINE: dict[str, Callable[[Path], object]] = {
     "a device without end": lambda path: path.symlink_to("/dev/zero"),
     "a terminal": lambda path: path.symlink_to("/dev/tty"),
 }
-SPOILED = {**WITH_LINE, **WITHOUT_LINE}
+MALFORMED = {**WITH_LINE, **WITHOUT_LINE}
 
 
-class Desk:
-    """A good server in every scope but the spoiled one."""
+class SetupWithOneMalformedFile:
+    """A valid server in every scope except the malformed one."""
 
     def __init__(self, home: Path, spoiled: str) -> None:
         self.home = home
@@ -113,7 +113,7 @@ class Desk:
         return about.st_ino, about.st_mtime_ns, about.st_mode, about.st_size, content
 
     def look(self) -> tuple[Configuration, str]:
-        """What is seen, and everything that is told about the spoiled file."""
+        """The result, and everything that is reported about the malformed file."""
         before, started = self.fingerprint(), time.monotonic()
         seen = projects.seen(self.home / "work")
         assert time.monotonic() - started < 5
@@ -122,10 +122,12 @@ class Desk:
 
 
 @pytest.mark.parametrize("place", READ_AS_SERVERS)
-@pytest.mark.parametrize("what", SPOILED)
-def test_t58_a_spoiled_file_costs_only_itself_and_is_named(home: Path, place: str, what: str):
-    desk = Desk(home, place)
-    SPOILED[what](desk.file)
+@pytest.mark.parametrize("what", MALFORMED)
+def test_t58_a_malformed_file_affects_only_itself_and_is_named_in_the_error(
+    home: Path, place: str, what: str
+):
+    desk = SetupWithOneMalformedFile(home, place)
+    MALFORMED[what](desk.file)
 
     seen, told = desk.look()
 
@@ -138,29 +140,29 @@ def test_t58_a_spoiled_file_costs_only_itself_and_is_named(home: Path, place: st
     assert len(told) < 1000
 
 
-@pytest.mark.parametrize("what", SPOILED)
-def test_t58_the_administrators_file_is_named_too(home: Path, what: str):
-    desk = Desk(home, "managed")
-    SPOILED[what](desk.file)
+@pytest.mark.parametrize("what", MALFORMED)
+def test_t58_a_malformed_administrators_file_is_named_too(home: Path, what: str):
+    desk = SetupWithOneMalformedFile(home, "managed")
+    MALFORMED[what](desk.file)
     seen, told = desk.look()
     assert (f"{desk.file}, line " in told) == (what in WITH_LINE)
     assert "ready" not in {server.eligibility for server in seen.servers.values()}
 
 
-@pytest.mark.parametrize("what", SPOILED)
-def test_t58_answers_that_cannot_be_read_count_as_never_given(home: Path, what: str):
-    desk = Desk(home, "approvals")
-    SPOILED[what](desk.file)
+@pytest.mark.parametrize("what", MALFORMED)
+def test_t58_approvals_that_cannot_be_read_count_as_missing(home: Path, what: str):
+    desk = SetupWithOneMalformedFile(home, "approvals")
+    MALFORMED[what](desk.file)
     seen, told = desk.look()
     waiting = {name for name, server in seen.servers.items() if server.eligibility == "pending"}
     assert waiting == {"project", "outer-project", "local"}
     assert told
 
 
-@pytest.mark.parametrize("what", SPOILED)
+@pytest.mark.parametrize("what", MALFORMED)
 def test_t58_a_file_named_on_the_command_line_is_an_error(home: Path, what: str):
     file = home / "given.json"
-    SPOILED[what](file)
+    MALFORMED[what](file)
     done = run("tools", "--mcp-config", file)
     if what in ("line comment", "block comment", "trailing comma", "byte order mark"):
         assert "spoiled" in done.stdout + done.stderr, "such a file may have them: other hosts' files do"
@@ -177,8 +179,8 @@ PIPES = ["a pipe", "a folder", "100 MB of nothing", "cut off", "trailing comma"]
 @pytest.mark.parametrize("place", READ_AS_SERVERS)
 @pytest.mark.parametrize("what", PIPES)
 async def test_t58_a_host_works_with_the_servers_of_the_other_files(home: Path, place: str, what: str):
-    desk = Desk(home, place)
-    SPOILED[what](desk.file)
+    desk = SetupWithOneMalformedFile(home, place)
+    MALFORMED[what](desk.file)
     closed = place in CAN_DENY
     async with Host.configured(permission_mode="bypassPermissions", ignore_broken_settings=closed) as host:
         await host.ready(timeout=30)
@@ -190,9 +192,9 @@ async def test_t58_a_host_works_with_the_servers_of_the_other_files(home: Path, 
 
 @pytest.mark.parametrize("what", ["a pipe", "cut off", "invalid UTF-8"])
 @pytest.mark.parametrize("place", READ_AS_SERVERS)
-def test_t58_the_commands_tell_it_on_stderr_and_go_on(home: Path, place: str, what: str):
-    desk = Desk(home, place)
-    SPOILED[what](desk.file)
+def test_t58_the_commands_report_it_on_stderr_and_continue(home: Path, place: str, what: str):
+    desk = SetupWithOneMalformedFile(home, place)
+    MALFORMED[what](desk.file)
     for words in (["tools"], ["mcp", "list"], ["config", "explain"], ["config", "plan"]):
         if place in CAN_DENY and words == ["tools"]:
             words = ["tools", "--ignore-broken-settings"]
@@ -217,8 +219,8 @@ WRITERS = {
     "what", ["a pipe", "a folder", "a link to itself", "20 MB", "a list", "a key twice", "cut off", "UTF-16"]
 )
 def test_t58_no_command_writes_into_a_file_it_cannot_read(home: Path, place: str, what: str):
-    desk = Desk(home, place)
-    SPOILED[what](desk.file)
+    desk = SetupWithOneMalformedFile(home, place)
+    MALFORMED[what](desk.file)
     before = desk.fingerprint()
     for words in WRITERS[place]:
         done = run(*words)
@@ -227,9 +229,9 @@ def test_t58_no_command_writes_into_a_file_it_cannot_read(home: Path, place: str
         assert desk.fingerprint() == before, words
 
 
-# --- JSON, but not as it should be ---
+# --- valid JSON with an invalid structure ---
 
-ODD: dict[str, tuple[Any, str]] = {
+INVALID_STRUCTURES: dict[str, tuple[Any, str]] = {
     "the wrong name": ({"servers": {"spoiled": {"command": "true"}}}, "servers"),
     "another wrong name": ({"mcpservers": {}}, "mcpservers"),
     "a list": ({"mcpServers": []}, "mcpServers"),
@@ -239,10 +241,10 @@ ODD: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("place", READ_AS_SERVERS)
-@pytest.mark.parametrize("what", ODD)
-def test_t58_a_wrong_block_is_told_with_its_line(home: Path, place: str, what: str):
-    desk = Desk(home, place)
-    document, word = ODD[what]
+@pytest.mark.parametrize("what", INVALID_STRUCTURES)
+def test_t58_an_invalid_block_is_reported_with_its_line(home: Path, place: str, what: str):
+    desk = SetupWithOneMalformedFile(home, place)
+    document, word = INVALID_STRUCTURES[what]
     write(desk.file, document)
     seen, told = desk.look()
     assert set(seen.servers) == desk.good
@@ -278,8 +280,8 @@ WRONG_ENTRIES: dict[str, Any] = {
 
 @pytest.mark.parametrize("place", ["user", "plugin"])
 @pytest.mark.parametrize("what", [what for what in WRONG_ENTRIES if what != "deep"])
-def test_t58_a_wrong_entry_costs_only_itself(home: Path, place: str, what: str):
-    desk = Desk(home, place)
+def test_t58_an_invalid_entry_affects_only_itself(home: Path, place: str, what: str):
+    desk = SetupWithOneMalformedFile(home, place)
     write(desk.file, servers(before={"command": "x"}, wrong=WRONG_ENTRIES[what], after={"command": "y"}))
     seen, _ = desk.look()
     assert seen.servers["wrong"].eligibility == "broken"
@@ -291,8 +293,8 @@ def test_t58_a_wrong_entry_costs_only_itself(home: Path, place: str, what: str):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["null", "text", "number", "list", "nothing", "args a text", "deep"])
-def test_t58_a_wrong_entry_of_a_project_can_be_looked_at_by_every_command(home: Path, what: str):
-    desk = Desk(home, "project")
+def test_t58_an_invalid_entry_of_a_project_can_be_shown_by_every_command(home: Path, what: str):
+    desk = SetupWithOneMalformedFile(home, "project")
     write(desk.file, servers(wrong=WRONG_ENTRIES[what], right=zoo("calm.py", "right")))
     for words in (["mcp", "list"], ["mcp", "list", "--json"], ["mcp", "get", "wrong"], ["mcp", "approve"]):
         done = run(*words)
@@ -308,8 +310,8 @@ def test_t58_a_wrong_entry_of_a_project_can_be_looked_at_by_every_command(home: 
 @pytest.mark.parametrize("key", ["disabledMcpServers", "disabledMcpjsonServers", "env", "permissions"])
 @pytest.mark.parametrize("value", [5, "x", [5], {"a": []}, None], ids=repr)
 @pytest.mark.parametrize("place", ["user", "local"])
-def test_t58_a_wrong_value_costs_only_its_key(home: Path, place: str, key: str, value: Any):
-    desk = Desk(home, place)
+def test_t58_an_invalid_value_affects_only_its_key(home: Path, place: str, key: str, value: Any):
+    desk = SetupWithOneMalformedFile(home, place)
     write(desk.file, {**servers(kept={"command": "x"}), key: value})
     seen, told = desk.look()
     assert "kept" in seen.servers

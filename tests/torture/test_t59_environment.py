@@ -1,4 +1,5 @@
-"""T59: of our environment a server gets a short list, and what its entry adds is looked at."""
+"""T59: A server gets a short list of the host's environment variables; variables that its entry adds are
+checked."""
 
 import os
 import re
@@ -33,7 +34,7 @@ SAFE = {
     "TZ": "UTC",
     "USER": "somebody",
 }
-"""Values for what may be passed on; `PATH` is the test's own."""
+"""Values of the variables that may be passed on; `PATH` is the one of the test."""
 
 SECRETS = {
     "ANTHROPIC_API_KEY": "s3cret",
@@ -72,21 +73,21 @@ FOR_PYTHON = {"PYTHONSAFEPATH": "1", "PYTHONPATH": str(SERVERS)}
 
 
 @pytest.fixture
-def surroundings(home: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """An environment full of what is nobody's business; what a server should see of it."""
-    safe = {**SAFE, "HOME": str(home)}  # the census knows our processes by it
+def host_environment(home: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """An environment with many private variables; returns those that a server should get."""
+    safe = {**SAFE, "HOME": str(home)}  # the leak check finds our processes by it
     for name, value in {**safe, **SECRETS}.items():
         monkeypatch.setenv(name, value)
     return {**safe, "PATH": os.environ["PATH"]}
 
 
 def environment_of(pid: int | None) -> dict[str, str]:
-    """As the process was given it, before its own program could change anything."""
+    """The environment as it was at the start of the process, before its own program could change anything."""
     return without_marker(Path(f"/proc/{pid}/environ").read_text())
 
 
 def without_marker(text: str) -> dict[str, str]:
-    """The variables, without the one that Dragoman adds to find the server's processes again."""
+    """The variables, without the one by which Dragoman finds the server's processes."""
     found = dict(pair.split("=", 1) for pair in text.split("\0") if pair)
     assert re.fullmatch(r"[0-9a-f]{16}\.[0-9]+", found.pop("DRAGOMAN_SERVER_PROCESS"))
     return found
@@ -99,19 +100,21 @@ async def seen_by_child(given: Mapping[str, Any]) -> dict[str, str]:
         return environment_of(view.pid)
 
 
-async def test_t59_a_server_gets_exactly_the_short_list(surroundings: dict[str, str]):
-    assert await seen_by_child(zoo("calm.py")) == {**surroundings, **FOR_PYTHON}
-    assert set(surroundings) == set(INHERITED)
+async def test_t59_a_server_gets_exactly_the_listed_variables(host_environment: dict[str, str]):
+    assert await seen_by_child(zoo("calm.py")) == {**host_environment, **FOR_PYTHON}
+    assert set(host_environment) == set(INHERITED)
 
 
-async def test_t59_and_what_its_entry_says(surroundings: dict[str, str]):
+async def test_t59_a_server_gets_the_variables_of_its_entry(host_environment: dict[str, str]):
     own = {"TOKEN": "${GITHUB_TOKEN}", "EMPTY": "", "LANG": "de_DE.UTF-8", "lower": "x", "MANY": "a=b=c\nd"}
-    expected = {**surroundings, **own, "TOKEN": "s3cret", **FOR_PYTHON}
+    expected = {**host_environment, **own, "TOKEN": "s3cret", **FOR_PYTHON}
     assert await seen_by_child(zoo("calm.py", env=own)) == expected
 
 
 @pytest.mark.parametrize("scope", ["user", "project", "local", "plugin", "managed"])
-async def test_t59_it_is_the_same_from_every_scope(home: Path, scope: str, surroundings: dict[str, str]):
+async def test_t59_the_environment_is_the_same_from_every_scope(
+    home: Path, scope: str, host_environment: dict[str, str]
+):
     entry = zoo("calm.py", env={"OWN": "x"})
     file = {
         "user": home / ".dragoman" / "settings.json",
@@ -124,22 +127,24 @@ async def test_t59_it_is_the_same_from_every_scope(home: Path, scope: str, surro
     projects.approve(file, "box")
     async with Host.configured() as host:
         view = (await host.ready(timeout=30))["box"]
-        assert environment_of(view.pid) == {**surroundings, "OWN": "x", **FOR_PYTHON}
+        assert environment_of(view.pid) == {**host_environment, "OWN": "x", **FOR_PYTHON}
 
 
-async def test_t59_agents_and_direct_sessions_are_no_exception(surroundings: dict[str, str]):
+async def test_t59_the_environment_is_the_same_for_agents_and_direct_sessions(
+    host_environment: dict[str, str],
+):
     async with Host({}) as host, host.for_agent([{"box": zoo("calm.py")}]) as agent:
         view = (await agent.ready(timeout=30))["box"]
-        assert environment_of(view.pid) == {**surroundings, **FOR_PYTHON}
+        assert environment_of(view.pid) == {**host_environment, **FOR_PYTHON}
     session = await open_session(zoo("calm.py"))
     try:
         pid = session._connection.details.pid  # type: ignore[reportPrivateUsage]
-        assert environment_of(pid) == surroundings
+        assert environment_of(pid) == host_environment
     finally:
         await session.close()
 
 
-async def test_t59_what_is_not_there_is_not_made_up(home: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_t59_a_missing_variable_is_not_invented(home: Path, monkeypatch: pytest.MonkeyPatch):
     for name in INHERITED:
         if name not in ("HOME", "PATH"):
             monkeypatch.delenv(name, raising=False)
@@ -148,26 +153,29 @@ async def test_t59_what_is_not_there_is_not_made_up(home: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("name", ["SHELL", "TERM", "USER", "TZ"])
-async def test_t59_an_exported_shell_function_is_not_passed_on(
-    name: str, surroundings: dict[str, str], monkeypatch: pytest.MonkeyPatch
+async def test_t59_an_exported_shell_function_is_not_inherited(
+    name: str, host_environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv(name, "() { :; }; echo s3cret")
-    expected = {key: value for key, value in surroundings.items() if key != name} | FOR_PYTHON
+    expected = {key: value for key, value in host_environment.items() if key != name} | FOR_PYTHON
     assert await seen_by_child(zoo("calm.py")) == expected
 
 
-def test_t59_the_command_passes_on_no_more_than_the_library(home: Path, surroundings: dict[str, str]):
-    """Nor do the helpers it starts to watch over its servers know any secret."""
+def test_t59_the_command_passes_no_more_than_the_library(home: Path, host_environment: dict[str, str]):
+    """The watchdog processes it starts have no secret in their environment either."""
     dump = home / "environment"
     script = f"cat /proc/self/environ > {dump}.new; mv {dump}.new {dump}; exit 3"
     projects.user(home, servers(box={"command": "/bin/sh", "args": ["-c", script], "env": {"OWN": "x"}}))
     subprocess.run([str(DRAGOMAN), "tools"], capture_output=True, timeout=40, stdin=subprocess.DEVNULL)
     found = without_marker(dump.read_text())
-    added = {"PWD", "SHLVL", "_", "OLDPWD"}  # by some shells, by themselves
-    assert {key: value for key, value in found.items() if key not in added} == {**surroundings, "OWN": "x"}
+    added = {"PWD", "SHLVL", "_", "OLDPWD"}  # set by some shells themselves
+    assert {key: value for key, value in found.items() if key not in added} == {
+        **host_environment,
+        "OWN": "x",
+    }
 
 
-async def test_t59_variables_of_files_are_for_entries_and_not_for_children(home: Path):
+async def test_t59_variables_of_files_are_used_for_entries_and_not_inherited_by_children(home: Path):
     projects.user(home, {**servers(box=zoo("calm.py", "${FROM_FILE}")), "env": {"FROM_FILE": "s3cret"}})
     async with Host.configured() as host:
         view = (await host.ready(timeout=30))["box"]
@@ -176,7 +184,7 @@ async def test_t59_variables_of_files_are_for_entries_and_not_for_children(home:
 
 
 @pytest.mark.parametrize("place", ["project", "local", "plugin"])
-def test_t59_variables_that_came_with_a_folder_are_not_even_for_entries(home: Path, place: str):
+def test_t59_variables_of_a_project_are_not_used_for_entries(home: Path, place: str):
     file = {
         "project": home / "work" / ".mcp.json",
         "local": home / "work" / ".dragoman" / "settings.local.json",
@@ -226,7 +234,7 @@ INTERCEPTORS = [
     "NODE_EXTRA_CA_CERTS",
     "NODE_TLS_REJECT_UNAUTHORIZED",
 ]
-"""By these somebody else gets to read, or to answer, what a server says to the network."""
+"""These variables let another program read or answer the network traffic of a server."""
 
 INSTALLERS = [
     "Npm_Config_Registry",  # npm compares without regard to case
@@ -239,29 +247,41 @@ INSTALLERS = [
     "DOTNET_STARTUP_HOOKS",
     "PYTHONWARNINGS",  # imports the module that it names
 ]
-"""By these `npx` and `uvx` fetch a name from elsewhere, or a program loads code of another's choice."""
+"""These variables make `npx` and `uvx` fetch from another registry, or make a program load other code."""
 
-HARMLESS = ["TOKEN", "API_KEY", "MODE", "LANG", "MY_PATH", "XLD_PRELOAD", "PATHS", "DEBUG", "GITHUB_TOKEN"]
+UNPROBLEMATIC = [
+    "TOKEN",
+    "API_KEY",
+    "MODE",
+    "LANG",
+    "MY_PATH",
+    "XLD_PRELOAD",
+    "PATHS",
+    "DEBUG",
+    "GITHUB_TOKEN",
+]
 
 
 @pytest.mark.requirement("CFG-8")
 @pytest.mark.parametrize("name", [*LOADERS, *INTERCEPTORS, *INSTALLERS])
-def test_t59_the_question_warns_of_variables_that_change_how_programs_run(home: Path, name: str):
+def test_t59_the_approval_question_warns_of_variables_that_change_how_programs_run(home: Path, name: str):
     write(home / "work" / ".mcp.json", servers(box={"command": "x", "env": {"A": "1", name: "value"}}))
     told = run("mcp", "approve").stderr
     warning = [line for line in told.splitlines() if line.lstrip().startswith("!")]
     assert any(name in line for line in warning)
 
 
-def test_t59_it_does_not_warn_of_others(home: Path):
-    assert loader_variables(HARMLESS) == ()
-    write(home / "work" / ".mcp.json", servers(box={"command": "x", "env": dict.fromkeys(HARMLESS, "1")}))
+def test_t59_the_approval_question_does_not_warn_of_other_variables(home: Path):
+    assert loader_variables(UNPROBLEMATIC) == ()
+    write(
+        home / "work" / ".mcp.json", servers(box={"command": "x", "env": dict.fromkeys(UNPROBLEMATIC, "1")})
+    )
     assert "!" not in run("mcp", "approve").stderr
 
 
 @pytest.mark.requirement("CFG-7")
 @pytest.mark.parametrize("name", [*LOADERS, *INSTALLERS])
-def test_t59_under_an_allow_list_of_commands_such_an_entry_is_refused(home: Path, name: str):
+def test_t59_under_an_allow_list_of_commands_an_entry_with_such_variables_is_refused(home: Path, name: str):
     projects.managed(home, {"allowedMcpServers": [{"serverCommand": [sys.executable, "server.py"]}]})
     configuration = projects.seen()
 
@@ -275,7 +295,7 @@ def test_t59_under_an_allow_list_of_commands_such_an_entry_is_refused(home: Path
 
 
 @pytest.mark.requirement("CFG-7")
-async def test_t59_a_refused_entry_does_not_start(home: Path):
+async def test_t59_a_refused_entry_with_loader_variables_does_not_start(home: Path):
     canary = Canary(home / "canary")
     entry = canary.entry("box")
     command = [entry["command"], *entry["args"]]
@@ -287,7 +307,7 @@ async def test_t59_a_refused_entry_does_not_start(home: Path):
         assert views["other"].status == "connected"
 
 
-async def test_t59_the_administrators_own_entry_may_set_them(home: Path):
+async def test_t59_the_administrators_own_entry_may_set_such_variables(home: Path):
     entry = zoo("calm.py", env={"LD_LIBRARY_PATH": "/tmp"})
     allowed = [{"serverCommand": [entry["command"], *entry["args"]]}]
     projects.managed(home, {**servers(box=entry), "allowedMcpServers": allowed})
@@ -297,8 +317,8 @@ async def test_t59_the_administrators_own_entry_may_set_them(home: Path):
         assert environment_of(view.pid)["LD_LIBRARY_PATH"] == "/tmp"
 
 
-def test_t59_a_path_in_an_entry_decides_where_its_program_is_found_and_judged(home: Path):
-    """The search for the program and its judgement use the path that the child will have."""
+def test_t59_the_path_of_an_entry_determines_where_its_program_is_found_and_checked(home: Path):
+    """The lookup of the program and its check use the PATH that the child will have."""
     tool = home / "bin" / "tool"
     tool.parent.mkdir()
     tool.write_text("#!/bin/sh\n")
@@ -308,7 +328,7 @@ def test_t59_a_path_in_an_entry_decides_where_its_program_is_found_and_judged(ho
     assert projects.seen(given={"box": entry}).servers["box"].eligibility == "refused"
 
 
-def test_t59_the_administrators_variables_wait_for_a_yes(home: Path, monkeypatch: pytest.MonkeyPatch):
+def test_t59_the_administrators_variables_need_a_confirmation(home: Path, monkeypatch: pytest.MonkeyPatch):
     projects.managed(home, {"env": {"TEAM": "red", "PATH": "/tmp/evil"}})
     projects.user(home, servers(box={"command": "true", "args": ["${TEAM}"]}))
     assert eligibilities()["box"] == "broken"

@@ -1,4 +1,4 @@
-"""T60: a line without an end is refused at the limit, in linear time and bounded memory."""
+"""T60: A line without an end is refused at the limit, in linear time and bounded memory."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ async def test_t60_a_gigabyte_without_a_line_end_is_refused_at_the_limit(arena, 
         assert a.pulse.growth_bytes < LIMIT["DRAGOMAN_MESSAGE_LIMIT_BYTES"] + ALLOWANCE
 
 
-async def test_t60_a_gigabyte_is_refused_at_the_usual_limit_too(arena):
+async def test_t60_a_gigabyte_is_refused_at_the_default_limit_too(arena):
     async with arena(zoo("never_ends_a_line.py")) as a:
         with pytest.raises(MessageTooLarge, match=r"hostile.*67108864 bytes"):
             async with at_once(10):
@@ -40,7 +40,7 @@ async def test_t60_a_gigabyte_is_refused_at_the_usual_limit_too(arena):
 
 
 @pytest.mark.parametrize("kind", ["reply", "id_last"])
-async def test_t60_a_reply_over_the_limit_fails_its_call_and_the_session_goes_on(arena, era, kind):
+async def test_t60_a_reply_over_the_limit_fails_its_call_and_the_session_continues(arena, era, kind):
     async with arena(zoo("never_ends_a_line.py", protocol=era), settings=LIMIT) as a:
         for _ in range(3):
             with pytest.raises(MessageTooLarge, match="hostile"):
@@ -50,7 +50,7 @@ async def test_t60_a_reply_over_the_limit_fails_its_call_and_the_session_goes_on
         assert a.pulse.growth_bytes < LIMIT["DRAGOMAN_MESSAGE_LIMIT_BYTES"] + ALLOWANCE
 
 
-async def test_t60_time_grows_with_size_and_not_with_its_square(arena):
+async def test_t60_time_grows_linearly_with_size(arena):
     async with arena(zoo("never_ends_a_line.py")) as a:
         seconds = {}
         for megabytes in (4, 32):
@@ -64,8 +64,8 @@ async def test_t60_time_grows_with_size_and_not_with_its_square(arena):
         )
 
 
-async def test_t60_very_many_tiny_messages_neither_block_nor_pile_up(arena):
-    """Allowed by the setting here; by default such a server is cut off, see T109."""
+async def test_t60_very_many_tiny_messages_neither_block_nor_accumulate(arena):
+    """Allowed by the setting here; by default such a server is disconnected, see T109."""
     settings = {"DRAGOMAN_UNREQUESTED_MESSAGES_PER_SECOND": 1_000_000}
     async with arena(zoo("floods_logs.py"), settings=settings) as a:
         async with at_once(50):
@@ -81,7 +81,7 @@ ENDLESS = {"line": b"0" * 65536, "lines": (b"\ndata: " + b"0" * 121) * 512, "com
 
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("piece", ENDLESS.values(), ids=ENDLESS.keys())
-async def test_t60_an_event_that_never_ends_is_refused_at_the_limit(arena, era, piece):
+async def test_t60_an_event_without_an_end_is_refused_at_the_limit(arena, era, piece):
     async with (
         streamable(revisions=(era,), on={"tools/call": answers.endless_event(piece)}) as server,
         arena({"url": server.url, "protocol": era}, settings=LIMIT) as a,
@@ -96,7 +96,7 @@ async def test_t60_an_event_that_never_ends_is_refused_at_the_limit(arena, era, 
 
 
 @pytest.mark.parametrize("line", [b": hush", b"mood: good", b"data", b"id: 7\n"])
-async def test_t60_lines_without_end_that_say_nothing_are_kept_by_nobody_and_the_deadline_holds(arena, line):
+async def test_t60_endless_lines_without_data_are_not_stored_and_the_deadline_applies(arena, line):
     """A call ends when its time is up, or when the connection is ended because of the flood."""
     async with (
         streamable(on={"tools/call": answers.endless_event((b"\n" + line) * 2000)}) as server,
@@ -109,8 +109,8 @@ async def test_t60_lines_without_end_that_say_nothing_are_kept_by_nobody_and_the
 
 
 @pytest.mark.requirement("TRN-9")
-async def test_t60_an_event_that_never_ends_on_the_open_stream_costs_that_stream_only(arena):
-    """The stream on which a legacy server speaks by itself."""
+async def test_t60_an_event_without_an_end_on_the_get_stream_ends_that_stream_only(arena):
+    """The stream on which a legacy server sends its own messages."""
     on = {"GET": answers.first(1, answers.endless_event())}
     async with (
         streamable(revisions=(LEGACY,), on=on) as server,
@@ -123,7 +123,7 @@ async def test_t60_an_event_that_never_ends_on_the_open_stream_costs_that_stream
 
 
 @pytest.mark.requirement("TRN-9")
-async def test_t60_an_event_that_never_ends_on_the_one_stream_ends_the_connection(arena):
+async def test_t60_an_event_without_an_end_on_the_only_stream_ends_the_connection(arena):
     async def endless(ask: Ask) -> web.StreamResponse:
         response = web.StreamResponse(headers=answers.EVENTS)
         await response.prepare(ask.http)
@@ -158,7 +158,7 @@ async def test_t60_a_frame_without_an_end_ends_the_connection_at_the_limit(arena
 
 
 async def _pour(socket: web.WebSocketResponse, writer: aiohttp.http.WebSocketWriter, how: str) -> None:
-    """Raw bytes of a message of a gigabyte, for as long as anybody reads."""
+    """Raw bytes of a message of a gigabyte, for as long as they are read."""
     transport = writer.transport
     block = b"y" * MEGABYTE
     if how == "one":
@@ -176,8 +176,8 @@ async def _pour(socket: web.WebSocketResponse, writer: aiohttp.http.WebSocketWri
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["http", "sse", "ws"])
-async def test_t60_many_tiny_messages_over_the_network_neither_block_nor_pile_up(arena, kind):
-    """Log messages, on whatever stream there is, in front of the reply."""
+async def test_t60_many_tiny_messages_over_the_network_neither_block_nor_accumulate(arena, kind):
+    """Log messages, on any stream, before the reply."""
     log = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}}
     event = b"data: " + json.dumps(log).encode() + b"\n\n"
     async with (

@@ -1,4 +1,4 @@
-"""T61: bodies that are too large, or become so, are refused at the limit, counted after decoding."""
+"""T61: Bodies that are too large, also after decompression, are refused at the limit."""
 
 import asyncio
 import gzip
@@ -30,15 +30,15 @@ def _block() -> bytes:
     return packer.compress(b"0" * MEGABYTE) + packer.flush(zlib.Z_FULL_FLUSH)
 
 
-def said(status: int, headers: dict[str, str], body: Callable[[], Any]) -> Answer:
-    """A body written piece by piece, for as long as it is read."""
+def streamed(status: int, headers: dict[str, str], body: Callable[[], Any]) -> Answer:
+    """A body written in parts, for as long as it is read."""
 
     async def answer(ask: Ask) -> web.StreamResponse:
         response = web.StreamResponse(status=status, headers=headers)
         await response.prepare(ask.http)
         for piece in body():
             await response.write(piece)
-            await asyncio.sleep(0)  # what is measured is the host's work, not this server's
+            await asyncio.sleep(0)  # the work of the host is measured, not of this server
         await response.write_eof()
         return response
 
@@ -51,33 +51,39 @@ def pieces(count: int) -> Callable[[], Any]:
 
 GIGABYTE = 1024 * MEGABYTE // len(PIECE)
 RAW_DEFLATE = _block() * (BOMB // MEGABYTE)
-"""None of the bombs has an end: whoever gets there has read too much."""
+"""None of the bombs has an end: a client that reaches it has read too much."""
 GZIP, DEFLATE = gzip.compress(b"")[:10] + RAW_DEFLATE, b"\x78\x9c" + RAW_DEFLATE
 NESTED, MEMBERS = gzip.compress(GZIP), gzip.compress(b"0" * MEGABYTE) * (BOMB // MEGABYTE)
 ENCODED = {**JSON, "Content-Encoding": "gzip"}
 
 TOO_LARGE: dict[str, Answer] = {
-    "gzip": said(200, ENCODED, lambda: [GZIP]),
-    "deflate": said(200, {**JSON, "Content-Encoding": "deflate"}, lambda: [DEFLATE]),
-    "deflate without a header": said(200, {**JSON, "Content-Encoding": "deflate"}, lambda: [RAW_DEFLATE]),
-    "a bomb byte by byte": said(200, ENCODED, lambda: (GZIP[n : n + 97] for n in range(0, len(GZIP), 97))),
-    "many gzip members": said(200, ENCODED, lambda: [MEMBERS]),
-    "a gigabyte": said(200, JSON, pieces(GIGABYTE)),
-    "a gigabyte that says so": said(200, {**JSON, "Content-Length": str(2**30)}, pieces(GIGABYTE)),
+    "gzip": streamed(200, ENCODED, lambda: [GZIP]),
+    "deflate": streamed(200, {**JSON, "Content-Encoding": "deflate"}, lambda: [DEFLATE]),
+    "deflate without a header": streamed(200, {**JSON, "Content-Encoding": "deflate"}, lambda: [RAW_DEFLATE]),
+    "a bomb byte by byte": streamed(
+        200, ENCODED, lambda: (GZIP[n : n + 97] for n in range(0, len(GZIP), 97))
+    ),
+    "many gzip members": streamed(200, ENCODED, lambda: [MEMBERS]),
+    "a gigabyte": streamed(200, JSON, pieces(GIGABYTE)),
+    "a gigabyte that says so": streamed(200, {**JSON, "Content-Length": str(2**30)}, pieces(GIGABYTE)),
     "no end": answers.endless(),
-    "no end, of tiny pieces": said(200, JSON, lambda: itertools.repeat(b"0" * 500)),
+    "no end, of tiny pieces": streamed(200, JSON, lambda: itertools.repeat(b"0" * 500)),
     "just over": answers.body(lambda ask: reply_to(ask, "x" * LIMIT)),
     "an event without end": answers.endless_event(),
-    "an event of many lines": said(200, EVENTS, lambda: (b"data: " + PIECE + b"\n" for _ in range(GIGABYTE))),
-    "a bomb of an event": said(200, {**EVENTS, "Content-Encoding": "gzip"}, lambda: [GZIP]),
-    "a comment without end": said(200, EVENTS, lambda: (b":" + PIECE for _ in range(GIGABYTE))),
+    "an event of many lines": streamed(
+        200, EVENTS, lambda: (b"data: " + PIECE + b"\n" for _ in range(GIGABYTE))
+    ),
+    "a bomb of an event": streamed(200, {**EVENTS, "Content-Encoding": "gzip"}, lambda: [GZIP]),
+    "a comment without end": streamed(200, EVENTS, lambda: (b":" + PIECE for _ in range(GIGABYTE))),
 }
-"""What is refused by size."""
+"""Bodies that are refused because of their size."""
 
 
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-9")
-async def test_t61_a_body_that_is_or_becomes_too_large_is_refused_at_the_limit(arena, era: str, light_heap):
+async def test_t61_a_body_that_is_too_large_before_or_after_decompression_is_refused_at_the_limit(
+    arena, era: str, light_heap
+):
     way = Way("http", era, "json")
     async with way.server() as server, arena(way.entry(server), settings=SETTINGS) as a:
         for what, answer in TOO_LARGE.items():
@@ -90,30 +96,30 @@ async def test_t61_a_body_that_is_or_becomes_too_large_is_refused_at_the_limit(a
         assert len(server.asked("initialize")) <= 1, "none of it cost the connection"
 
 
-ODD: dict[str, Answer] = {
-    "nested gzip": said(200, {**JSON, "Content-Encoding": "gzip, gzip"}, lambda: [NESTED]),
-    "gzip of a bomb": said(200, {**JSON, "Content-Encoding": "gzip, deflate"}, lambda: [GZIP]),
-    "br, which nobody asked for": said(200, {**JSON, "Content-Encoding": "br"}, lambda: [GZIP]),
-    "zstd, which nobody asked for": said(200, {**JSON, "Content-Encoding": "zstd"}, lambda: [GZIP]),
-    "an error that is a bomb": said(500, ENCODED, lambda: [GZIP]),
-    "an error without end": said(500, {"Content-Type": "text/plain"}, pieces(GIGABYTE)),
-    "a page without end": said(200, {"Content-Type": "text/html"}, pieces(GIGABYTE)),
-    "a lost session without end": said(404, JSON, pieces(GIGABYTE)),
-    "a redirect without end": said(302, {"Location": "http://example.invalid/"}, pieces(GIGABYTE)),
+UNUSUAL: dict[str, Answer] = {
+    "nested gzip": streamed(200, {**JSON, "Content-Encoding": "gzip, gzip"}, lambda: [NESTED]),
+    "gzip of a bomb": streamed(200, {**JSON, "Content-Encoding": "gzip, deflate"}, lambda: [GZIP]),
+    "br, which nobody asked for": streamed(200, {**JSON, "Content-Encoding": "br"}, lambda: [GZIP]),
+    "zstd, which nobody asked for": streamed(200, {**JSON, "Content-Encoding": "zstd"}, lambda: [GZIP]),
+    "an error that is a bomb": streamed(500, ENCODED, lambda: [GZIP]),
+    "an error without end": streamed(500, {"Content-Type": "text/plain"}, pieces(GIGABYTE)),
+    "a page without end": streamed(200, {"Content-Type": "text/html"}, pieces(GIGABYTE)),
+    "a lost session without end": streamed(404, JSON, pieces(GIGABYTE)),
+    "a redirect without end": streamed(302, {"Location": "http://example.invalid/"}, pieces(GIGABYTE)),
 }
-"""What is refused one way or another."""
+"""Bodies that are refused for any reason."""
 
 
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-9")
-async def test_t61_no_other_body_is_read_to_its_end_either(arena, era: str, light_heap):
+async def test_t61_no_other_body_is_read_beyond_the_limit(arena, era: str, light_heap):
     way = Way("http", era, "json")
     async with way.server() as server, arena(way.entry(server), settings=SETTINGS) as a:
-        for what, answer in ODD.items():
+        for what, answer in UNUSUAL.items():
             server.on["tools/call"] = answers.first(1, answer)
             async with at_once(5):
                 ended = await end_of(a, "echo", text="x", seconds=20)
-            if what != "a lost session without end":  # begun anew, it is answered
+            if what != "a lost session without end":  # with a new session, it is answered
                 assert isinstance(ended, DragomanError), f"{what}: {ended!r}"
                 assert len(str(ended)) < 2000
             assert a.pulse.growth_bytes < LIMIT + ALLOWANCE, what
@@ -121,8 +127,8 @@ async def test_t61_no_other_body_is_read_to_its_end_either(arena, era: str, ligh
 
 
 FLOODS = {
-    "bomb": said(200, ENCODED, lambda: [GZIP]),
-    "events": said(200, EVENTS, pieces(GIGABYTE)),
+    "bomb": streamed(200, ENCODED, lambda: [GZIP]),
+    "events": streamed(200, EVENTS, pieces(GIGABYTE)),
     "endless": answers.endless(),
 }
 
@@ -130,7 +136,7 @@ FLOODS = {
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("flood", FLOODS.values(), ids=list(FLOODS))
-async def test_t61_floods_where_nothing_is_expected_harm_nobody(arena, flood: Answer, light_heap):
+async def test_t61_floods_in_bodies_without_expected_content_have_no_effect(arena, flood: Answer, light_heap):
     way = Way("http", LEGACY, "json")
     async with way.server() as server:
 
@@ -149,7 +155,7 @@ async def test_t61_floods_where_nothing_is_expected_harm_nobody(arena, flood: An
 
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-9", "LIF-3")
-async def test_t61_a_flood_while_connecting_ends_connecting(arena, era: str, light_heap):
+async def test_t61_a_flood_while_connecting_fails_the_connect(arena, era: str, light_heap):
     way = Way("http", era, "json")
     what = "initialize" if era == LEGACY else "server/discover"
     for flood in (TOO_LARGE["gzip"], TOO_LARGE["a gigabyte"], TOO_LARGE["an event without end"]):
@@ -164,7 +170,7 @@ async def test_t61_a_flood_while_connecting_ends_connecting(arena, era: str, lig
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("way", [Way("sse"), Way("ws")], ids=str)
-async def test_t61_a_message_over_the_limit_on_a_shared_link_is_refused(arena, way: Way, light_heap):
+async def test_t61_a_message_over_the_limit_on_a_shared_connection_is_refused(arena, way: Way, light_heap):
     async with way.server() as server:
         server.zoo.add_tool("pour", lambda given, _: "x" * given["size"])
         async with arena(way.entry(server), settings=SETTINGS) as a:
@@ -179,7 +185,7 @@ async def test_t61_a_message_over_the_limit_on_a_shared_link_is_refused(arena, w
 
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
-async def test_t61_a_reply_within_the_limit_is_read_however_well_it_is_packed(arena, era: str, coding: Any):
+async def test_t61_a_reply_within_the_limit_is_read_with_any_compression(arena, era: str, coding: Any):
     way = Way("http", era, "json")
     async with way.server() as server, arena(way.entry(server), settings=SETTINGS) as a:
         size = LIMIT - 4096

@@ -1,4 +1,5 @@
-"""T62: schemas that arrive over the network reach nothing, take no time, and block neither tool nor host."""
+"""T62: Schemas received over the network cause no requests, take bounded time, and block neither tool
+nor host."""
 
 import pytest
 from aiohttp import web
@@ -60,25 +61,25 @@ ARGUMENTS = {
 }
 
 
-def placed(schema: object, listener: str) -> object:
+def with_address_of(schema: object, listener: str) -> object:
     """The schema with the listener's address in its place."""
     if isinstance(schema, dict):
-        return {key: placed(value, listener) for key, value in schema.items()}
+        return {key: with_address_of(value, listener) for key, value in schema.items()}
     if isinstance(schema, list):
-        return [placed(value, listener) for value in schema]
+        return [with_address_of(value, listener) for value in schema]
     return schema.replace("$LISTENER", listener) if isinstance(schema, str) else schema
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-async def test_t62_a_hostile_schema_over_http_neither_reaches_out_nor_holds_anybody_up(arena, attack):
+async def test_t62_a_hostile_schema_over_http_sends_no_request_and_blocks_no_call(arena, attack):
     async with (
         site(answers.status(200, '{"type":"string"}')) as listener,
         streamable(revisions=(MODERN,)) as server,
     ):
         bad = {
             "name": "bad",
-            "inputSchema": placed(ATTACKS[attack], listener.origin),
-            "outputSchema": placed(ATTACKS[attack], listener.origin),
+            "inputSchema": with_address_of(ATTACKS[attack], listener.origin),
+            "outputSchema": with_address_of(ATTACKS[attack], listener.origin),
         }
         good = {"name": "good", "inputSchema": {"type": "object"}}
         content = {"content": [{"type": "text", "text": "ran"}], "structuredContent": {"a": "a" * 30 + "!"}}
@@ -91,7 +92,7 @@ async def test_t62_a_hostile_schema_over_http_neither_reaches_out_nor_holds_anyb
             if "bad" in names:
                 async with at_once():
                     outcome = await a.outcome("bad", a=ARGUMENTS.get(attack, "a" * 30 + "!"))
-                # Judged by a schema that can be judged by, or let through to the server.
+                # The call is validated with the schema if possible, or sent without validation.
                 assert outcome.text.startswith("ran") or isinstance(outcome.error, InvalidArguments)
             else:
                 assert any("'bad' is left out" in problem for problem in a.view.problems)
@@ -102,7 +103,7 @@ async def test_t62_a_hostile_schema_over_http_neither_reaches_out_nor_holds_anyb
 
 @pytest.mark.parametrize("replies", ["json", "sse"])
 @pytest.mark.parametrize("depth", [5_000, 100_000])
-async def test_t62_a_schema_as_deep_as_a_well_costs_at_most_its_own_list(arena, era, replies, depth):
+async def test_t62_a_very_deep_schema_fails_at_most_its_own_list(arena, era, replies, depth):
     deep = b'{"properties":{"a":' * depth + b"{}" + b"}}" * depth
     tools = b'{"name":"deep","inputSchema":' + deep + b'},{"name":"good","inputSchema":{"type":"object"}}'
 
@@ -124,11 +125,11 @@ async def test_t62_a_schema_as_deep_as_a_well_costs_at_most_its_own_list(arena, 
         assert "deep" not in {tool.wire_name for tool in a.host.tools()}
 
 
-async def test_t62_a_good_schema_beside_the_bad_ones_is_still_enforced():
+async def test_t62_a_valid_schema_next_to_invalid_ones_is_still_enforced():
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     tools = [{"name": "good", "inputSchema": schema}]
     tools += [
-        {"name": f"bad_{n}", "inputSchema": placed(attack, "http://127.0.0.1:9")}
+        {"name": f"bad_{n}", "inputSchema": with_address_of(attack, "http://127.0.0.1:9")}
         for n, attack in enumerate(ATTACKS.values())
     ]
     async with streamable(revisions=(MODERN,)) as server:
@@ -140,7 +141,7 @@ async def test_t62_a_good_schema_beside_the_bad_ones_is_still_enforced():
             assert server.asked("tools/call") == []
 
 
-# --- what is checked against them ---
+# --- validated values ---
 
 HUGE: dict[str, tuple[dict, object]] = {
     "one text": ({"type": "string", "pattern": "^(a|a)*$"}, "a" * 8_000_000 + "!"),
@@ -160,7 +161,7 @@ HUGE: dict[str, tuple[dict, object]] = {
 @pytest.mark.requirement("CAL-1")
 @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
 @pytest.mark.parametrize(("schema", "value"), HUGE.values(), ids=HUGE.keys())
-async def test_t62_huge_arguments_are_judged_off_the_loop_and_in_bounds(arena, schema, value):
+async def test_t62_huge_arguments_are_validated_off_the_loop_and_within_limits(arena, schema, value):
     ran: list[int] = []
     tools = [{"name": "t", "inputSchema": with_property(schema)}]
 
@@ -180,7 +181,7 @@ async def test_t62_huge_arguments_are_judged_off_the_loop_and_in_bounds(arena, s
 
 @pytest.mark.requirement("CAL-1")
 @pytest.mark.parametrize(("schema", "value"), HUGE.values(), ids=HUGE.keys())
-async def test_t62_huge_results_are_judged_off_the_loop_and_in_bounds(arena, schema, value):
+async def test_t62_huge_results_are_validated_off_the_loop_and_within_limits(arena, schema, value):
     tools = [{"name": "t", "inputSchema": {"type": "object"}, "outputSchema": with_property(schema)}]
     result = {"content": [{"type": "text", "text": "ran"}], "structuredContent": {"a": value}}
     async with streamable(revisions=(MODERN,)) as server:
@@ -192,9 +193,9 @@ async def test_t62_huge_results_are_judged_off_the_loop_and_in_bounds(arena, sch
             assert all(len(problem) < 10_000 for problem in outcome.problems)
 
 
-# --- what is small, and priced high ---
+# --- small values that are expensive to validate ---
 
-PRICED: dict[str, tuple[dict, object]] = {
+EXPENSIVE: dict[str, tuple[dict, object]] = {
     "thousands of objects to choose from": (
         {"type": "array", "items": {"enum": [{"k": n} for n in range(4000)]}},
         [{"k": -1}] * 900,
@@ -212,8 +213,8 @@ PRICED: dict[str, tuple[dict, object]] = {
 
 @pytest.mark.requirement("CAL-1")
 @pytest.mark.parametrize("side", ["inputSchema", "outputSchema"])
-@pytest.mark.parametrize(("schema", "value"), PRICED.values(), ids=PRICED.keys())
-async def test_t62_what_would_take_long_to_check_is_not_checked(arena, schema, value, side):
+@pytest.mark.parametrize(("schema", "value"), EXPENSIVE.values(), ids=EXPENSIVE.keys())
+async def test_t62_a_validation_that_would_take_too_long_is_skipped(arena, schema, value, side):
     tools = [{"name": "t", "inputSchema": {"type": "object"}, side: with_property(schema)}]
     result = {"content": [{"type": "text", "text": "ran"}], "structuredContent": {"a": value}}
     async with streamable(revisions=(MODERN,)) as server:

@@ -1,4 +1,4 @@
-"""T63: lists that never end, repeat themselves or break off are read in bounds, and say so."""
+"""T63: Lists that never end, repeat or break off are read within limits, and that is reported."""
 
 import json
 from contextlib import AsyncExitStack
@@ -38,7 +38,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("pages", "names", "problem"), CASES.values(), ids=CASES.keys())
-async def test_t63_what_can_be_read_is_kept_and_what_is_missing_is_told(arena, era, pages, names, problem):
+async def test_t63_readable_items_are_kept_and_missing_ones_are_reported(arena, era, pages, names, problem):
     async with arena(zoo("lists_as_told.py", json.dumps(pages), protocol=era), wait=False) as a:
         async with at_once():
             await a.host.ready(timeout=10)
@@ -51,7 +51,7 @@ async def test_t63_what_can_be_read_is_kept_and_what_is_missing_is_told(arena, e
             assert await a.call(name) == name
 
 
-async def test_t63_an_ever_new_cursor_meets_the_limit_of_pages(arena, era):
+async def test_t63_a_cursor_that_always_changes_reaches_the_page_limit(arena, era):
     async with arena(zoo("lists_without_end.py", "1", "0", protocol=era), wait=False) as a:
         async with at_once(10):
             await a.host.ready(timeout=30)
@@ -60,7 +60,7 @@ async def test_t63_an_ever_new_cursor_meets_the_limit_of_pages(arena, era):
         assert any(f"more than {PAGE_LIMIT} pages" in problem for problem in a.view.problems)
 
 
-async def test_t63_empty_pages_without_end_meet_the_limit_too(arena):
+async def test_t63_endless_empty_pages_reach_the_page_limit(arena):
     async with arena(zoo("lists_without_end.py", "0", "0"), wait=False) as a:
         async with at_once(10):
             await a.host.ready(timeout=30)
@@ -69,7 +69,7 @@ async def test_t63_empty_pages_without_end_meet_the_limit_too(arena):
 
 
 @pytest.mark.parametrize("pages", [1, 20])
-async def test_t63_a_hundred_thousand_tools_are_cut_at_the_limit(arena, pages):
+async def test_t63_a_hundred_thousand_tools_are_truncated_at_the_limit(arena, pages):
     async with arena(zoo("lists_without_end.py", str(100_000 // pages), str(pages)), wait=False) as a:
         async with at_once(20):
             await a.host.ready(timeout=30)
@@ -87,8 +87,8 @@ NOTHING_TO_READ = {
 
 
 @pytest.mark.parametrize("pages", NOTHING_TO_READ.values(), ids=NOTHING_TO_READ.keys())
-async def test_t63_a_server_that_gives_no_list_of_its_tools_has_failed_and_says_why(arena, era, pages):
-    """It says that it has tools; without a list, none of them can be called."""
+async def test_t63_a_server_that_returns_no_list_of_its_tools_has_failed_with_the_reason(arena, era, pages):
+    """It declares tools; without a list, none of them can be called."""
     async with arena(zoo("lists_as_told.py", json.dumps(pages), protocol=era), wait=False) as a:
         async with at_once():
             await a.host.ready(timeout=10)
@@ -98,7 +98,7 @@ async def test_t63_a_server_that_gives_no_list_of_its_tools_has_failed_and_says_
         assert (a.view.reason or "").startswith("hostile: tools/list failed: ")
 
 
-async def test_t63_a_list_that_hangs_is_a_failure_when_the_time_is_up(arena):
+async def test_t63_a_list_request_that_hangs_fails_at_the_timeout(arena):
     settings = {"MCP_TIMEOUT": 700, "DRAGOMAN_PROBE_TIMEOUT_MS": 200}
     async with arena(zoo("never_lists.py"), settings=settings, wait=False) as a:
         async with at_once(0.7 + 1.5):
@@ -115,7 +115,7 @@ WAYS = [("http", LEGACY), ("http", MODERN), ("sse", LEGACY), ("ws", MODERN)]
 
 
 def in_pages(pages: list[dict[str, Any]]) -> dict[str, Any]:
-    """Lies of a server whose list comes in these pages."""
+    """Replies of a hostile server whose list is returned in these pages."""
     follows = {p["nextCursor"]: n + 1 for n, p in reversed(list(enumerate(pages))) if "nextCursor" in p}
 
     def listed(params: dict[str, Any]) -> Any:
@@ -129,7 +129,7 @@ def in_pages(pages: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("kind", "revision"), WAYS)
-async def test_t63_every_kind_of_list_is_read_over_the_network_as_over_pipes(arena, kind, revision):
+async def test_t63_every_kind_of_list_is_read_over_the_network_as_over_stdio(arena, kind, revision):
     async with AsyncExitStack() as stack:
         others = {}
         for what, (pages, _, _) in CASES.items():
@@ -145,7 +145,7 @@ async def test_t63_every_kind_of_list_is_read_over_the_network_as_over_pipes(are
 
 
 @pytest.mark.parametrize(("kind", "revision"), WAYS)
-async def test_t63_an_ever_new_cursor_over_the_network_meets_the_limit_of_pages(
+async def test_t63_a_cursor_that_always_changes_reaches_the_page_limit_over_the_network(
     arena, kind, revision, monkeypatch
 ):
     monkeypatch.setattr("dragoman.catalog.paging.PAGE_LIMIT", 50)
@@ -177,7 +177,9 @@ PAGE_THREE = {
 
 @pytest.mark.parametrize("replies", ["json", "sse"])
 @pytest.mark.parametrize("trouble", PAGE_THREE.values(), ids=PAGE_THREE.keys())
-async def test_t63_what_was_read_before_the_network_failed_is_kept_and_told(arena, trouble, replies):
+async def test_t63_items_read_before_a_network_failure_are_kept_and_the_failure_is_reported(
+    arena, trouble, replies
+):
     async with streamable(revisions=(MODERN,), replies=replies) as server:
         liar(server, in_pages([*TWO_OF_THREE, page("c")]))
         server.on["tools/list"] = answers.after(2, trouble)

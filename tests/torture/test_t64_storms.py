@@ -1,4 +1,5 @@
-"""T64: storms of notices, calls and servers are merged, bounded and survived, and nobody else notices."""
+"""T64: Very many notifications, calls and servers at once are merged and bounded, and affect no other
+server."""
 
 import asyncio
 import json
@@ -15,12 +16,12 @@ from tests.torture.conftest import LEGACY, MODERN
 
 BURST = 10_000
 PAUSE_SECONDS = 0.2
-"""Between two readings of a list that changes all the time; shorter here than in earnest."""
+"""Delay between two list requests for a list that changes all the time; shorter than the default."""
 SITES = {"http": streamable, "sse": http_sse, "ws": websocket}
 
 
 def lists_asked(server) -> int:
-    """How often a server over the network was asked for its tools."""
+    """How many list requests for tools a server over the network received."""
     said = server.messages if hasattr(server, "messages") else [ask.message for ask in server.asks]
     return sum(1 for message in said if message and message.get("method") == "tools/list")
 
@@ -30,8 +31,8 @@ def short_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dragoman.servers.lists.PAUSE_SECONDS", PAUSE_SECONDS)
 
 
-async def a_while(a) -> None:
-    """Longer than anything is put off."""
+async def longer_than_any_delay(a) -> None:
+    """Longer than any delay."""
     over = time.monotonic() + 2 * PAUSE_SECONDS
     while time.monotonic() < over:
         await a.bystander.call_often(20)
@@ -39,12 +40,14 @@ async def a_while(a) -> None:
 
 @pytest.mark.requirement("LIF-8")
 @pytest.mark.parametrize("seconds", [0, 1])
-async def test_t64_ten_thousand_changes_of_a_local_server_are_read_a_few_times(arena, era, seconds):
+async def test_t64_ten_thousand_change_notifications_of_a_local_server_cause_a_few_list_requests(
+    arena, era, seconds
+):
     async with arena(zoo("storms.py", protocol=era)) as a:
         before = int(await a.call("lists"))
         async with at_once(10):
             await a.call("storm", count=BURST, over=seconds)
-        await a_while(a)
+        await longer_than_any_delay(a)
         read = int(await a.call("lists")) - before
         assert 1 <= read <= 3 + (seconds + 1) / PAUSE_SECONDS
         assert a.pulse.growth_bytes < 32 * MEGABYTE
@@ -54,7 +57,9 @@ async def test_t64_ten_thousand_changes_of_a_local_server_are_read_a_few_times(a
 @pytest.mark.parametrize(
     ("kind", "revision"), [("http", LEGACY), ("http", MODERN), ("sse", LEGACY), ("ws", MODERN)]
 )
-async def test_t64_ten_thousand_changes_of_a_remote_server_are_read_a_few_times(arena, kind, revision):
+async def test_t64_ten_thousand_change_notifications_of_a_remote_server_cause_a_few_list_requests(
+    arena, kind, revision
+):
     async with (
         SITES[kind](revisions=(revision,)) as server,
         arena({"type": kind, "url": server.url, "protocol": revision}) as a,
@@ -69,14 +74,15 @@ async def test_t64_ten_thousand_changes_of_a_remote_server_are_read_a_few_times(
         await until(lambda: "late" in {tool.wire_name for tool in a.host.tools()})
         async with at_once(10):
             assert await a.call("late") == "here"
-        await a_while(a)
+        await longer_than_any_delay(a)
         assert 1 <= lists_asked(server) - before <= 12
         assert a.pulse.growth_bytes < 64 * MEGABYTE
 
 
 @pytest.mark.requirement("LIF-8")
-async def test_t64_a_change_told_after_a_comeback_is_not_lost_in_the_storm_before_it(arena):
-    """Reading again is put off during a storm; what was put off must not ask the link that is gone."""
+async def test_t64_a_change_notification_after_a_reconnect_is_not_lost_because_of_earlier_ones(arena):
+    """List requests are delayed during a flood; a delayed request must not use the connection that was
+    lost."""
     settings = {"DRAGOMAN_RECONNECT_ATTEMPTS": 5, "DRAGOMAN_RECONNECT_WAIT_MS": 10}
     async with (
         websocket(revisions=(MODERN,)) as server,
@@ -95,7 +101,7 @@ async def test_t64_a_change_told_after_a_comeback_is_not_lost_in_the_storm_befor
 
 
 @pytest.mark.parametrize("kind", SITES)
-async def test_t64_updates_of_ever_new_resources_pile_up_nowhere(arena, kind):
+async def test_t64_updates_of_many_different_resources_do_not_accumulate(arena, kind):
     async with SITES[kind]() as server, arena({"type": kind, "url": server.url}) as a:
         await until(lambda: kind != "http" or a.view.era == "modern" or server.asked("GET"))
         for number in range(BURST):
@@ -108,8 +114,8 @@ async def test_t64_updates_of_ever_new_resources_pile_up_nowhere(arena, kind):
 
 
 @pytest.mark.parametrize("kind", SITES)
-async def test_t64_a_flood_of_logs_over_the_network_neither_piles_up_nor_blocks(arena, kind):
-    """Somebody listens to events all the while, and hears a bounded part of it."""
+async def test_t64_a_flood_of_log_messages_over_the_network_neither_accumulates_nor_blocks(arena, kind):
+    """A subscriber reads events all the time, and receives a bounded part of them."""
     async with SITES[kind]() as server, arena({"type": kind, "url": server.url}) as a:
         text = "\x1b[31m" + "x" * 200
         if kind == "http":
@@ -130,7 +136,7 @@ async def test_t64_a_flood_of_logs_over_the_network_neither_piles_up_nor_blocks(
 @pytest.mark.parametrize(
     ("kind", "revision"), [("http", LEGACY), ("http", MODERN), ("sse", LEGACY), ("ws", MODERN)]
 )
-async def test_t64_a_thousand_calls_at_once_all_come_back_with_their_own_answer(arena, kind, revision):
+async def test_t64_a_thousand_calls_at_once_each_get_their_own_answer(arena, kind, revision):
     async with (
         SITES[kind](revisions=(revision,)) as server,
         arena({"type": kind, "url": server.url, "protocol": revision}) as a,
@@ -143,7 +149,7 @@ async def test_t64_a_thousand_calls_at_once_all_come_back_with_their_own_answer(
 
 
 @pytest.mark.slow
-async def test_t64_a_thousand_calls_that_never_end_are_given_up_in_time(arena):
+async def test_t64_a_thousand_calls_that_never_end_time_out(arena):
     async with (
         streamable(revisions=(LEGACY,), replies="json") as server,
         arena({"url": server.url, "protocol": LEGACY}) as a,
@@ -158,8 +164,8 @@ async def test_t64_a_thousand_calls_that_never_end_are_given_up_in_time(arena):
             assert await a.call("echo", text="well?") == "well?"
 
 
-class Door:
-    """Counts how many are inside at the same time."""
+class ConcurrencyCounter:
+    """Counts the number of concurrent users."""
 
     def __init__(self) -> None:
         self.inside = self.most = 0
@@ -175,10 +181,10 @@ class Door:
 
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-2")
-async def test_t64_a_hundred_servers_at_the_start_are_connected_a_few_at_a_time(arena):
-    door = Door()
+async def test_t64_a_hundred_servers_are_connected_a_few_at_a_time(arena):
+    door = ConcurrencyCounter()
     async with streamable(revisions=(MODERN,), on={"server/discover": door}) as server:
-        others: dict[str, object] = {f"near{n}": greeter(n) for n in range(40)}
+        others: dict[str, object] = {f"near{n}": small_server(n) for n in range(40)}
         others |= {f"far{n}": {"url": f"{server.origin}/mcp/{n}"} for n in range(55)}
         others |= {f"local{n}": zoo("calm.py", str(n)) for n in range(5)}
         async with arena(others=others, wait=False) as a:
@@ -199,14 +205,14 @@ async def test_t64_a_hundred_servers_at_the_start_are_connected_a_few_at_a_time(
             ]
 
 
-def greeter(number: int) -> InMemoryServer:
+def small_server(number: int) -> InMemoryServer:
     server = InMemoryServer(f"near{number}")
     server.add_tool("hello", lambda *_: f"hello {number}")
     return server
 
 
 @pytest.mark.requirement("LIF-2")
-async def test_t64_sixty_dead_addresses_delay_no_living_server(arena):
+async def test_t64_sixty_unreachable_addresses_delay_no_reachable_server(arena):
     others = {f"dead{n}": {"url": f"http://127.0.0.1:9/{n}"} for n in range(30)}
     async with streamable(on={"*": answers.never()}) as silent, streamable() as good:
         others |= {f"mute{n}": {"url": f"{silent.origin}/mcp/{n}"} for n in range(30)}

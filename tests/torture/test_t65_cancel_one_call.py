@@ -1,4 +1,4 @@
-"""T65: cancelling one call ends that call, tells the server once, and touches no other."""
+"""T65: Cancelling one call ends that call, notifies the server once, and affects no other call."""
 
 import asyncio
 from pathlib import Path
@@ -18,7 +18,7 @@ from tests.torture.arena import BYSTANDER, at_once
 
 
 @pytest.mark.parametrize("how", ["cancel", "timeout"])
-async def test_t65_one_of_two_calls_is_given_up_and_the_other_finishes(arena, era, how):
+async def test_t65_one_of_two_calls_is_cancelled_and_the_other_finishes(arena, era, how):
     async with arena(zoo("holds_replies.py", protocol=era)) as a:
         kept = asyncio.create_task(a.call("hold"))
         await a.serves_still()  # the server has the first call by now
@@ -39,7 +39,7 @@ async def test_t65_one_of_two_calls_is_given_up_and_the_other_finishes(arena, er
         await a.serves_still()
 
 
-async def test_t65_a_call_that_was_answered_is_not_cancelled_afterwards(arena, era):
+async def test_t65_a_call_that_was_answered_sends_no_cancellation_later(arena, era):
     async with arena(zoo("holds_replies.py", protocol=era)) as a:
         for _ in range(5):
             await a.serves_still()
@@ -52,7 +52,7 @@ async def test_t65_a_call_that_was_answered_is_not_cancelled_afterwards(arena, e
             assert await a.call("cancelled") == ""
 
 
-async def test_t65_a_hundred_calls_cancelled_together_leave_the_rest_alone(arena, era):
+async def test_t65_a_hundred_calls_cancelled_together_do_not_affect_the_others(arena, era):
     async with arena(zoo("holds_replies.py", protocol=era)) as a:
         calls = [asyncio.create_task(a.call("hold")) for _ in range(200)]
         await a.serves_still()
@@ -66,7 +66,7 @@ async def test_t65_a_hundred_calls_cancelled_together_leave_the_rest_alone(arena
             assert await asyncio.gather(*calls[1::2]) == ["released"] * 100
 
 
-async def test_t65_a_call_cancelled_before_it_was_sent_is_not_mentioned_to_the_server(arena, era):
+async def test_t65_a_call_cancelled_before_it_was_sent_sends_nothing_to_the_server(arena, era):
     async with arena(zoo("holds_replies.py", protocol=era)) as a:
         call = asyncio.create_task(a.call("hold"))
         call.cancel()
@@ -77,11 +77,11 @@ async def test_t65_a_call_cancelled_before_it_was_sent_is_not_mentioned_to_the_s
 
 # --- before it is sent ---
 
-LET_OTHERS_PASS = {"allow": [f"mcp__{BYSTANDER}", "mcp__hostile__cancelled", "mcp__hostile__release"]}
+ALLOW_OTHERS = {"allow": [f"mcp__{BYSTANDER}", "mcp__hostile__cancelled", "mcp__hostile__release"]}
 
 
-class Hesitant:
-    """Never answers the first question; says yes to the others."""
+class IgnoresTheFirstQuestion:
+    """Never answers the first question; answers yes to the others."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -95,16 +95,18 @@ class Hesitant:
         return PermissionAnswer(True)
 
 
-async def test_t65_a_call_cancelled_while_its_question_is_open_makes_way_for_the_next(arena, era, home: Path):
-    user = Hesitant()
-    options: dict[str, Any] = {"permission_mode": "default", "rules": LET_OTHERS_PASS, "audit": True}
+async def test_t65_a_call_cancelled_while_its_question_is_open_lets_the_next_question_be_asked(
+    arena, era, home: Path
+):
+    user = IgnoresTheFirstQuestion()
+    options: dict[str, Any] = {"permission_mode": "default", "rules": ALLOW_OTHERS, "audit": True}
     async with arena(zoo("holds_replies.py", protocol=era), interaction=user, **options) as a:
         first = asyncio.create_task(a.call("echo", message="first"))
         await user.reached.wait()
         second = asyncio.create_task(a.call("echo", message="second"))
         third = asyncio.create_task(a.call("echo", message="third"))
         await asyncio.sleep(0)
-        third.cancel()  # it waits for its turn
+        third.cancel()  # it waits for the earlier question
         first.cancel()
         async with at_once():
             assert await second == "second"
@@ -121,7 +123,7 @@ async def test_t65_a_call_cancelled_while_its_question_is_open_makes_way_for_the
 
 @pytest.mark.parametrize("event", ["PreToolUse", "PermissionRequest", "PostToolUse"])
 @pytest.mark.requirement("PRM-5")
-async def test_t65_a_call_cancelled_while_a_hook_runs_ends_at_once_and_the_hook_with_it(arena, era, event):
+async def test_t65_a_call_cancelled_while_a_hook_runs_ends_at_once_and_the_hook_too(arena, era, event):
     reached, ended = asyncio.Event(), asyncio.Event()
 
     async def wait(given: Any) -> None:
@@ -133,7 +135,7 @@ async def test_t65_a_call_cancelled_while_a_hook_runs_ends_at_once_and_the_hook_
 
     options: dict[str, Any] = {
         "permission_mode": "default",
-        "rules": LET_OTHERS_PASS,
+        "rules": ALLOW_OTHERS,
         "interaction": ScriptedUser(True),
         "hooks": [hook(wait, event, matcher="mcp__hostile__echo")],
     }
@@ -149,7 +151,7 @@ async def test_t65_a_call_cancelled_while_a_hook_runs_ends_at_once_and_the_hook_
 
 
 @pytest.mark.parametrize("headers", [{"Retry-After-Ms": "400"}, {}], ids=["a while", "not said"])
-async def test_t65_a_call_cancelled_while_it_waits_for_a_busy_server_is_not_made_later(
+async def test_t65_a_call_cancelled_while_it_waits_for_a_busy_server_is_not_sent_later(
     arena, era, headers, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(recovery, "FIRST_WAIT_SECONDS", 0.4)

@@ -1,4 +1,4 @@
-"""T66: closing works in any order, from any task, twice, in the middle of anything."""
+"""T66: Closing works in any order, from any task, twice, and during any operation."""
 
 import asyncio
 import gc
@@ -40,7 +40,7 @@ async def opened(entry) -> Host:
 
 
 @pytest.mark.requirement("LIF-10")
-async def test_t66_three_hosts_close_in_any_order_from_other_tasks(arena):
+async def test_t66_three_hosts_are_closed_in_any_order_from_other_tasks(arena):
     async def close_in(order, hosts):
         async with at_once(CLOSE_SECONDS):
             for index in order:
@@ -48,11 +48,11 @@ async def test_t66_three_hosts_close_in_any_order_from_other_tasks(arena):
 
     async with arena():
         hosts = [await asyncio.gather(*map(opened, KINDS)) for _ in ORDERS]
-        # Side by side: most of the time is what is left to servers that do not end by themselves.
+        # In parallel: most of the time is the grace period of servers that do not end by themselves.
         await asyncio.gather(*map(close_in, ORDERS, hosts))
 
 
-async def test_t66_three_bare_sessions_close_in_any_order(arena):
+async def test_t66_three_sessions_are_closed_in_any_order(arena):
     async def close_in(order, sessions):
         async with at_once(CLOSE_SECONDS):
             for index in order:
@@ -63,7 +63,7 @@ async def test_t66_three_bare_sessions_close_in_any_order(arena):
         await asyncio.gather(*map(close_in, ORDERS, sessions))
 
 
-async def test_t66_closing_twice_at_once_and_again_is_ordinary(arena):
+async def test_t66_closing_twice_at_once_and_again_is_allowed(arena):
     async with arena(zoo("will_not_die.py")) as a:
         async with at_once(CLOSE_SECONDS):
             hosts = await asyncio.gather(*map(opened, KINDS))
@@ -77,7 +77,7 @@ MOMENTS = {"at once": 0.0, "while starting": 0.002, "while greeting": 0.03, "abo
 
 @pytest.mark.parametrize("seconds", MOMENTS.values(), ids=MOMENTS.keys())
 @pytest.mark.parametrize("habit", ["calm.py", "silent.py", "will_not_die.py"])
-async def test_t66_closing_in_the_middle_of_connecting(arena, habit, seconds):
+async def test_t66_closing_during_a_connect_works(arena, habit, seconds):
     async with arena():
         host = host_of(zoo(habit))
         await host.__aenter__()
@@ -113,7 +113,7 @@ async def test_t66_a_call_in_flight_ends_when_the_host_closes(arena, era):
 
 
 @pytest.mark.parametrize("habit", ["calm.py", "will_not_die.py", "silent.py"])
-async def test_t66_cancelling_the_task_that_connects_leaves_nothing_behind(arena, habit):
+async def test_t66_cancelling_the_task_that_connects_leaks_nothing(arena, habit):
     async def use() -> None:
         async with host_of(zoo(habit)) as host:
             await host.ready(timeout=20)
@@ -130,7 +130,7 @@ async def test_t66_cancelling_the_task_that_connects_leaves_nothing_behind(arena
 
 
 @pytest.mark.parametrize("times", [1, 3])
-async def test_t66_cancelling_the_closer_does_not_stop_the_closing(arena, times):
+async def test_t66_cancelling_the_task_that_closes_does_not_stop_the_closing(arena, times):
     async with arena():
         host = await opened(zoo("will_not_die.py"))
         pid = host.servers["server"].pid
@@ -146,8 +146,8 @@ async def test_t66_cancelling_the_closer_does_not_stop_the_closing(arena, times)
 
 
 @pytest.mark.usefixtures("light_heap")
-async def test_t66_a_host_that_is_dropped_does_not_disturb_another(arena):
-    """Nobody closed it; its connections live until the program ends, or until they are closed after all."""
+async def test_t66_a_host_that_is_garbage_collected_does_not_affect_another(arena):
+    """It was not closed; its connections exist until the program ends, or until they are closed later."""
     async with arena() as a:
         host = await opened(zoo("calm.py"))
         pid = host.servers["server"].pid
@@ -176,7 +176,7 @@ async def test_t66_a_signal_handler_may_close_the_host(arena):
             loop.remove_signal_handler(signal.SIGUSR1)
 
 
-async def test_t66_hosts_in_several_threads_open_and_close_without_harming_each_other(arena):
+async def test_t66_hosts_in_several_threads_open_and_close_without_affecting_each_other(arena):
     async def rounds() -> None:
         for number in range(8):
             async with host_of(zoo("calm.py")) as host:
@@ -190,8 +190,8 @@ async def test_t66_hosts_in_several_threads_open_and_close_without_harming_each_
 
 
 @pytest.mark.usefixtures("light_heap")
-async def test_t66_threads_that_start_and_end_servers_share_the_safeguards(arena, monkeypatch, tmp_path):
-    """One thread's last server ends while another's first one starts: that one is not forgotten."""
+async def test_t66_threads_that_start_and_end_servers_share_the_watchdog(arena, monkeypatch, tmp_path):
+    """One thread's last server ends while another thread's first one starts: that one is still registered."""
     monkeypatch.setenv("DRAGOMAN_CONFIG_DIR", str(tmp_path))
     guard = ProcessWatchdog()
     faults: list[str] = []
@@ -200,7 +200,7 @@ async def test_t66_threads_that_start_and_end_servers_share_the_safeguards(arena
         for _ in range(300):
             try:
                 guard.watch(process.pid)
-                if not any(f"+ {process.pid} " in text for text in ledgers(tmp_path)):
+                if not any(f"+ {process.pid} " in text for text in pid_registries(tmp_path)):
                     faults.append("a running server is not in the ledger")
                 if process.poll() is not None:
                     faults.append(f"a running server was ended by signal {-process.returncode}")
@@ -218,16 +218,16 @@ async def test_t66_threads_that_start_and_end_servers_share_the_safeguards(arena
                 guard.release(server.pid)
                 server.kill()
                 server.wait()
-        gc.collect()  # a watchdog that was lost sight of shows here, not in the next test
+        gc.collect()  # an unreferenced watchdog is detected here, not in the next test
         assert set(faults) == set()
 
 
-def ledgers(folder: Path) -> list[str]:
+def pid_registries(folder: Path) -> list[str]:
     texts = []
     for path in folder.glob("state/processes/*"):
         try:
             texts.append(path.read_text())
-        except FileNotFoundError:  # dropped meanwhile, as it should be
+        except FileNotFoundError:  # garbage collected meanwhile, as it should be
             continue
     return texts
 
@@ -253,7 +253,7 @@ gc.collect()
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.3], ids=["while connecting", "when connected"])
-async def test_t66_a_host_dropped_without_closing_lets_its_program_end(arena, seconds):
+async def test_t66_a_program_ends_though_its_host_was_not_closed(arena, seconds):
     async with arena():
         run = [sys.executable, "-W", "error", "-c", DROPPED % seconds]
         async with at_once(CLOSE_SECONDS + 4):
@@ -265,7 +265,7 @@ async def test_t66_a_host_dropped_without_closing_lets_its_program_end(arena, se
         assert await asyncio.to_thread(wait_for_deaths, pids, 5) == []
 
 
-# --- in the middle of a decision ---
+# --- during a decision ---
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ async def test_t66_a_host_dropped_without_closing_lets_its_program_end(arena, se
     ],
 )
 @pytest.mark.requirement("LIF-10")
-async def test_t66_closing_while_a_call_is_decided_on_hangs_nobody(arena, way):
+async def test_t66_closing_during_a_permission_check_does_not_hang(arena, way):
     reached = asyncio.Event()
 
     class Slow:

@@ -1,4 +1,4 @@
-"""T67: callbacks may use the host, and their failures stay their own."""
+"""T67: Callbacks may use the host, and their exceptions do not affect it."""
 
 import asyncio
 from contextlib import suppress
@@ -14,7 +14,7 @@ from tests.servers import zoo
 from tests.torture.arena import BYSTANDER, at_once, until
 
 
-async def test_t67_a_listener_to_list_changes_may_list_and_call(arena, era):
+async def test_t67_a_subscriber_to_list_changes_may_list_and_call(arena, era):
     async with arena(zoo("changes_its_list.py", protocol=era)) as a:
         listed: list[int] = []
 
@@ -35,7 +35,7 @@ async def test_t67_a_listener_to_list_changes_may_list_and_call(arena, era):
         follower.cancel()
 
 
-async def test_t67_a_burst_of_change_notices_is_one_reading_or_two(arena, era):
+async def test_t67_a_burst_of_change_notifications_causes_one_or_two_list_requests(arena, era):
     async with arena(zoo("changes_its_list.py", protocol=era)) as a:
         async with at_once(5):
             await a.call("grow", times=1000)
@@ -82,7 +82,7 @@ async def raises_later(_) -> None:
 
 
 @pytest.mark.parametrize("callback", [raises, raises_later])
-async def test_t67_a_callback_that_raises_is_reported_and_the_call_goes_on(arena, era, callback):
+async def test_t67_a_callback_that_raises_is_reported_and_the_call_continues(arena, era, callback):
     async with arena(zoo("counts_slowly.py", protocol=era)) as a:
         async with at_once():
             assert await a.call("count", to=50, on_progress=callback) == "counted to 50"
@@ -94,7 +94,7 @@ async def test_t67_a_callback_that_raises_is_reported_and_the_call_goes_on(arena
 
 
 @pytest.mark.parametrize("ending", ["reply", "timeout", "cancel"])
-async def test_t67_a_callback_that_never_returns_does_not_outlive_its_call(arena, era, ending):
+async def test_t67_a_callback_that_never_returns_ends_with_its_call(arena, era, ending):
     entered = asyncio.Event()
 
     async def hang(_) -> None:
@@ -130,7 +130,7 @@ async def test_t67_a_callback_may_cancel_its_own_call(arena, era):
 
 
 async def test_t67_a_callback_may_close_the_host(arena):
-    """The call it belongs to ends one way or another, and nothing hangs."""
+    """The call it belongs to ends with a result or an error, and nothing hangs."""
     async with arena() as a:
         async with Host({"server": zoo("counts_slowly.py")}, permission_mode="bypassPermissions") as host:
             await host.ready(timeout=10)
@@ -147,8 +147,8 @@ async def test_t67_a_callback_may_close_the_host(arena):
 # --- through questions and hooks ---
 
 
-class Curious:
-    """Calls a tool before it answers, about which it is asked as well, and so on."""
+class CallsBeforeAnswering:
+    """Calls a tool before it answers; the question about that call does the same, and so on."""
 
     def __init__(self, depth: int) -> None:
         self.depth, self.asked = depth, 0
@@ -164,15 +164,15 @@ class Curious:
         return PermissionAnswer(True)
 
 
-LETS_THE_BYSTANDER_PASS = {"permission_mode": "default", "rules": {"allow": [f"mcp__{BYSTANDER}"]}}
+ALLOW_BYSTANDER = {"permission_mode": "default", "rules": {"allow": [f"mcp__{BYSTANDER}"]}}
 
 
 @pytest.mark.requirement("PRM-3")
 @pytest.mark.parametrize("depth", [1, 5])
-async def test_t67_whoever_is_asked_may_call_tools_and_be_asked_about_them(arena, era, depth):
-    user = Curious(depth)
+async def test_t67_an_interaction_may_call_tools_and_be_asked_about_them(arena, era, depth):
+    user = CallsBeforeAnswering(depth)
     entry = zoo("holds_replies.py", protocol=era)
-    async with arena(entry, interaction=user, **LETS_THE_BYSTANDER_PASS) as a:
+    async with arena(entry, interaction=user, **ALLOW_BYSTANDER) as a:
         user.host = a.host
         async with at_once():
             assert await a.call("echo", message="0") == "0"
@@ -192,8 +192,8 @@ async def test_t67_a_hook_may_call_tools(arena, era, event):
 
     matcher = "" if event == "Notification" else "mcp__hostile__echo"
     options: dict[str, Any] = {
-        **LETS_THE_BYSTANDER_PASS,
-        "interaction": Curious(0),
+        **ALLOW_BYSTANDER,
+        "interaction": CallsBeforeAnswering(0),
         "hooks": [hook(ask_the_bystander, event, matcher=matcher)],
     }
     async with arena(zoo("holds_replies.py", protocol=era), **options) as a:
@@ -203,7 +203,7 @@ async def test_t67_a_hook_may_call_tools(arena, era, event):
 
 
 @pytest.mark.requirement("PRM-5")
-async def test_t67_a_hook_may_call_what_it_watches(arena, era):
+async def test_t67_a_hook_may_call_the_tool_it_is_registered_for(arena, era):
     async def again(given: Any) -> None:
         deeper = str(int(given["tool_input"]["message"]) + 1)
         if deeper < "6":
@@ -215,9 +215,9 @@ async def test_t67_a_hook_may_call_what_it_watches(arena, era):
 
 
 @pytest.mark.requirement("PRM-3")
-async def test_t67_a_progress_callback_may_ask(arena, era):
-    user = Curious(0)
-    async with arena(zoo("counts_slowly.py", protocol=era), interaction=user, **LETS_THE_BYSTANDER_PASS) as a:
+async def test_t67_a_progress_callback_may_ask_the_person(arena, era):
+    user = CallsBeforeAnswering(0)
+    async with arena(zoo("counts_slowly.py", protocol=era), interaction=user, **ALLOW_BYSTANDER) as a:
         said: list[str] = []
 
         async def on_progress(progress: Any) -> None:
@@ -239,7 +239,9 @@ async def test_t67_a_progress_callback_may_ask(arena, era):
     ],
 )
 @pytest.mark.requirement("PRM-3")
-async def test_t67_a_front_end_that_fails_is_a_no_and_the_next_is_asked(arena, era, fault):
+async def test_t67_an_interaction_that_raises_counts_as_a_refusal_and_the_next_question_is_asked(
+    arena, era, fault
+):
     class Broken:
         asked = 0
 
@@ -258,7 +260,7 @@ async def test_t67_a_front_end_that_fails_is_a_no_and_the_next_is_asked(arena, e
                     return None
 
     async with (
-        arena(zoo("holds_replies.py", protocol=era), interaction=Broken(), **LETS_THE_BYSTANDER_PASS) as a,
+        arena(zoo("holds_replies.py", protocol=era), interaction=Broken(), **ALLOW_BYSTANDER) as a,
         at_once(),
     ):
         if fault == "cancels itself":

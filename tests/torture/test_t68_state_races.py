@@ -1,4 +1,4 @@
-"""T68: whatever is wanted of a server at the same time, the last word holds, and never do two of it live."""
+"""T68: With concurrent commands for one server the last one applies, and it never has two connections."""
 
 import asyncio
 import json
@@ -25,8 +25,8 @@ OPTIONS = {"permission_mode": "bypassPermissions", "settings": QUICK}
 NEVER_MS = "3600000"
 
 
-class Diary:
-    """The pids of every process that was started as the server, in the order of their starts."""
+class StartLog:
+    """The pids of all processes that were started as the server, in the order of their starts."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -50,8 +50,8 @@ def _is_alive(pid: int) -> bool:
 
 
 @pytest.fixture
-def diary(tmp_path: Path) -> Diary:
-    return Diary(tmp_path / "starts")
+def start_log(tmp_path: Path) -> StartLog:
+    return StartLog(tmp_path / "starts")
 
 
 async def settled(host: Host, status: str) -> None:
@@ -59,27 +59,27 @@ async def settled(host: Host, status: str) -> None:
 
 
 @pytest.mark.requirement("LIF-4", "LIF-9")
-async def test_t68_connecting_twenty_times_at_once_is_one_connection(diary):
-    async with Host({"x": diary.entry()}, **OPTIONS) as host:
+async def test_t68_connecting_twenty_times_at_once_makes_one_connection(start_log):
+    async with Host({"x": start_log.entry()}, **OPTIONS) as host:
         views = await asyncio.gather(*(host.enable("x") for _ in range(20)))
         assert {view.status for view in views} == {"connected"}
-        assert len(diary.starts()) == 1
+        assert len(start_log.starts()) == 1
         await asyncio.gather(*(host.reconnect("x") for _ in range(20)))
         await settled(host, "connected")
-        assert len(diary.living()) == 1
-        assert len(diary.starts()) <= 4, "twenty wishes that come at once are one"
-    assert diary.living() == []
+        assert len(start_log.living()) == 1
+        assert len(start_log.starts()) <= 4, "twenty wishes that come at once are one"
+    assert start_log.living() == []
 
 
 @pytest.mark.requirement("LIF-9")
 @pytest.mark.parametrize("turns", range(12))
-async def test_t68_disabling_holds_at_whatever_moment_of_connecting_it_comes(diary, turns):
-    async with Host({"x": diary.entry()}, **OPTIONS) as host:
+async def test_t68_disabling_applies_at_any_moment_during_a_connect(start_log, turns):
+    async with Host({"x": start_log.entry()}, **OPTIONS) as host:
         for _ in range(turns**2):
             await asyncio.sleep(0)
         async with asyncio.timeout(5):
             view = await host.disable("x")
-        assert (view.status, host.tools(), diary.living()) == ("disabled", [], [])
+        assert (view.status, host.tools(), start_log.living()) == ("disabled", [], [])
         with pytest.raises(DragomanError):
             (await host.call("mcp__x__echo", {"message": "?"})).raise_for_error()
 
@@ -101,25 +101,25 @@ def files(home: Path) -> Files:
 
 
 @pytest.mark.requirement("LIF-9")
-async def test_t68_a_server_removed_during_a_call_ends_the_call_with_a_name(files, diary):
-    files.say(x=zoo("holds_replies.py"), y=diary.entry())
+async def test_t68_a_server_removed_during_a_call_ends_the_call_with_an_error_that_names_it(files, start_log):
+    files.say(x=zoo("holds_replies.py"), y=start_log.entry())
     async with Host.configured(**OPTIONS) as host:
         await host.ready(timeout=20)
         calls = [asyncio.create_task(host.call("mcp__x__hold", {})) for _ in range(5)]
-        # Its server reads in order, so those are under way when this one is answered.
+        # Its server reads in order, so those are in progress when this one is answered.
         assert (await host.call("mcp__x__echo", {"message": "now"})).text == "now"
         assert not any(call.done() for call in calls)
-        files.say(y=diary.entry())
+        files.say(y=start_log.entry())
         async with asyncio.timeout(5):
             await host.reload()
             ended = await asyncio.gather(*calls, return_exceptions=True)
         assert {type(each) for each in ended} <= {ConnectionLost, NotConnected}, ended
         assert "x" not in host.servers
-        assert len(diary.starts()) == 1, "the other one was not disturbed"
+        assert len(start_log.starts()) == 1, "the other one was not disturbed"
 
 
 @pytest.mark.requirement("LIF-9")
-async def test_t68_a_server_removed_while_calls_wait_for_it_ends_the_calls_with_a_name(files):
+async def test_t68_a_server_removed_while_calls_wait_for_it_ends_the_calls_with_an_error_that_names_it(files):
     files.say(x=zoo("starts_slowly.py", "never"))
     settings = {**QUICK, "MCP_TIMEOUT": 60_000}
     async with Host.configured(permission_mode="bypassPermissions", settings=settings) as host:
@@ -133,8 +133,8 @@ async def test_t68_a_server_removed_while_calls_wait_for_it_ends_the_calls_with_
 
 
 @pytest.mark.requirement("LIF-9")
-async def test_t68_an_entry_edited_while_its_server_is_coming_back_is_the_new_one(files, tmp_path):
-    old, new = Diary(tmp_path / "old"), Diary(tmp_path / "new")
+async def test_t68_an_entry_edited_while_its_server_reconnects_is_used(files, tmp_path):
+    old, new = StartLog(tmp_path / "old"), StartLog(tmp_path / "new")
     files.say(x=old.entry())
     slow = {**QUICK, "DRAGOMAN_RECONNECT_WAIT_MS": 60_000, "DRAGOMAN_RECONNECT_LONGEST_WAIT_MS": 60_000}
     async with Host.configured(permission_mode="bypassPermissions", settings=slow) as host:
@@ -154,7 +154,7 @@ async def test_t68_an_entry_edited_while_its_server_is_coming_back_is_the_new_on
 
 
 @pytest.mark.requirement("LIF-9")
-async def test_t68_reconnecting_while_a_sign_in_is_wanted_asks_again_and_takes_a_yes():
+async def test_t68_reconnecting_while_a_sign_in_is_needed_asks_again_and_uses_the_approval():
     async with (
         streamable(on={"*": answers.challenge()}) as server,
         Host({"x": {"url": server.url}}, **OPTIONS) as host,
@@ -174,7 +174,7 @@ async def test_t68_reconnecting_while_a_sign_in_is_wanted_asks_again_and_takes_a
         assert host.servers["x"].status == "disabled"
 
 
-WORDS = ("enable", "disable", "reconnect")
+COMMANDS = ("enable", "disable", "reconnect")
 
 
 async def say(host: Host, word: str) -> None:
@@ -184,19 +184,20 @@ async def say(host: Host, word: str) -> None:
         await host.reconnect("x")
 
 
-async def quarrel(host: Host, chance: random.Random, count: int, nuisance) -> str:
-    """So many words at random moments, from tasks of their own, with trouble between; the last of them."""
+async def concurrent_commands(host: Host, chance: random.Random, count: int, nuisance) -> str:
+    """This many commands at random moments, in separate tasks, with failures between them; returns the
+    last command."""
     saying: list[asyncio.Task[None]] = []
     word = "enable"
     for _ in range(count):
-        word = chance.choice(WORDS)
+        word = chance.choice(COMMANDS)
         saying.append(asyncio.create_task(say(host, word)))
         for _ in range(chance.choice((0, 1, 1, 3, 30, 200))):
             await asyncio.sleep(0)
         if chance.random() < 0.3:
             await nuisance(chance)
         if chance.random() < 0.2:
-            chance.choice(saying).cancel()  # whoever stops waiting takes nothing back
+            chance.choice(saying).cancel()  # cancelling the wait does not revoke the command
     async with asyncio.timeout(20):
         await asyncio.gather(*saying, return_exceptions=True)
     return word
@@ -210,7 +211,7 @@ async def check(host: Host, last: str, tool: str, arguments: dict[str, object], 
         await settled(host, "connected")
         try:
             outcome = await host.call(tool, arguments)
-        except ConnectionLost:  # killed just before, which had not been noticed yet
+        except ConnectionLost:  # killed just before, which was not noticed yet
             outcome = await host.call(tool, arguments)
         assert outcome.text == text
         await settled(host, "connected")
@@ -218,7 +219,7 @@ async def check(host: Host, last: str, tool: str, arguments: dict[str, object], 
 
 @pytest.mark.requirement("LIF-9")
 @pytest.mark.parametrize("seed", range(40))
-async def test_t68_after_any_quarrel_the_last_word_holds_in_process(seed):
+async def test_t68_after_concurrent_commands_the_last_one_applies_in_process(seed):
     chance = random.Random(seed)
 
     async def nuisance(chance: random.Random) -> None:
@@ -229,29 +230,29 @@ async def test_t68_after_any_quarrel_the_last_word_holds_in_process(seed):
         await asyncio.gather(calling, return_exceptions=True)
 
     async with Host({"x": our_server()}, **OPTIONS) as host:
-        last = await quarrel(host, chance, 30, nuisance)
+        last = await concurrent_commands(host, chance, 30, nuisance)
         await check(host, last, "mcp__x__add", {"a": 1, "b": 2}, "3")
 
 
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-9")
 @pytest.mark.parametrize("seed", range(6))
-async def test_t68_after_any_quarrel_the_last_word_holds_and_one_process_lives(seed, home, diary):
+async def test_t68_after_concurrent_commands_the_last_one_applies_and_one_process_runs(seed, home, start_log):
     chance = random.Random(seed)
     most = 0
 
     async def nuisance(chance: random.Random) -> None:
         nonlocal most
-        most = max(most, len(diary.living()))
+        most = max(most, len(start_log.living()))
         if chance.random() < 0.5:
-            for pid in diary.living():
+            for pid in start_log.living():
                 os.kill(pid, 9)
         else:
             await asyncio.sleep(chance.random() * 0.1)
 
     before = running_processes()
-    async with Host({"x": diary.entry()}, **OPTIONS) as host:
-        last = await quarrel(host, chance, 25, nuisance)
+    async with Host({"x": start_log.entry()}, **OPTIONS) as host:
+        last = await concurrent_commands(host, chance, 25, nuisance)
         if last != "disable":
             await until(lambda: host.servers["x"].status in ("connected", "failed"))
             if host.servers["x"].status == "failed":
@@ -259,7 +260,7 @@ async def test_t68_after_any_quarrel_the_last_word_holds_and_one_process_lives(s
                 assert host.servers["x"].reason == "x: handshake failed: it was ended by SIGKILL"
                 await host.reconnect("x")
         await check(host, last, "mcp__x__echo", {"message": "well"}, "well")
-        assert len(diary.living()) == (last != "disable")
+        assert len(start_log.living()) == (last != "disable")
         assert most <= 1, "never two at the same time"
     assert leftovers(home, before, grace_seconds=1.0) == []
 
@@ -267,10 +268,10 @@ async def test_t68_after_any_quarrel_the_last_word_holds_and_one_process_lives(s
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-9")
 @pytest.mark.parametrize("seed", range(3))
-async def test_t68_a_configuration_edited_all_the_while_is_followed_to_the_end(seed, home, files, tmp_path):
-    """Entries change, go and come back while words are said and calls are made; the last edit holds."""
+async def test_t68_a_configuration_edited_repeatedly_ends_in_the_last_edit(seed, home, files, tmp_path):
+    """Entries are changed, removed and added during commands and calls; the last edit applies."""
     chance = random.Random(seed)
-    diaries = [Diary(tmp_path / str(n)) for n in range(3)]
+    diaries = [StartLog(tmp_path / str(n)) for n in range(3)]
     before = running_processes()
     files.say(x=diaries[0].entry())
     async with Host.configured(**OPTIONS) as host:
@@ -280,7 +281,7 @@ async def test_t68_a_configuration_edited_all_the_while_is_followed_to_the_end(s
             files.say(**({"x": diaries[which].entry()} if which < 3 else {}))
             doing.append(asyncio.create_task(host.reload()))
             if "x" in host.servers:
-                doing.append(asyncio.create_task(say(host, chance.choice(WORDS))))
+                doing.append(asyncio.create_task(say(host, chance.choice(COMMANDS))))
                 doing.append(asyncio.create_task(host.call("mcp__x__echo", {"message": "?"})))
             await asyncio.sleep(chance.random() * 0.05)
         async with asyncio.timeout(20):

@@ -1,4 +1,4 @@
-"""T69: signing in and refreshing do not stand in the way of calls."""
+"""T69: Sign-in and token refresh do not block calls."""
 
 import asyncio
 import logging
@@ -28,7 +28,7 @@ async def seconds_of_eight_calls(host: Host) -> float:
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 @pytest.mark.parametrize("replies", ["json", "sse"])
-async def test_t69_calls_under_oauth_run_side_by_side(revision: str, replies):
+async def test_t69_calls_with_oauth_run_concurrently(revision: str, replies):
     async with streamable(revisions=(revision,), replies=replies) as open_server:
         entry = {"type": "http", "url": open_server.url}
         async with Host({"x": entry}, permission_mode="bypassPermissions", settings=QUIET) as host:
@@ -54,7 +54,7 @@ async def held_token_endpoint(world: AuthWorld) -> asyncio.Event:
     return held
 
 
-async def test_t69_a_refresh_that_hangs_does_not_stop_calls_whose_token_is_valid(
+async def test_t69_a_refresh_that_hangs_does_not_block_calls_with_a_valid_token(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(oauth, "REFRESH_WAIT_SECONDS", 0.05)
@@ -70,7 +70,7 @@ async def test_t69_a_refresh_that_hangs_does_not_stop_calls_whose_token_is_valid
             held.set()
 
 
-async def test_t69_a_refresh_that_fails_when_nobody_waits_any_more_is_no_noise(
+async def test_t69_a_refresh_that_fails_after_all_calls_stopped_waiting_logs_nothing(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     monkeypatch.setattr(oauth, "REFRESH_WAIT_SECONDS", 0.05)
@@ -115,8 +115,8 @@ async def test_t69_a_cancelled_call_does_not_cancel_the_refresh_that_others_wait
         assert world.refreshes == 1
 
 
-async def test_t69_the_first_of_the_calls_that_is_cancelled_does_not_end_the_refresh():
-    """Expired: nobody can go on before the refresh, which the first call began."""
+async def test_t69_cancelling_the_call_that_started_the_refresh_does_not_cancel_the_refresh():
+    """The token has expired: every call waits for the refresh that the first call started."""
     async with AuthWorld() as world:
         held = await held_token_endpoint(world)
         sign_in_before(world, expires_in=-5)
@@ -134,7 +134,7 @@ async def test_t69_the_first_of_the_calls_that_is_cancelled_does_not_end_the_ref
 
 
 class SlowVault(Vault):
-    """Reads are slow: what they give back was true when they began."""
+    """Reads are slow: their result is the state at the start of the read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -147,8 +147,8 @@ class SlowVault(Vault):
         return found
 
 
-async def test_t69_a_slow_look_at_the_store_does_not_bring_back_an_old_token():
-    """A message that was refused looks into the store while the refresh of another one is written."""
+async def test_t69_a_slow_read_of_the_secret_store_does_not_restore_an_old_token():
+    """A refused request reads the store while the refresh of another request is being written."""
     async with AuthWorld() as world:
         sign_in_before(world)
         vault = SlowVault()
@@ -162,7 +162,7 @@ async def test_t69_a_slow_look_at_the_store_does_not_bring_back_an_old_token():
         assert await credentials.load() == newer
 
 
-async def test_t69_a_sign_in_that_waits_for_its_person_delays_nobody():
+async def test_t69_a_sign_in_that_waits_for_its_person_delays_no_other_call():
     async with AuthWorld() as world, streamable() as other:
         entry = {"type": "http", "url": other.url}
         async with host_of(world, more={"y": entry}) as host:
@@ -178,7 +178,7 @@ async def test_t69_a_sign_in_that_waits_for_its_person_delays_nobody():
             await asyncio.wait([signing])
 
 
-async def test_t69_an_authorization_server_that_is_down_does_not_stop_valid_tokens():
+async def test_t69_an_unavailable_authorization_server_does_not_block_valid_tokens():
     async with AuthWorld() as world:
         world.on["/token"] = answers.status(503)
         sign_in_before(world, expires_in=200)

@@ -1,8 +1,8 @@
-"""T70: writers killed at random points. The file is always whole, and what they leave behind is swept.
+"""T70: Writers killed at random points.
 
-The kills happen in a process of their own (this file, run as a program), which forks one writer per kill.
-Half of the writers end themselves between two steps of Python, half are killed from outside at some time.
-"""
+The file is always complete, and their temporary files are removed later. The kills happen in a
+separate process (this file, run as a program), which forks one writer per kill. Half of the writers
+exit between two steps of Python, half are killed from outside at a random time."""
 
 import json
 import os
@@ -22,11 +22,11 @@ from dragoman.config.jsonc import set_value
 from dragoman.config.writer import edit, edit_state
 
 LIFE_IN_WRITES = 4
-"""How many writes a writer that is killed from outside has time for, at most."""
+"""How many writes a writer that is killed from outside can make, at most."""
 
 
 def generation(number: int) -> dict[str, Any]:
-    """Content that shows when it is not whole."""
+    """Content that shows whether it is complete."""
     return {"number": number, "payload": payload(number)}
 
 
@@ -53,7 +53,7 @@ def write_state(path: Path) -> None:
     edit_state(path, lambda state: generation(state["number"] + 1))
 
 
-def write_carelessly(path: Path) -> None:
+def write_in_place(path: Path) -> None:
     content = json.loads(path.read_text())
     with open(path, "w") as file:
         file.write(json.dumps(generation(content["number"] + 1)))
@@ -62,7 +62,7 @@ def write_carelessly(path: Path) -> None:
 WRITERS: dict[str, Callable[[Path], None]] = {
     "settings": write_settings,
     "state": write_state,
-    "careless": write_carelessly,
+    "careless": write_in_place,
 }
 
 
@@ -70,7 +70,7 @@ WRITERS: dict[str, Callable[[Path], None]] = {
 
 
 def steps_of(write: Callable[[Path], None], path: Path) -> tuple[range, range]:
-    """The steps of one write: all, and those at which a temporary file stands beside the file."""
+    """The steps of one write: all, and those at which a temporary file exists next to the file."""
     steps, telling = 0, [0]
 
     def count(*_: Any) -> None:
@@ -137,7 +137,7 @@ def leftovers(path: Path) -> list[str]:
 def main(writer: str, path: Path, kills: int) -> dict[str, Any]:
     write = WRITERS[writer]
     path.write_text(json.dumps(generation(0)))
-    write(path)  # what is imported late is there from now on
+    write(path)  # modules that are imported late are loaded from now on
     started = time.perf_counter()
     write(path)
     life_seconds = LIFE_IN_WRITES * (time.perf_counter() - started)
@@ -183,16 +183,16 @@ def killing(writer: str, folder: Path, kills: int) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.requirement("CFG-10")
 @pytest.mark.parametrize("writer", ["settings", "state"])
-def test_t70_a_killed_writer_leaves_the_file_as_it_was_or_as_it_was_meant(home: Path, writer: str):
+def test_t70_a_killed_writer_leaves_the_old_or_the_new_content(home: Path, writer: str):
     report = killing(writer, home / "killing", kills=500)
 
     assert (report["broken"], report["lost"], report["unkilled"]) == (0, 0, 0)
     assert report["unswept"] == 0
-    # The kills came at telling moments: writes were finished, and temporary files were left behind.
+    # The kills happened at relevant moments: some writes were finished, and temporary files were left behind.
     assert report["generations"] > 80
     assert report["left_behind"] > 50
 
 
 @pytest.mark.slow
-def test_t70_a_writer_that_writes_in_place_is_caught(home: Path):
+def test_t70_a_writer_that_writes_in_place_is_detected(home: Path):
     assert killing("careless", home / "killing", kills=100)["broken"] > 0

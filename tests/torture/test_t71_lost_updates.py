@@ -1,7 +1,7 @@
-"""T71: eight processes write one file at the same time. Nothing is lost, and nothing they do not know.
+"""T71: Eight processes write one file at the same time.
 
-The writers are forked by a process of their own (this file, run as a program).
-"""
+No update is lost, and unknown content is kept. The writers are forked by a separate process (this
+file, run as a program)."""
 
 import contextlib
 import json
@@ -20,7 +20,7 @@ from dragoman.config.writer import edit, edit_state
 
 PROCESSES, WRITES = 8, 25
 
-# Of a newer version, as far as the writers are concerned.
+# Content of a newer version that the writers do not know.
 BEFORE = '{\n\t"zeta": [1,   2],\n\t"mcpServers": {"first": {"later": {"x": null}}'
 AFTER = '},\n\t"alpha": 1e5\n}\n'
 
@@ -48,14 +48,14 @@ def write_many(add: Callable[[Path, str], None], path: Path, process: int) -> No
 
 
 def main(add: Callable[[Path, str], None], path: Path) -> None:
-    """Forks the writers, lets them all go at once, and waits for them."""
+    """Forks the writers, starts them all at the same time, and waits for them."""
     starting_line, start = os.pipe()
     pids: list[int] = []
     for process in range(PROCESSES):
         pid = os.fork()
         if pid == 0:
             os.close(start)
-            os.read(starting_line, 1)  # ends when nobody holds the other end
+            os.read(starting_line, 1)  # ends when no process has the other end open
             write_many(add, path, process)
             os._exit(0)
         pids.append(pid)
@@ -84,7 +84,7 @@ def after_all_writers(kind: str, path: Path, locks: str) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.requirement("CFG-10")
 @pytest.mark.parametrize("kind", ["settings", "state"])
-def test_t71_every_write_of_every_process_is_there(home: Path, kind: str):
+def test_t71_every_update_of_every_process_is_in_the_file(home: Path, kind: str):
     path = home / "shared.json"
 
     content = after_all_writers(kind, path, "locked")

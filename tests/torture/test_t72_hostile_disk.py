@@ -1,4 +1,4 @@
-"""T72: the n-th call to the operating system fails, for every n: the old file is intact."""
+"""The n-th system call fails, for every n: the old file is intact."""
 
 import errno
 import json
@@ -28,7 +28,7 @@ CALLS = [
 
 
 class Disk:
-    """Counts what is asked of the operating system, and fails from the n-th time on, or only then."""
+    """Counts the system calls, and fails from the n-th on, or only the n-th."""
 
     def __init__(self, fails_at: int = 0, number: int = 0, *, stays_broken: bool = False) -> None:
         self.count = 0
@@ -42,7 +42,7 @@ class Disk:
             is_hit = self.count == self._fails_at or (self._stays_broken and self.count > self._fails_at)
             if not (self._fails_at and is_hit):
                 return real(*arguments, **options)
-            if name == "close":  # a descriptor is gone even if closing it fails
+            if name == "close":  # a descriptor is closed even if closing it fails
                 real(*arguments, **options)
             raise OSError(self._number, os.strerror(self._number), *arguments[:1])
 
@@ -56,7 +56,7 @@ class Disk:
             yield
 
 
-# --- what is tried: each prepares a file and gives the change ---
+# --- the tested operations: each prepares a file and returns the change ---
 
 Change = Callable[[], Any]
 
@@ -110,7 +110,7 @@ def _name(part: Callable[[Path], Change] | int) -> str:
 
 
 def fresh(trial: Callable[[Path], Change]) -> tuple[Path, Change]:
-    """A file of its own in Dragoman's folder, so that nothing is left over from the try before."""
+    """A file of its own in Dragoman's folder, so that nothing is left over from the previous run."""
     folder = paths.config_dir() / f"try-{next(numbers)}"
     folder.mkdir(parents=True)
     path = folder / "file.json"
@@ -142,7 +142,7 @@ def check_content(path: Path, error: ConfigFileError | None) -> None:
 
 
 def check_kept(path: Path, error: ConfigFileError | None, trial: Callable[[Path], Change]) -> None:
-    """What could not be read is kept aside once, if it was replaced."""
+    """An unreadable file is moved to a backup once, if it was replaced."""
     kept = [each.read_text() for each in path.parent.glob("*.corrupt-*")]
     assert kept == ([CORRUPT] if trial is corrupt_state and not error else [])
 
@@ -159,7 +159,9 @@ def temporary_files(path: Path) -> list[str]:
 
 @pytest.mark.requirement("CFG-10")
 @pytest.mark.parametrize(("trial", "number"), some(TRIALS, ERRORS, each=2), ids=_name)
-def test_t72_one_failure_leaves_the_old_file_and_no_other(trial: Callable[[Path], Change], number: int):
+def test_t72_one_failed_system_call_leaves_the_old_file_and_no_other(
+    trial: Callable[[Path], Change], number: int
+):
     descriptors = len(os.listdir("/dev/fd"))
     failures = 0
     for n in range(1, calls_of(trial) + 1):
@@ -179,7 +181,7 @@ def test_t72_one_failure_leaves_the_old_file_and_no_other(trial: Callable[[Path]
 
 @pytest.mark.requirement("CFG-10")
 @pytest.mark.parametrize(("trial", "number"), some(TRIALS, ERRORS, each=2), ids=_name)
-def test_t72_a_disk_that_stays_broken_costs_nothing_and_once_it_heals_writing_goes_on(
+def test_t72_a_disk_that_keeps_failing_loses_nothing_and_writing_works_again_after_it_recovers(
     trial: Callable[[Path], Change], number: int
 ):
     for n in range(1, calls_of(trial) + 1):

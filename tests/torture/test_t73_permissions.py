@@ -1,4 +1,4 @@
-"""T73: whatever the umask and whatever was there before, what is private is its owner's alone."""
+"""T73: Private files are readable by their owner only, for any umask and any earlier mode."""
 
 import os
 import stat
@@ -21,7 +21,7 @@ def umask(request: pytest.FixtureRequest) -> Iterator[int]:
 
 @pytest.fixture(params=["absent", "open"])
 def folder(request: pytest.FixtureRequest, umask: int) -> Path:
-    """Dragoman's folder: not there yet, or left open to all, with everything in it."""
+    """Dragoman's folder: missing, or readable by all, with everything in it."""
     top = paths.config_dir()
     if request.param == "open":
         (top / "state" / "locks").mkdir(parents=True)
@@ -55,7 +55,7 @@ def wrong_modes(top: Path) -> dict[str, str]:
 
 
 @pytest.mark.requirement("CFG-10")
-def test_t73_files_folders_locks_and_what_is_kept_aside_are_private(folder: Path):
+def test_t73_files_folders_locks_and_backups_are_private(folder: Path):
     write_everything(folder)
 
     assert wrong_modes(folder) == {}
@@ -63,7 +63,7 @@ def test_t73_files_folders_locks_and_what_is_kept_aside_are_private(folder: Path
 
 
 @pytest.mark.requirement("CFG-10")
-def test_t73_a_lock_file_left_open_is_closed(umask: int):
+def test_t73_a_lock_file_readable_by_others_is_made_private(umask: int):
     write_everything(paths.config_dir())
     for lock in (paths.state_dir() / "locks").iterdir():
         lock.chmod(0o666)
@@ -74,7 +74,7 @@ def test_t73_a_lock_file_left_open_is_closed(umask: int):
 
 
 @pytest.mark.requirement("CFG-10")
-def test_t73_at_no_moment_is_the_content_open_to_others(folder: Path, monkeypatch: pytest.MonkeyPatch):
+def test_t73_the_content_is_never_readable_by_others_meanwhile(folder: Path, monkeypatch: pytest.MonkeyPatch):
     seen: list[int] = []
     real_write, real_replace = os.write, os.replace
 
@@ -96,7 +96,7 @@ def test_t73_at_no_moment_is_the_content_open_to_others(folder: Path, monkeypatc
 
 
 @pytest.mark.requirement("CFG-10")
-def test_t73_a_project_file_keeps_its_mode_or_gets_what_the_umask_leaves(umask: int):
+def test_t73_a_project_file_keeps_its_mode_or_gets_the_default_of_the_umask(umask: int):
     shared, new = Path("shared.json"), Path("folder/new.json")
     shared.write_text("{}")
     shared.chmod(0o644)

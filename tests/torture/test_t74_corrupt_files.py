@@ -1,4 +1,6 @@
-"""T74: files that cannot be understood. What a person wrote is refused and untouched, state is kept aside."""
+"""T74: Files that cannot be parsed.
+
+A person's file is refused and not changed; a state file is moved to a backup."""
 
 import json
 from pathlib import Path
@@ -52,7 +54,7 @@ def remember(state: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.requirement("CFG-10")
 @pytest.mark.parametrize("private", [False, True])
 @pytest.mark.parametrize("what", CORRUPT)
-def test_t74_a_persons_file_is_refused_and_not_touched(what: str, private: bool):
+def test_t74_a_persons_file_is_refused_and_not_changed(what: str, private: bool):
     path = Path("settings.json")
     path.write_bytes(CORRUPT[what])
     before = path.stat()
@@ -71,7 +73,7 @@ def test_t74_a_persons_file_is_refused_and_not_touched(what: str, private: bool)
 
 @pytest.mark.requirement("CFG-10")
 @pytest.mark.parametrize("what", CORRUPT)
-def test_t74_state_is_kept_aside_and_work_goes_on(what: str):
+def test_t74_a_corrupt_state_file_is_moved_to_a_backup_and_replaced(what: str):
     path = paths.state_dir() / "approvals.json"
     path.parent.mkdir(parents=True)
     path.write_bytes(CORRUPT[what])
@@ -86,7 +88,7 @@ def test_t74_state_is_kept_aside_and_work_goes_on(what: str):
 
 
 @pytest.mark.requirement("CFG-10")
-def test_t74_corrupt_state_is_replaced_even_if_there_is_nothing_to_remember():
+def test_t74_corrupt_state_is_replaced_even_if_there_is_nothing_to_store():
     path = paths.state_dir() / "approvals.json"
     path.parent.mkdir(parents=True)
     path.write_bytes(WHOLE[:-1])
@@ -97,7 +99,7 @@ def test_t74_corrupt_state_is_replaced_even_if_there_is_nothing_to_remember():
 
 
 @pytest.mark.requirement("CFG-10")
-def test_t74_if_the_new_state_cannot_be_had_the_corrupt_one_stays_where_it_was():
+def test_t74_if_the_new_state_cannot_be_computed_the_corrupt_file_is_not_moved():
     path = paths.state_dir() / "approvals.json"
     path.parent.mkdir(parents=True)
     path.write_bytes(WHOLE[:-1])
@@ -112,7 +114,7 @@ def test_t74_if_the_new_state_cannot_be_had_the_corrupt_one_stays_where_it_was()
 
 
 @pytest.mark.requirement("CFG-10")
-def test_t74_nothing_kept_aside_is_ever_overwritten():
+def test_t74_no_backup_is_ever_overwritten():
     path = paths.state_dir() / "approvals.json"
     path.parent.mkdir(parents=True)
     kept: dict[Path, bytes] = {}
@@ -126,7 +128,7 @@ def test_t74_nothing_kept_aside_is_ever_overwritten():
 
 
 @pytest.mark.requirement("CFG-10")
-def test_t74_a_file_cut_at_any_point_is_refused():
+def test_t74_a_file_truncated_at_any_point_is_refused():
     path = Path("settings.json")
     for content in every_cut():
         path.write_bytes(content)
@@ -138,7 +140,7 @@ def test_t74_a_file_cut_at_any_point_is_refused():
 
 
 @pytest.mark.requirement("CFG-10")
-def test_t74_a_corrupt_file_does_not_stop_the_others():
+def test_t74_a_corrupt_file_does_not_affect_the_others():
     broken, whole = Path("broken.json"), Path("whole.json")
     broken.write_text("{")
     with pytest.raises(ConfigFileError):

@@ -1,4 +1,4 @@
-"""T75: the lock around a refresh, when its holder dies, stands still, or left a file behind."""
+"""The lock around a token refresh, when its owner is killed or suspended, or left a lock file behind."""
 
 import asyncio
 import os
@@ -40,7 +40,7 @@ asyncio.run(main())
 
 @asynccontextmanager
 async def holding(path: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Another process that holds the lock until it is sent a line."""
+    """Another process that has the lock until it receives a line."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", HOLDER, str(path), stdin=pipe, stdout=pipe
@@ -67,7 +67,7 @@ async def test_t75_the_lock_of_a_killed_process_is_free(home: Path):
             pass
 
 
-async def test_t75_a_refresh_goes_on_after_the_holder_was_killed():
+async def test_t75_a_refresh_continues_after_the_owner_of_the_lock_was_killed():
     async with AuthWorld() as world:
         sign_in_before(world)
         credentials = credentials_of(world)
@@ -83,7 +83,7 @@ async def test_t75_a_refresh_goes_on_after_the_holder_was_killed():
         assert world.refreshes == 1
 
 
-async def test_t75_a_suspended_holder_does_not_stop_calls_whose_token_is_valid(
+async def test_t75_a_suspended_owner_does_not_block_calls_with_a_valid_token(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(oauth, "REFRESH_WAIT_SECONDS", 0.2)
@@ -101,8 +101,8 @@ async def test_t75_a_suspended_holder_does_not_stop_calls_whose_token_is_valid(
             assert world.refreshes == 0
 
 
-async def test_t75_a_suspended_holder_is_named_in_the_end():
-    """The token has expired: the wait is bounded, the words help, and nothing is lost."""
+async def test_t75_a_suspended_owner_is_named_in_the_error():
+    """The token has expired: the wait is bounded, the error names the process, and no token is lost."""
     async with AuthWorld() as world:
         account = sign_in_before(world)
         credentials = credentials_of(world)
@@ -125,8 +125,8 @@ async def test_t75_a_suspended_holder_is_named_in_the_end():
 
 
 @pytest.mark.parametrize("content", [b"", b"1\n", b"99999999\nhost\n", b"\0" * 100])
-async def test_t75_a_lock_file_that_was_left_behind_is_no_lock(home: Path, content: bytes):
-    """Also one with the number of a process that lives, and older than the machine's start."""
+async def test_t75_a_lock_file_that_was_left_behind_does_not_lock(home: Path, content: bytes):
+    """Also one with the pid of a running process, and one older than the start of the machine."""
     path = home / "auth" / "x.lock"
     path.parent.mkdir(mode=0o700)
     path.write_bytes(content)
@@ -149,7 +149,7 @@ async def test_t75_tasks_of_one_process_exclude_each_other(home: Path):
     await asyncio.gather(*(one() for _ in range(10)))
 
 
-async def test_t75_the_lock_is_for_its_owner_alone_and_a_folder_that_cannot_be_made_is_said(home: Path):
+async def test_t75_the_lock_file_is_private_and_a_folder_that_cannot_be_created_is_reported(home: Path):
     before = os.umask(0)
     try:
         path = home / "auth" / "x.lock"
@@ -170,7 +170,7 @@ async def test_t75_the_lock_is_for_its_owner_alone_and_a_folder_that_cannot_be_m
     assert caught.value.cause == f"the lock {deeper} cannot be used: Not a directory"
 
 
-async def test_t75_a_waiter_does_not_block_the_loop(home: Path):
+async def test_t75_waiting_for_the_lock_does_not_block_the_loop(home: Path):
     path = home / "auth" / "x.lock"
     async with holding(path):
         waiting = asyncio.create_task(_take(path))

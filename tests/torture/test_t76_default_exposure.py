@@ -1,4 +1,4 @@
-"""T76: without options the gateway is reached from this machine only, and never without a token."""
+"""T76: With default options the gateway is reachable from this machine only, and never without a token."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.requirement("GWY-3")
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "example.com:0"])
-def test_t76_no_other_machine_is_served_before_callers_are_named(address: str):
+def test_t76_no_other_machine_is_served_before_callers_are_configured(address: str):
     ended = run("serve", "--mcp-config", "demo", "--http", address)
     assert ended.returncode == 3
     host = address.rpartition(":")[0].strip("[]")
@@ -32,7 +32,7 @@ def test_t76_no_other_machine_is_served_before_callers_are_named(address: str):
         ),
     ],
 )
-def test_t76_a_file_that_admits_callers_without_a_token_is_refused(home: Path, text: str, problem: str):
+def test_t76_a_file_that_allows_callers_without_a_token_is_refused(home: Path, text: str, problem: str):
     file = home / "gateway.json"
     file.write_text(text)
     file.chmod(0o600)
@@ -40,7 +40,7 @@ def test_t76_a_file_that_admits_callers_without_a_token_is_refused(home: Path, t
     assert (ended.returncode, ended.stderr.splitlines()[0]) == (3, f"error: {file}: {problem}")
 
 
-def test_t76_a_file_with_tokens_that_others_can_read_is_refused(home: Path):
+def test_t76_a_file_with_tokens_that_is_readable_by_others_is_refused(home: Path):
     file = home / "gateway.json"
     file.write_text('{"callers": {"ada": {"token": "0123456789abcdef"}}}')
     file.chmod(0o644)
@@ -51,7 +51,7 @@ def test_t76_a_file_with_tokens_that_others_can_read_is_refused(home: Path):
     )
 
 
-def test_t76_the_names_of_a_loopback_gateway_are_those_of_this_machine():
+def test_t76_the_allowed_host_names_of_a_loopback_gateway_are_those_of_this_machine():
     addresses = Addresses.of("127.0.0.1", 8931)
     assert addresses.hosts == {"localhost:8931", "127.0.0.1:8931", "[::1]:8931"}
     with pytest.raises(RequestRefused):

@@ -1,4 +1,4 @@
-"""T77: a request without a valid token is refused, whatever is wrong with it, and reaches no server."""
+"""T77: A request without a valid token is refused, whatever is wrong with it, and reaches no server."""
 
 import hmac
 import time
@@ -52,7 +52,7 @@ async def test_t77_a_request_without_a_valid_token_is_refused(path: str, headers
     assert office.ledger == []
 
 
-async def test_t77_a_check_that_fails_admits_nothing():
+async def test_t77_a_token_check_that_raises_refuses_the_request():
     async def fails(token: str) -> KnownCaller | None:
         raise RuntimeError("the store of tokens is down")
 
@@ -82,7 +82,7 @@ class Issuer(Site):
         return web.Response(status=404)
 
     def token(self, key: Any = KEY, algorithm: str = "ES256", **claims: Any) -> str:
-        """A valid token, but for what is given here; None leaves a claim out."""
+        """A valid token, except for the given claims; None removes a claim."""
         whole = {"iss": self.origin, "aud": AUDIENCE, "sub": "ada", "exp": int(time.time()) + 600, **claims}
         given = {name: value for name, value in whole.items() if value is not None}
         return jwt.encode({"alg": algorithm, "kid": "one"}, given, key, algorithms=[algorithm])
@@ -121,7 +121,7 @@ def entry_of(issuer: Issuer, **more: Any) -> OAuthEntry:
 
 
 @pytest.mark.parametrize("made", TOKENS.values(), ids=TOKENS.keys())
-async def test_t77_an_access_token_that_is_not_valid_is_refused(made: Callable[[Issuer], str]):
+async def test_t77_an_invalid_access_token_is_refused(made: Callable[[Issuer], str]):
     office = Office()
     async with Issuer() as issuer:
         identify = with_token(JwtVerifier(entry_of(issuer), time.monotonic))
@@ -134,7 +134,7 @@ async def test_t77_an_access_token_that_is_not_valid_is_refused(made: Callable[[
     assert office.ledger == []
 
 
-async def test_t77_an_issuer_that_is_down_admits_nothing():
+async def test_t77_an_unavailable_issuer_refuses_the_request():
     async with Issuer() as issuer:
         issuer.is_down, now = True, 1000.0
         identify = with_token(JwtVerifier(entry_of(issuer), lambda: now))
@@ -144,14 +144,14 @@ async def test_t77_an_issuer_that_is_down_admits_nothing():
             issuer.is_down = False
             asks = len(issuer.asks)
             soon = await client.modern("tools/call", CALL)
-            assert (soon.status, len(issuer.asks)) == (503, asks)  # it is not asked for each request
+            assert (soon.status, len(issuer.asks)) == (503, asks)  # the issuer is not asked for each request
             now += 11
             later = await client.modern("tools/call", CALL)
     assert reply.status == 503
     assert "result" in later.last
 
 
-async def test_t77_scopes_decide_what_a_token_may_use():
+async def test_t77_scopes_limit_what_a_token_may_use():
     async with Issuer() as issuer:
         entry = entry_of(issuer, scopes={"count": Rights(tools=("office__count",))})
         identify = with_token(JwtVerifier(entry, time.monotonic))
@@ -166,7 +166,7 @@ async def test_t77_scopes_decide_what_a_token_may_use():
     assert found == [["office__count"], [], []]
 
 
-async def test_t77_a_new_key_of_the_issuer_is_learned():
+async def test_t77_a_new_key_of_the_issuer_is_fetched():
     now = 1000.0
     new = ECKey.generate_key("P-256", {"kid": "two"})
     async with Issuer() as issuer:

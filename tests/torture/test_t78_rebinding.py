@@ -1,4 +1,4 @@
-"""T78: pages in a browser, and names that were made to point here, reach nothing."""
+"""T78: Web pages in a browser, and DNS rebinding, reach no server."""
 
 import pytest
 
@@ -49,7 +49,7 @@ async def test_t78_other_hosts_and_origins_are_refused_with_every_method(path: s
     ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "text/json", ""],
 )
 @pytest.mark.parametrize("path", ["/mcp", "/messages?session=x"])
-async def test_t78_a_form_of_a_page_is_no_message(path: str, content_type: str):
+async def test_t78_a_form_submission_of_a_web_page_is_refused(path: str, content_type: str):
     async with gateway_of({"office": Office()}) as running, Client(running.url) as client:
         client.url = f"http://127.0.0.1:{running.port}{path}"
         reply = await client.post(
@@ -58,14 +58,14 @@ async def test_t78_a_form_of_a_page_is_no_message(path: str, content_type: str):
         assert (reply.status, reply.last) == (415, {"error": "the body must be application/json"})
 
 
-async def test_t78_methods_that_are_not_served_are_refused():
+async def test_t78_unsupported_methods_are_refused():
     async with gateway_of({"office": Office()}) as running, Client(running.url) as client:
         for method in ("OPTIONS", "PUT", "PATCH", "TRACE"):
             async with client.http.request(method, client.url, headers=client.headers) as response:
                 assert (response.status, response.headers["Allow"]) == (405, "POST, GET, DELETE")
 
 
-async def test_t78_the_gateways_own_pages_may_use_it():
+async def test_t78_pages_of_an_allowed_origin_may_use_the_gateway():
     async with gateway_of({"office": Office()}) as running, Client(running.url) as client:
         reply = await client.post(
             {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}},
@@ -89,7 +89,9 @@ async def test_t78_the_gateways_own_pages_may_use_it():
         (["tools.example.com"], ["https://tools.example.com.evil.example"], 403),
     ],
 )
-def test_t78_names_of_the_gateway(hosts: list[str], origins: list[str], status: int | None):
+def test_t78_host_and_origin_are_compared_with_the_allowed_names(
+    hosts: list[str], origins: list[str], status: int | None
+):
     addresses = Addresses.of("127.0.0.1", 80, ["tools.example.com"])
     try:
         addresses.check(hosts, origins)
@@ -99,7 +101,7 @@ def test_t78_names_of_the_gateway(hosts: list[str], origins: list[str], status: 
     assert found == status
 
 
-async def test_t78_a_websocket_of_another_page_is_refused_before_the_upgrade():
+async def test_t78_a_websocket_from_another_origin_is_refused_before_the_upgrade():
     async with gateway_of({"office": Office()}) as running, Client(running.url) as client:
         headers = {
             "Authorization": f"Bearer {ADA}",

@@ -1,4 +1,4 @@
-"""T79: who knows an id of another caller can do nothing with it."""
+"""T79: A caller that has an id of another caller cannot use it."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ FORMS: Json = {"elicitation": {"form": {}}}
 ANSWER: Json = {"action": "accept", "content": {"name": "Mallory"}}
 
 
-async def test_t79_a_session_belongs_to_its_caller_and_its_path():
+async def test_t79_a_session_is_bound_to_its_caller_and_its_path():
     views = {"small": View(servers=("office",))}
     async with gateway_of({"office": Office()}, views=views) as running, Client(running.url) as ada:
         await ada.initialize()
@@ -40,7 +40,7 @@ async def test_t79_a_session_belongs_to_its_caller_and_its_path():
         assert "result" in (await ada.legacy("tools/list")).last
 
 
-async def test_t79_a_question_is_answered_by_its_own_caller_only():
+async def test_t79_a_question_can_be_answered_by_its_own_caller_only():
     office = Office(("2025-11-25",))
     async with gateway_of({"office": office}) as running, Client(running.url) as ada:
         params: Json = {"name": "office__ask", "arguments": {}}
@@ -62,7 +62,7 @@ async def test_t79_a_question_is_answered_by_its_own_caller_only():
         assert again.last["error"]["message"] == refusal  # a state is used once
 
 
-async def test_t79_a_session_over_sse_belongs_to_its_caller():
+async def test_t79_a_session_over_sse_is_bound_to_its_caller():
     async with gateway_of({"office": Office()}) as running, Client(running.url) as ada:
         base = f"http://127.0.0.1:{running.port}"
         async with ada.http.get(f"{base}/sse", headers=ada.headers) as stream:
@@ -81,7 +81,7 @@ async def test_t79_a_session_over_sse_belongs_to_its_caller():
                     break
 
 
-async def test_t79_a_subscription_of_one_caller_notifies_no_other():
+async def test_t79_a_subscription_of_one_caller_sends_no_notification_to_another():
     office = Office()
     async with gateway_of({"office": office}) as running, Client(running.url) as ada:  # noqa: SIM117
         async with Client(running.url, BOB) as bob:

@@ -1,5 +1,6 @@
-"""T80: what is denied is not listed, and cannot be had by any other spelling or way; the answer is that of
-what does not exist."""
+"""T80: A denied item is not listed, and cannot be used by another spelling or method.
+
+The answer is the same as for an item that does not exist."""
 
 from base64 import b64encode
 
@@ -67,7 +68,7 @@ async def test_t80_a_denied_tool_is_unknown_in_a_batch():
     assert office.ledger == []
 
 
-async def test_t80_denied_resources_are_not_found_by_any_way():
+async def test_t80_denied_resources_are_not_found_by_any_method():
     secret = Office()
     secret.files = {"file:///secret": "canary"}
     servers = {"office": Office(), "secret": secret}

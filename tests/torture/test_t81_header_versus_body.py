@@ -1,4 +1,4 @@
-"""T81: headers that say something else than the body are refused before anything is looked up."""
+"""T81: Headers that contradict the body are refused before anything is looked up."""
 
 from base64 import b64encode
 from typing import Any
@@ -66,7 +66,7 @@ async def test_t81_headers_that_repeat_the_body_are_accepted(headers: list[tuple
     assert (status, "result" in reply) == (200, True)
 
 
-async def test_t81_an_old_version_with_headers_of_the_new_one_needs_a_session():
+async def test_t81_an_old_version_with_headers_of_the_new_version_needs_a_session():
     headers = with_("MCP-Protocol-Version", "2025-11-25")
     status, reply, _ = await answered(headers, {"name": "office__ledger"})
     assert (status, reply) == (400, {"error": "the header Mcp-Session-Id is missing"})

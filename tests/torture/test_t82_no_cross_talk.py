@@ -1,4 +1,4 @@
-"""T82: many clients with the same ids, tokens and names each get their own."""
+"""T82: Concurrent clients with the same ids, tokens and names each get their own messages."""
 
 import asyncio
 import json
@@ -23,8 +23,8 @@ CALLERS = {f"caller{n}": CallerEntry(token=f"token-of-caller-{n:04d}") for n in 
 
 
 class Wire:
-    """One client's connection, which it keeps: requests are written and responses read without a library, so
-    that most of the time is the gateway's."""
+    """One client's connection, which stays open: requests are written and responses read without a
+    library, so that most of the time is spent in the gateway."""
 
     def __init__(self, port: int, number: int, era: str) -> None:
         self._port = port
@@ -77,7 +77,7 @@ class Wire:
 
 
 async def work(port: int, number: int, era: str) -> list[str]:
-    """What does not belong to this client, of all that it was sent."""
+    """Everything this client received that does not belong to it."""
     foreign: list[str] = []
     wire = Wire(port, number, era)
     await wire.open()
@@ -96,15 +96,15 @@ async def work(port: int, number: int, era: str) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("era", ["legacy", "modern"])
-async def test_t82_fifty_clients_with_one_id_each_get_their_own(era: str):
+async def test_t82_fifty_clients_with_the_same_id_each_get_their_own_reply(era: str):
     server = {"command": sys.executable, "args": ["-S", "-E", str(SERVERS / "mirrors.py")]}
     async with gateway_of({"mirror": server}, callers=CALLERS) as running:
         clients = (work(running.port, number, era) for number in range(CLIENTS))
         found = await asyncio.gather(*clients, return_exceptions=True)
-    assert [each for each in found if each] == []  # neither foreign messages nor errors
+    assert [each for each in found if each] == []  # neither messages of others nor errors
 
 
-async def test_t82_a_cancelled_id_is_the_clients_own():
+async def test_t82_a_cancellation_applies_to_the_request_of_its_own_client():
     server = InMemoryServer("mirror")
     begun: list[str] = []
     ended: list[str] = []
@@ -137,7 +137,7 @@ async def test_t82_a_cancelled_id_is_the_clients_own():
             await client.http.close()
 
 
-async def test_t82_log_messages_of_one_callers_work_reach_no_other():
+async def test_t82_log_messages_of_one_caller_reach_no_other_caller():
     from tests.servers.office import Office
 
     async with gateway_of({"office": Office(("2025-11-25",))}, callers=CALLERS) as running:

@@ -1,4 +1,5 @@
-"""T83: nothing of a client's request but the message itself reaches a server, and no client starts one."""
+"""T83: Only the message of a client's request reaches a server, without its headers, and no client can
+start a server."""
 
 import pytest
 
@@ -37,7 +38,7 @@ async def test_t83_no_header_of_a_client_reaches_the_server(era: str):
             assert not {"authorization", "cookie", "forwarded", "x-forwarded-for", "via"} & sent.keys()
 
 
-async def test_t83_no_request_brings_a_server_along():
+async def test_t83_no_request_can_add_a_server():
     entry = {"command": "touch", "args": ["/tmp/never"], "url": "http://192.0.2.1/mcp"}
     async with (
         streamable() as upstream,

@@ -1,4 +1,4 @@
-"""T84: a server that is down, hangs or dies costs its own calls only."""
+"""T84: A server that is unavailable, hangs or exits affects its own calls only."""
 
 import asyncio
 import sys
@@ -18,7 +18,7 @@ def local(name: str, *words: str) -> dict[str, object]:
     return {"command": sys.executable, "args": [str(SERVERS / name), *words]}
 
 
-async def test_t84_the_others_are_served_while_one_is_down_and_one_hangs():
+async def test_t84_other_servers_are_served_while_one_is_unavailable_and_one_hangs():
     servers = {
         "missing": {"command": "/nonexistent/server"},
         "silent": local("silent.py"),
@@ -41,7 +41,7 @@ async def test_t84_the_others_are_served_while_one_is_down_and_one_hangs():
         holding.cancel()
 
 
-async def test_t84_a_server_that_dies_in_a_call_is_named_and_comes_back():
+async def test_t84_a_server_that_exits_during_a_call_is_named_and_reconnected():
     async with gateway_of({"dies": local("dies.py", "call", "3"), "office": Office()}) as running:  # noqa: SIM117
         async with Client(running.url) as client:
             dead = await client.modern("tools/call", {"name": "dies__act", "arguments": {}})

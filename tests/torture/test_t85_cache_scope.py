@@ -1,4 +1,4 @@
-"""T85: what is kept is given to no caller that may not have it, and not longer than it is fresh."""
+"""T85: A cached result is given only to callers that may have it, and only while it is fresh."""
 
 from typing import Any
 
@@ -13,8 +13,8 @@ from tests.servers.office import Office
 pytestmark = pytest.mark.requirement("GWY-6")
 
 
-class KeepingOffice(Office):
-    """Says how long what it gives may be kept, and counts what it is asked."""
+class CachingOffice(Office):
+    """Returns how long its results may be cached, and counts its requests."""
 
     ttl_ms: Any = 60_000
     reads = 0
@@ -36,8 +36,8 @@ async def read(client: Client, uri: str = "file:///a") -> Json:
     return (await client.modern("resources/read", {"uri": uri})).last
 
 
-async def test_t85_hit_miss_and_invalidation_are_counted():
-    office = KeepingOffice()
+async def test_t85_hits_misses_and_invalidations_are_counted():
+    office = CachingOffice()
     async with gateway_of({"office": office}) as running, Client(running.url) as client:
         for _ in range(3):
             assert (await read(client))["result"]["contents"][0]["text"] == "one"
@@ -54,8 +54,8 @@ async def test_t85_hit_miss_and_invalidation_are_counted():
 
 
 @pytest.mark.parametrize("ttl_ms", [0, -1, -(10**12), None, "60000"])
-async def test_t85_what_is_not_fresh_is_not_kept(ttl_ms: Any):
-    office = KeepingOffice()
+async def test_t85_a_result_that_is_not_fresh_is_not_cached(ttl_ms: Any):
+    office = CachingOffice()
     office.ttl_ms = ttl_ms
     async with gateway_of({"office": office}) as running, Client(running.url) as client:
         await read(client)
@@ -63,9 +63,9 @@ async def test_t85_what_is_not_fresh_is_not_kept(ttl_ms: Any):
     assert office.reads == 2
 
 
-async def test_t85_what_is_kept_is_not_given_to_a_caller_that_may_not_have_it():
+async def test_t85_a_cached_result_is_not_given_to_a_caller_without_permission():
     callers = {"ada": CallerEntry(token=ADA), "bob": CallerEntry(token=BOB, tools=("office__count",))}
-    office = KeepingOffice()
+    office = CachingOffice()
     async with gateway_of({"office": office}, callers=callers) as running, Client(running.url) as ada:
         assert "result" in await read(ada)
         assert len((await ada.modern("resources/list")).last["result"]["resources"]) == 2
@@ -78,8 +78,8 @@ async def test_t85_what_is_kept_is_not_given_to_a_caller_that_may_not_have_it():
             assert listed["cacheScope"] == "private"
 
 
-async def test_t85_what_depends_on_an_answer_is_not_kept():
-    office = KeepingOffice(("2026-07-28",))
+async def test_t85_a_result_that_depends_on_an_answer_is_not_cached():
+    office = CachingOffice(("2026-07-28",))
 
     async def asks(request: ClientRequest) -> Json:
         form = {

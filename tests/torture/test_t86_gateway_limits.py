@@ -1,4 +1,4 @@
-"""T86: large, slow and many requests cost the gateway little."""
+"""T86: Large, slow and very many requests use bounded resources of the gateway."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.requirement("GWY-3")
 OPENING: Json = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {}}
 
 
-async def test_t86_a_body_without_end_is_cut_off():
+async def test_t86_a_body_without_an_end_is_refused_at_the_limit():
     sent = 0
 
     async def endless():
@@ -33,7 +33,7 @@ async def test_t86_a_body_without_end_is_cut_off():
         assert "result" in (await client.modern("tools/list")).last
 
 
-async def test_t86_a_body_that_comes_too_slowly_is_refused(monkeypatch: pytest.MonkeyPatch):
+async def test_t86_a_body_that_arrives_too_slowly_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(http, "BODY_SECONDS", 0.2)
 
     async def slow():
@@ -46,7 +46,9 @@ async def test_t86_a_body_that_comes_too_slowly_is_refused(monkeypatch: pytest.M
         response.close()
 
 
-async def test_t86_sessions_of_one_caller_are_limited_and_the_oldest_ends(monkeypatch: pytest.MonkeyPatch):
+async def test_t86_sessions_of_one_caller_are_limited_and_the_oldest_is_ended(
+    monkeypatch: pytest.MonkeyPatch,
+):
     monkeypatch.setattr(sessions, "SESSION_LIMIT", 5)
     async with gateway_of({"office": Office()}) as running:
         clients = [Client(running.url) for _ in range(8)]
@@ -59,7 +61,7 @@ async def test_t86_sessions_of_one_caller_are_limited_and_the_oldest_ends(monkey
             await client.http.close()
 
 
-async def test_t86_refused_initializations_leave_nothing_behind():
+async def test_t86_refused_initialize_requests_leave_no_session_behind():
     async with gateway_of({"office": Office()}) as running, Client(running.url) as client:
         for _ in range(300):
             refused = await client.legacy("initialize", {"capabilities": {}})
@@ -67,7 +69,7 @@ async def test_t86_refused_initializations_leave_nothing_behind():
         assert running.gateway.client_count == 0
 
 
-async def test_t86_open_requests_of_one_caller_are_limited(monkeypatch: pytest.MonkeyPatch):
+async def test_t86_concurrent_requests_of_one_caller_are_limited(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(app, "REQUEST_LIMIT", 3)
     office = Office()
     async with gateway_of({"office": office}) as running, Client(running.url) as client:

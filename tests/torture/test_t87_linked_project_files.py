@@ -1,4 +1,4 @@
-"""T87: project files that are links. A repository cannot use another project's approvals and rules."""
+"""T87: Project files that are symlinks. A repository cannot use another project's approvals and rules."""
 
 import json
 import os
@@ -25,7 +25,8 @@ RULE = "mcp__mine"
 
 
 class World:
-    """A project whose local file has an approved server and an approved rule, and a clone of a stranger's."""
+    """A project whose local file has an approved server and an approved rule, and a clone of an
+    untrusted repository."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -61,7 +62,7 @@ def link(path: Path, target: str) -> Path:
     return path
 
 
-def standing_of(folder: Path) -> dict[str, str]:
+def eligibilities_of(folder: Path) -> dict[str, str]:
     return {name: server.eligibility for name, server in seen(folder).servers.items()}
 
 
@@ -79,7 +80,7 @@ LINKS: dict[str, tuple[str, str, str]] = {
 
 
 @pytest.mark.parametrize("what", LINKS)
-def test_t87_a_file_that_leads_outside_its_project_is_ignored_and_said(world: World, what: str):
+def test_t87_a_symlink_to_a_file_outside_its_project_is_ignored_and_reported(world: World, what: str):
     place, target, file = LINKS[what]
     link(world.clone / place, target.format(good=world.good))
 
@@ -93,7 +94,7 @@ def test_t87_a_file_that_leads_outside_its_project_is_ignored_and_said(world: Wo
 
 
 @pytest.mark.parametrize("what", LINKS)
-def test_t87_no_command_runs_the_program_of_the_clone(world: World, what: str):
+def test_t87_no_command_runs_a_program_of_the_untrusted_clone(world: World, what: str):
     place, target, file = LINKS[what]
     link(world.clone / place, target.format(good=world.good))
     for words in (["mcp", "list"], ["tools"], ["call", "mcp__tool__echo", "message=x"]):
@@ -116,15 +117,15 @@ async def test_t87_no_rule_of_the_other_project_allows_a_call(world: World, what
             assert outcome.is_error is not allowed, folder
 
 
-def test_t87_links_of_two_steps_and_linked_parents_are_followed_to_their_end(world: World):
+def test_t87_chained_symlinks_and_symlinked_parents_are_resolved_completely(world: World):
     link(world.clone / "a", "b")
     link(world.clone / "b", "../good")
     link(world.clone / ".dragoman", "a/.dragoman")
-    assert standing_of(world.clone) == {"mine": "ready"}
+    assert eligibilities_of(world.clone) == {"mine": "ready"}
 
 
-def test_t87_a_submodule_does_not_use_what_its_parent_approved(world: World):
-    """There the path to the parent's state folder is known exactly."""
+def test_t87_a_submodule_does_not_use_the_approvals_of_its_parent(world: World):
+    """The path to the state folder of the parent is known there."""
     module = world.good / "vendor" / "module"
     module.mkdir(parents=True)
     (module / ".git").write_text("gitdir: ../../.git/modules/module\n")
@@ -141,8 +142,8 @@ def test_t87_a_submodule_does_not_use_what_its_parent_approved(world: World):
     assert world.canary.started == {"good"}
 
 
-def test_t87_within_one_project_a_link_does_not_move_an_approval_to_another_folder(world: World):
-    """`inner` is approved. The repository around it links there: that is another folder to start in."""
+def test_t87_a_symlink_within_one_project_does_not_move_an_approval_to_another_folder(world: World):
+    """`inner` is approved. A symlink in the outer repository points to its file: the start folder differs."""
     inner = world.clone / "inner"
     inner.mkdir()
     world.put_tool(inner)
@@ -151,18 +152,18 @@ def test_t87_within_one_project_a_link_does_not_move_an_approval_to_another_fold
     add_rule(Sources.here(inner), "local", "allow", RULE)
     link(world.clone / ".dragoman", "inner/.dragoman")
 
-    assert standing_of(world.clone) == {"mine": "ready", "tool": "pending"}
+    assert eligibilities_of(world.clone) == {"mine": "ready", "tool": "pending"}
     assert rules_of(world.clone) == []
-    assert standing_of(inner) == {"mine": "ready", "tool": "ready"}
+    assert eligibilities_of(inner) == {"mine": "ready", "tool": "ready"}
     run("tools", cwd=world.clone)
     assert world.canary.started == set()
     assert run("mcp", "approve", "tool", "--yes", cwd=world.clone).returncode == 0
-    assert standing_of(world.clone)["tool"] == "ready"
+    assert eligibilities_of(world.clone)["tool"] == "ready"
 
 
 @pytest.mark.parametrize("file", [LOCAL, ".mcp.json"])
 def test_t87_the_approved_folder_is_the_folder_the_server_starts_in(world: World, file: str):
-    """One value: the key of the answers begins with the working folder."""
+    """Both are one value: the key of an approval begins with the working folder."""
     for server in seen(world.good).servers.values():
         if server.source == str(world.good / file):
             assert server.config is not None
@@ -171,16 +172,16 @@ def test_t87_the_approved_folder_is_the_folder_the_server_starts_in(world: World
             assert server.name in answers["files"][os.path.join(folder, file)]
 
 
-# --- what still works ---
+# --- symlinks that still work ---
 
 
 @pytest.mark.parametrize("reach", [lambda world: world.home / "to-good", lambda world: world.good])
-def test_t87_a_project_that_is_reached_through_a_link_is_the_same_project(
+def test_t87_a_project_reached_through_a_symlink_is_the_same_project(
     world: World, reach: Callable[[World], Path]
 ):
     (world.home / "to-good").symlink_to(world.good)
     folder = reach(world)
-    assert standing_of(folder) == {"mine": "ready", "shared": "ready", "tool": "ready"}
+    assert eligibilities_of(folder) == {"mine": "ready", "shared": "ready", "tool": "ready"}
     assert rules_of(folder) == [RULE]
     assert seen(folder).problems == ()
     done = run("tools", "--json", cwd=folder)
@@ -188,11 +189,11 @@ def test_t87_a_project_that_is_reached_through_a_link_is_the_same_project(
     assert names == ["mcp__mine__echo", "mcp__shared__echo", "mcp__tool__echo"]
 
 
-def test_t87_what_is_approved_through_the_link_is_approved_in_the_folder(world: World):
+def test_t87_an_approval_through_the_symlink_applies_to_the_folder(world: World):
     (world.home / "to-clone").symlink_to(world.clone)
     write(world.clone / ".mcp.json", servers(late=ENTRY))
     assert run("mcp", "approve", "late", "--yes", cwd=world.home / "to-clone").returncode == 0
-    assert standing_of(world.clone)["late"] == "ready"
+    assert eligibilities_of(world.clone)["late"] == "ready"
 
 
 def test_t87_sources_with_an_unresolved_folder_start_in_the_approved_one(world: World):
@@ -208,15 +209,15 @@ def test_t87_sources_with_an_unresolved_folder_start_in_the_approved_one(world: 
     assert (tool.eligibility, tool.config and tool.config.cwd) == ("ready", str(world.good) + "/")
 
 
-def test_t87_a_link_that_stays_inside_its_project_counts(world: World):
+def test_t87_a_symlink_that_stays_inside_its_project_is_used(world: World):
     write(world.clone / "shared" / "mcp.json", servers(late=ENTRY))
     link(world.clone / ".mcp.json", "shared/mcp.json")
-    assert standing_of(world.clone) == {"mine": "ready", "late": "pending"}
+    assert eligibilities_of(world.clone) == {"mine": "ready", "late": "pending"}
     assert run("mcp", "approve", "late", "--yes", cwd=world.clone).returncode == 0
-    assert standing_of(world.clone)["late"] == "ready"
+    assert eligibilities_of(world.clone)["late"] == "ready"
 
 
-def test_t87_a_link_to_a_file_that_is_not_there_is_no_problem(world: World):
+def test_t87_a_dangling_symlink_is_not_reported_as_a_problem(world: World):
     (world.home / "empty").mkdir()
     link(world.clone / ".dragoman", "../../empty")
     assert seen(world.clone).problems == ()
@@ -230,8 +231,8 @@ COMMANDS: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize("what", COMMANDS)
-def test_t87_an_ignored_file_does_not_stand_in_the_way_of_a_change(world: World, what: str):
-    """It names what the person wants to change; it is not theirs, and is left alone."""
+def test_t87_an_ignored_file_does_not_block_a_change_and_is_not_changed(world: World, what: str):
+    """It contains the name that the person wants to change; it belongs to another project."""
     theirs = write(
         world.home / "theirs" / "settings.local.json",
         {**servers(mine=ENTRY), "disabledMcpServers": ["mine"], "permissions": {"deny": ["mcp__other"]}},

@@ -1,4 +1,4 @@
-"""T88: a person's own server never runs code of the folder that a host happens to be started in."""
+"""T88: A person's own server never runs code from the folder that a host is started in."""
 
 import sys
 from pathlib import Path
@@ -18,7 +18,8 @@ TRAP = "import pathlib; pathlib.Path({marker!r}).touch()\n"
 
 
 def trapped(home: Path, package: str) -> Path:
-    """A repository with a package of the name that a server is started by; the file that running it makes."""
+    """A repository with a package of the name that a server is started by; returns the file that running
+    it creates."""
     marker = home / "ran"
     folder = home / "work" / package
     folder.mkdir()
@@ -30,9 +31,7 @@ def trapped(home: Path, package: str) -> Path:
 @pytest.mark.requirement("CFG-9")
 @pytest.mark.parametrize("env", [{}, {"PYTHONSAFEPATH": ""}, {"PYTHONSAFEPATH": "0"}], ids=str)
 @pytest.mark.parametrize("scope", ["user", "local", "code"])
-async def test_python_takes_no_module_from_the_folder_it_is_started_in(
-    home: Path, scope: str, env: dict[str, str]
-):
+async def test_python_imports_no_module_from_the_start_folder(home: Path, scope: str, env: dict[str, str]):
     marker = trapped(home, "wiki_server")
     entry = {"command": sys.executable, "args": ["-m", "wiki_server"], "env": env}
     async with _host(home, scope, entry) as host:
@@ -43,7 +42,7 @@ async def test_python_takes_no_module_from_the_folder_it_is_started_in(
 
 @pytest.mark.requirement("CFG-9")
 @pytest.mark.parametrize("scope", ["user", "plugin", "managed"])
-async def test_a_server_of_no_project_starts_in_a_folder_of_its_own(home: Path, scope: str):
+async def test_a_server_of_no_project_starts_in_its_own_folder(home: Path, scope: str):
     write(home / "work" / "node_modules" / ".bin" / "tool", "")
     async with _host(home, scope, zoo("calm.py")) as host:
         view = (await host.ready(timeout=30))["box"]
@@ -58,9 +57,7 @@ async def test_a_server_of_no_project_starts_in_a_folder_of_its_own(home: Path, 
     ("scope", "cwd", "expected"),
     [("user", ".", "work"), ("local", None, "work"), ("code", None, "work"), ("user", "{home}/x", "x")],
 )
-async def test_an_entry_that_names_a_folder_is_started_there(
-    home: Path, scope: str, cwd: str | None, expected: str
-):
+async def test_an_entry_with_a_cwd_is_started_there(home: Path, scope: str, cwd: str | None, expected: str):
     (home / "x").mkdir()
     named = {} if cwd is None else {"cwd": cwd.format(home=home)}
     async with _host(home, scope, {**zoo("calm.py"), **named}) as host:
@@ -81,14 +78,12 @@ async def test_an_entry_that_names_a_folder_is_started_there(
         ((), None),
     ],
 )
-def test_modules_beside_a_script_that_the_entry_names_are_still_found(
-    args: tuple[str, ...], folder: str | None
-):
+def test_modules_next_to_a_script_of_the_entry_are_still_found(args: tuple[str, ...], folder: str | None):
     config = as_started(ServerConfig(command="/usr/bin/python3.12", args=args, cwd="/w"), Policy())
     assert config.env == {"PYTHONSAFEPATH": "1", **({"PYTHONPATH": folder} if folder else {})}
 
 
-def test_other_programs_get_nothing_added():
+def test_other_programs_get_no_additional_options():
     config = ServerConfig(command="npx", args=("x",), cwd="/w")
     assert as_started(config, Policy()) is config
 

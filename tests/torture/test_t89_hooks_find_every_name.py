@@ -1,4 +1,5 @@
-"""T89: no entry and no tool switches a hook off by its name: hooks find tools by every name deny rules do."""
+"""T89: No entry and no tool can avoid a hook by its name: hooks match tools by the same names as deny
+rules."""
 
 import json
 import re
@@ -37,7 +38,7 @@ async def refused(host: Host, name: str) -> bool:
     return isinstance(outcome.error, PermissionRefused) and "refused by the hook" in outcome.text
 
 
-# --- entries that nobody approved ---
+# --- unapproved entries ---
 
 
 def pending(work: Path) -> None:
@@ -71,9 +72,7 @@ WAYS = [pending, rejected, pending_and_switched_off, pending_and_shorter, broken
 
 @pytest.mark.parametrize("whose", ["the person's", "the administrator's"])
 @pytest.mark.parametrize("way", WAYS, ids=[way.__name__ for way in WAYS])
-async def test_t89_an_entry_that_is_not_approved_renames_no_tool_and_silences_no_hook(
-    home: Path, way: Any, whose: str
-):
+async def test_t89_an_unapproved_entry_renames_no_tool_and_disables_no_hook(home: Path, way: Any, whose: str):
     if whose == "the person's":
         projects.user(home, {**servers(home_drive=ANNOTATED), **REFUSES})
     else:
@@ -86,7 +85,7 @@ async def test_t89_an_entry_that_is_not_approved_renames_no_tool_and_silences_no
         assert await refused(host, NAME)
 
 
-async def test_t89_an_entry_that_is_not_approved_renames_no_prompt(home: Path):
+async def test_t89_an_unapproved_entry_renames_no_prompt(home: Path):
     projects.user(home, servers(home_drive=zoo("library.py")))
     async with Host.configured() as host:
         await host.ready()
@@ -99,7 +98,7 @@ async def test_t89_an_entry_that_is_not_approved_renames_no_prompt(home: Path):
         assert before
 
 
-async def test_t89_an_entry_that_appears_while_the_host_runs_renames_nothing_for_agents_either(home: Path):
+async def test_t89_an_entry_added_while_the_host_runs_renames_no_tool_for_agents(home: Path):
     projects.user(home, servers(home_drive=ANNOTATED))
     async with Host.configured(permission_mode="bypassPermissions") as host:
         await host.ready()
@@ -111,10 +110,10 @@ async def test_t89_an_entry_that_appears_while_the_host_runs_renames_nothing_for
             assert [tool.name for tool in agent.tools()] == ["mcp__own__t"]
 
 
-# --- servers and tools that look alike, all of them approved ---
+# --- servers and tools with similar names, all of them approved ---
 
 
-async def test_t89_a_server_with_two_tools_that_look_alike_does_not_escape():
+async def test_t89_a_server_with_two_similar_tool_names_does_not_avoid_a_hook():
     host = Host(
         {"home_drive": lists("delete_file", "delete.file", "DELETE_file", "read")},
         permission_mode="bypassPermissions",
@@ -130,7 +129,7 @@ async def test_t89_a_server_with_two_tools_that_look_alike_does_not_escape():
     "matcher",
     [NAME, "mcp__home_drive__*", "mcp__home_drive__.*", "mcp__home_drive__(delete)_file", "other|" + NAME],
 )
-async def test_t89_servers_that_look_alike_do_not_escape(matcher: str):
+async def test_t89_servers_with_similar_names_do_not_avoid_a_hook(matcher: str):
     host = Host(
         {"home_drive": lists("delete_file"), "home.drive": lists("delete_file"), "b": lists("delete_file")},
         permission_mode="bypassPermissions",
@@ -142,7 +141,7 @@ async def test_t89_servers_that_look_alike_do_not_escape(matcher: str):
     assert found == {"home_drive": True, "home.drive": True, "b": False}
 
 
-async def test_t89_a_hook_finds_a_tool_by_every_name_by_which_a_deny_does():
+async def test_t89_a_hook_matches_a_tool_by_every_name_that_a_deny_rule_matches():
     names = await names_of(SERVERS)
     escaped: list[tuple[str, str, str]] = []
     for (server, wire_name), name in names.items():
@@ -150,7 +149,7 @@ async def test_t89_a_hook_finds_a_tool_by_every_name_by_which_a_deny_does():
         for kind, matcher in disguises(server, wire_name, name).items():
             is_expression = re.fullmatch(r"[\w.*|-]*", matcher, re.ASCII) is None
             if kind == "full width" or not matcher.isprintable() or (is_expression and "*" in matcher):
-                continue  # `*` stands for anything only where all characters are plain
+                continue  # `*` is a wildcard only where all characters are plain
             options: Any = {"permission_mode": "bypassPermissions"}
             hooks = [hook(refuse, "PreToolUse", matcher=matcher)]
             async with Host({server: offered}, hooks=hooks, **options) as host:
@@ -162,7 +161,7 @@ async def test_t89_a_hook_finds_a_tool_by_every_name_by_which_a_deny_does():
 
 
 @pytest.mark.parametrize("event", ["PreToolUse", "PermissionRequest", "PostToolUse"])
-async def test_t89_every_event_of_a_call_finds_the_tool_by_its_names(event: str):
+async def test_t89_every_event_of_a_call_matches_the_tool_by_its_names(event: str):
     seen: list[tuple[str, str, str]] = []
 
     def see(given: dict[str, Any]) -> dict[str, Any] | None:
@@ -180,11 +179,11 @@ async def test_t89_every_event_of_a_call_finds_the_tool_by_its_names(event: str)
     assert seen == names
 
 
-# --- what a name that only looks like it cannot do ---
+# --- limits of similar names ---
 
 
 @pytest.mark.parametrize("event", ["PreToolUse", "PermissionRequest"])
-async def test_t89_a_hooks_yes_counts_only_for_the_name_the_tool_has(event: str):
+async def test_t89_an_allow_of_a_hook_applies_only_to_the_exact_name_of_the_tool(event: str):
     said: Any = (
         allow
         if event == "PreToolUse"

@@ -1,4 +1,4 @@
-"""T91: a yes to a server is no yes to an allow rule, and a yes to a rule is none to a server."""
+"""T91: An approval of a server is not an approval of an allow rule, and the reverse."""
 
 import json
 from pathlib import Path
@@ -48,7 +48,7 @@ def test_t91_approving_a_server_approves_no_rule(home: Path, name: str, entry: A
     assert f"the allow rule {RULE} is defined by the project and is not used" in problem
 
 
-async def test_t91_no_call_is_made_by_a_rule_that_a_server_was_named_after(home: Path):
+async def test_t91_a_rule_with_the_name_of_an_approved_server_allows_no_call(home: Path):
     projects.user(home, servers(mine=zoo("calm.py")))
     local_file(home, NAMES[0], zoo("calm.py", "other"))
     assert run("mcp", "approve", NAMES[0], "--yes").returncode == 0
@@ -59,15 +59,15 @@ async def test_t91_no_call_is_made_by_a_rule_that_a_server_was_named_after(home:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_t91_writing_a_rule_approves_no_server(home: Path, name: str):
+def test_t91_adding_a_rule_approves_no_server(home: Path, name: str):
     local_file(home, name, {"allow": RULE, "command": "true"})
     add_rule(Sources.here(), "local", "allow", RULE)
     assert allowed() == [RULE]
     assert eligibilities() == {name: "pending"}
 
 
-def test_t91_an_answer_in_the_wrong_section_counts_for_nothing(home: Path):
-    """As an earlier version wrote it, or anything that could write there."""
+def test_t91_an_approval_in_the_wrong_section_is_ignored(home: Path):
+    """As an earlier version, or any program with write access, could have written it."""
     file = local_file(home, "box", zoo("calm.py"))
     rule = {"decision": "approved", "fingerprint": fingerprint({"allow": RULE}), "entry": {"allow": RULE}}
     server = {"decision": "approved", "fingerprint": fingerprint(zoo("calm.py"))}
@@ -97,7 +97,7 @@ def test_t91_the_fingerprint_of_a_rule_is_checked(home: Path, row: Any):
     assert allowed() == []
 
 
-def test_t91_a_rule_of_one_project_does_not_count_in_another(home: Path):
+def test_t91_a_rule_of_one_project_does_not_apply_in_another(home: Path):
     local_file(home, "box", zoo("calm.py"))
     add_rule(Sources.here(), "local", "allow", RULE)
     other = home / "other"
@@ -105,7 +105,7 @@ def test_t91_a_rule_of_one_project_does_not_count_in_another(home: Path):
     assert [part.rules.allow for part in seen(other).permissions] == [()]
 
 
-def test_t91_a_rule_that_is_removed_or_reset_does_not_count_when_it_comes_back(home: Path):
+def test_t91_a_rule_that_was_removed_or_reset_does_not_apply_when_it_is_added_again(home: Path):
     for forget in (
         lambda file: remove_rule(Sources.here(), "local", file, RULE),
         lambda file: run("mcp", "reset-project-choices"),
@@ -118,7 +118,7 @@ def test_t91_a_rule_that_is_removed_or_reset_does_not_count_when_it_comes_back(h
         assert allowed() == []
 
 
-def test_t91_forgetting_a_server_leaves_the_rule_of_that_name(home: Path):
+def test_t91_forgetting_a_server_does_not_affect_the_rule_of_the_same_name(home: Path):
     file = local_file(home, RULE, zoo("calm.py"))
     add_rule(Sources.here(), "local", "allow", RULE)
     assert run("mcp", "approve", RULE, "--yes").returncode == 0

@@ -1,4 +1,4 @@
-"""T92: whatever is wanted of a server, a tool or not, passes the same rules, hooks and audit log."""
+"""T92: Every request to a server, a tool call or not, passes the same rules, hooks and audit log."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -67,7 +67,7 @@ WAYS: dict[str, tuple[Way, str]] = {
     "list_mcp_resources": (call_list, "list_mcp_resources"),
 }
 ASKED = ("resources/read", "resources/subscribe", "prompts/get", "completion/complete")
-"""What reaches a server only because somebody wants it; lists are read ahead."""
+"""Requests sent only on demand; lists are read in advance."""
 ways = pytest.mark.parametrize(("way", "name"), WAYS.values(), ids=WAYS.keys())
 
 
@@ -85,14 +85,14 @@ def asked(library: Library) -> list[str]:
     return [call["method"] for call in library.calls if call["method"] in ASKED]
 
 
-# --- a deny ---
+# --- deny rules ---
 
 DENIES = ["mcp__lib", "mcp__lib__*", "mcp__*", "*", "MCP__LIB", "mcp__l*"]
 
 
 @ways
 @pytest.mark.parametrize("rule", DENIES)
-async def test_t92_a_deny_for_the_server_denies_every_way_to_it(way: Way, name: str, rule: str):
+async def test_t92_a_deny_rule_for_the_server_denies_every_kind_of_request(way: Way, name: str, rule: str):
     library = Library(revisions=LEGACY)
     async with Host({LIB: library}, permission_mode="bypassPermissions", rules={"deny": [rule]}) as host:
         await opened(host)
@@ -103,7 +103,9 @@ async def test_t92_a_deny_for_the_server_denies_every_way_to_it(way: Way, name: 
 
 
 @ways
-async def test_t92_an_administrators_deny_holds_for_every_way(home: Path, way: Way, name: str):
+async def test_t92_an_administrators_deny_rule_applies_to_every_kind_of_request(
+    home: Path, way: Way, name: str
+):
     projects.managed(home, {"permissions": {"deny": ["mcp__lib"]}})
     projects.user(home, {"permissions": {"allow": ["*"], "defaultMode": "bypassPermissions"}})
     library = Library(revisions=LEGACY)
@@ -115,7 +117,7 @@ async def test_t92_an_administrators_deny_holds_for_every_way(home: Path, way: W
 
 
 @ways
-async def test_t92_a_deny_by_the_documented_name_holds(way: Way, name: str):
+async def test_t92_a_deny_rule_with_the_documented_name_applies(way: Way, name: str):
     library = Library(revisions=LEGACY)
     rules = {"deny": [f"{name}(server=lib)"]}
     async with Host({LIB: library}, permission_mode="bypassPermissions", rules=rules) as host:
@@ -125,7 +127,7 @@ async def test_t92_a_deny_by_the_documented_name_holds(way: Way, name: str):
     assert asked(library) == []
 
 
-async def test_t92_a_deny_looks_at_the_address_and_at_the_prompt():
+async def test_t92_a_deny_rule_can_match_the_uri_and_the_prompt():
     rules = {"deny": ["read_mcp_resource(uri=BOOK://d*)", "mcp__lib__review", "get_mcp_prompt(name=gr*)"]}
     library = Library()
     async with Host({LIB: library}, permission_mode="bypassPermissions", rules=rules) as host:
@@ -141,7 +143,7 @@ async def test_t92_a_deny_looks_at_the_address_and_at_the_prompt():
                 await refused
 
 
-async def test_t92_what_is_denied_is_not_shown_among_others():
+async def test_t92_denied_items_are_not_listed():
     rules = {"deny": ["mcp__lib"]}
     other = InMemoryServer("other", instructions="be kind")
     other.contents.add_resource("note://a", "a")
@@ -171,7 +173,7 @@ async def test_t92_what_is_denied_is_not_shown_among_others():
     "rule",
     ["mcp__hidden", "list_mcp_resources(server=hidden)", f"read_mcp_resource(server=hidden, uri={BOOK})"],
 )
-async def test_t92_a_server_that_a_rule_hides_is_not_found_by_an_address_and_not_named(rule: str):
+async def test_t92_a_hidden_server_is_not_found_by_a_uri_and_not_named(rule: str):
     hidden = Library(revisions=LEGACY)
     async with Host({"hidden": hidden}, permission_mode="bypassPermissions", rules={"deny": [rule]}) as host:
         await host.ready(timeout=20)
@@ -187,7 +189,7 @@ async def test_t92_a_server_that_a_rule_hides_is_not_found_by_an_address_and_not
     assert asked(hidden) == []
 
 
-async def test_t92_a_server_that_is_found_by_an_address_is_judged_like_one_that_is_named():
+async def test_t92_a_server_found_by_a_uri_is_checked_like_a_named_one():
     library = Library(revisions=LEGACY)
     rules = {"deny": ["read_mcp_resource(server=lib)"], "allow": ["*"]}
     seen: list[str] = []
@@ -199,18 +201,18 @@ async def test_t92_a_server_that_is_found_by_an_address_is_judged_like_one_that_
     hooks = [hook(leave_out, "PreToolUse", matcher="read_mcp_resource")]
     async with Host({LIB: library, "copy": Library()}, rules=rules, hooks=hooks) as host:
         await host.ready(timeout=20)
-        # A hook that takes the server out of the arguments: it is looked for again.
+        # A hook that removes the server from the arguments: it is looked up again.
         given = {"server": LIB, "uri": "book://none"}
         assert (await host.toolbox().call("read_mcp_resource", given)).text == "Poems"
     assert seen == [LIB]
     assert asked(library) == []
 
 
-# --- a question ---
+# --- ask rules ---
 
 
 @ways
-async def test_t92_an_ask_rule_asks_and_without_anyone_to_ask_refuses(way: Way, name: str):
+async def test_t92_an_ask_rule_asks_and_refuses_if_no_person_can_be_asked(way: Way, name: str):
     rules = {"ask": ["mcp__lib"], "allow": ["*"]}
     library = Library(revisions=LEGACY)
     async with Host({LIB: library}, rules=rules) as host:
@@ -226,7 +228,7 @@ async def test_t92_an_ask_rule_asks_and_without_anyone_to_ask_refuses(way: Way, 
     assert {question.tool for question in user.asked} <= {name, "list_mcp_prompts"}
 
 
-async def test_t92_without_a_name_nobody_is_asked_and_what_a_rule_asks_about_is_left_out():
+async def test_t92_a_request_without_a_server_name_asks_nothing_and_skips_servers_with_an_ask_rule():
     user = ScriptedUser(True)
     async with Host({LIB: Library()}, rules={"ask": ["mcp__lib"]}, interaction=user) as host:
         await host.ready(timeout=20)
@@ -240,7 +242,7 @@ async def test_t92_without_a_name_nobody_is_asked_and_what_a_rule_asks_about_is_
 
 
 @pytest.mark.parametrize("mode", ["default", "auto", "dontAsk", "plan"])
-async def test_t92_a_programs_own_request_needs_no_rule_and_a_models_does(mode: Any):
+async def test_t92_a_request_of_the_program_needs_no_rule_and_one_of_a_model_does(mode: Any):
     user = ScriptedUser(False)
     async with Host({LIB: Library()}, permission_mode=mode, interaction=user) as host:
         await opened(host)
@@ -256,19 +258,19 @@ async def test_t92_a_programs_own_request_needs_no_rule_and_a_models_does(mode: 
 
 @ways
 @pytest.mark.parametrize("matcher", ["mcp__lib__*", "mcp__lib", "", "its own"])
-async def test_t92_a_hook_refuses_every_way(way: Way, name: str, matcher: str):
+async def test_t92_a_hook_can_refuse_every_kind_of_request(way: Way, name: str, matcher: str):
     library = Library(revisions=LEGACY)
     hooks = [hook(refuse, "PreToolUse", matcher=name if matcher == "its own" else matcher)]
     async with Host({LIB: library}, permission_mode="bypassPermissions", hooks=hooks) as host:
         await host.ready(timeout=20)
         with pytest.raises(PermissionRefused, match="not today"):
             if name == "get_mcp_prompt" or way is WAYS["prompts.complete"][0]:
-                await until(lambda: host._prompts._known())  # read ahead: found without a list
+                await until(lambda: host._prompts._known())  # read in advance: found without a list
             await way(host)
     assert asked(library) == []
 
 
-async def test_t92_hooks_are_given_server_and_subject_and_may_change_and_replace():
+async def test_t92_hooks_receive_server_and_subject_and_may_change_and_replace():
     seen: list[dict[str, Any]] = []
 
     def before(event: dict[str, Any]) -> dict[str, Any] | None:
@@ -311,7 +313,7 @@ async def test_t92_hooks_are_given_server_and_subject_and_may_change_and_replace
     ]
 
 
-async def test_t92_a_result_that_a_failing_hook_watches_is_withheld():
+async def test_t92_a_result_is_withheld_if_its_hook_fails():
     def broken(event: dict[str, Any]) -> None:
         raise RuntimeError
 
@@ -331,7 +333,7 @@ async def test_t92_a_result_that_a_failing_hook_watches_is_withheld():
 
 
 @ways
-async def test_t92_every_way_leaves_one_line_in_the_audit_log(home: Path, way: Way, name: str):
+async def test_t92_every_kind_of_request_writes_one_line_to_the_audit_log(home: Path, way: Way, name: str):
     rules = {"allow": ["read_mcp_resource"]}
     async with Host({LIB: Library(revisions=LEGACY)}, audit=True, rules=rules) as host:
         await opened(host)
@@ -344,7 +346,7 @@ async def test_t92_every_way_leaves_one_line_in_the_audit_log(home: Path, way: W
     assert "divan" not in json.dumps(line)
 
 
-async def test_t92_a_refusal_is_written_down_too(home: Path):
+async def test_t92_a_refusal_is_written_to_the_audit_log(home: Path):
     async with Host({LIB: Library()}, audit=True, rules={"deny": ["mcp__lib"]}) as host:
         await host.ready(timeout=20)
         with pytest.raises(PermissionRefused):
@@ -377,7 +379,7 @@ COMMANDS = {
 @pytest.mark.slow
 @pytest.mark.requirement("CLI-2")
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS.keys())
-def test_t92_commands_obey_rules(home: Path, words: tuple[str, ...]):
+def test_t92_commands_apply_the_rules(home: Path, words: tuple[str, ...]):
     assert run(*words, *GIVEN).returncode == exit_codes.OK
     projects.managed(home, {"permissions": {"deny": ["mcp__lib"]}})
     done = run(*words, *GIVEN)
@@ -388,7 +390,7 @@ def test_t92_commands_obey_rules(home: Path, words: tuple[str, ...]):
 
 @pytest.mark.slow
 @pytest.mark.requirement("CLI-2")
-def test_t92_where_a_rule_wants_a_question_a_script_says_yes(home: Path):
+def test_t92_a_script_confirms_an_ask_rule_with_the_yes_option(home: Path):
     projects.user(home, {"permissions": {"ask": ["mcp__lib"]}})
     done = run("read", LIB, BOOK, *GIVEN)
     assert (done.returncode, done.stdout) == (exit_codes.REFUSED, "")

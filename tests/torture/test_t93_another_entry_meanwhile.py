@@ -1,4 +1,4 @@
-"""T93: a yes is for one entry. Whatever a call waits for, no other entry gets its arguments for that yes."""
+"""T93: An approval is for one entry. However long a call waits, no other entry receives its arguments."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -30,7 +30,8 @@ Stage = tuple["Host", "Person", Streamable, Streamable]
 
 
 class Person:
-    """Says yes to one call and no to all others; what `meanwhile` is runs while they are busy elsewhere."""
+    """Approves one call and refuses all others; `meanwhile` runs while the person is busy with another
+    question."""
 
     def __init__(self) -> None:
         self.asked: list[PermissionQuestion] = []
@@ -53,7 +54,8 @@ class Person:
 async def two_servers(
     home: Path, **options: Any
 ) -> AsyncIterator[tuple[Host, Person, Streamable, Streamable]]:
-    """A host whose server `x` is the first one; `person.meanwhile` points the name at the second."""
+    """A host whose server `x` is the first one; `person.meanwhile` changes the entry of that name to the
+    second."""
     person = Person()
     async with streamable(revisions=(MODERN,)) as first, streamable(revisions=(MODERN,)) as second:
 
@@ -84,7 +86,7 @@ def asks_first(method: str, params: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("wait", ["page before the call", "page in a round", "form in a round"])
-async def test_t93_while_a_person_is_busy(home: Path, wait: str):
+async def test_t93_an_entry_changed_while_a_person_answers_needs_a_new_decision(home: Path, wait: str):
     async with two_servers(home) as (host, person, first, second):
         if wait == "page before the call":
             first.on["tools/call"] = answers.error(-32042, "visit first", data={"elicitations": [PAGE]})
@@ -99,7 +101,9 @@ async def test_t93_while_a_person_is_busy(home: Path, wait: str):
         assert [question.tool for question in person.asked] == ["mcp__x__ledger"] * 2
 
 
-async def test_t93_while_a_busy_server_is_waited_for(home: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_t93_an_entry_changed_while_a_call_waits_for_a_busy_server_needs_a_new_decision(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+):
     switched, waits = asyncio.Event(), asyncio.Event()
 
     def react(*about: Any, **more: Any) -> recovery.Step:
@@ -107,7 +111,7 @@ async def test_t93_while_a_busy_server_is_waited_for(home: Path, monkeypatch: py
         return recovery.react(*about, **more)
 
     async def busy(ask: Ask) -> Any:
-        # For as long as the name still leads here: how long a reload takes is the machine's affair.
+        # Until the name refers to the second server: the duration of a reload depends on the machine.
         return None if switched.is_set() else await answers.status(429, "busy", retry_after="1")(ask)
 
     answer: Answer = busy
@@ -131,7 +135,7 @@ def _patient(table: tuple[recovery.RecoveryRow, ...]) -> tuple[recovery.Recovery
     return tuple(row._replace(attempts=100) if row.reaction == "wait and retry" else row for row in table)
 
 
-async def test_t93_judged_again_the_call_is_made_for_the_new_entry_once(home: Path):
+async def test_t93_after_a_new_check_the_call_is_sent_to_the_new_entry_once(home: Path):
     rules = {"allow": ["mcp__x__ledger"]}
     async with two_servers(home, rules=rules) as (host, person, first, second):
         first.on["tools/call"] = answers.error(-32042, "visit first", data={"elicitations": [PAGE]})
@@ -142,7 +146,7 @@ async def test_t93_judged_again_the_call_is_made_for_the_new_entry_once(home: Pa
         assert person.asked == []
 
 
-async def test_t93_a_request_for_a_resource_is_judged_again_too(home: Path):
+async def test_t93_a_resource_request_is_checked_again_too(home: Path):
     rules = {"ask": ["read_mcp_resource"]}
     async with two_servers(home, rules=rules) as (host, person, first, second):
         liar(first, {"resources/read": asks_first("elicitation/create", FORM)})
@@ -154,7 +158,7 @@ async def test_t93_a_request_for_a_resource_is_judged_again_too(home: Path):
         assert [question.tool for question in person.asked] == ["read_mcp_resource"] * 2
 
 
-async def test_t93_a_yes_to_one_agents_server_is_none_to_anothers_of_that_name():
+async def test_t93_an_approval_for_one_agents_server_does_not_apply_to_another_agents_server_of_that_name():
     def server(label: str) -> InMemoryServer:
         made = InMemoryServer("s")
         made.add_tool("run", lambda arguments, _: f"{label} got {arguments}")

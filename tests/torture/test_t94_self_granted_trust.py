@@ -1,4 +1,4 @@
-"""T94: no project, plugin or connector list grants itself trust or the organisation's token."""
+"""T94: No project, plugin or connector list can declare itself trusted or get the organisation's token."""
 
 import json
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from tests.torture.projects import Listener, seen, servers, write
 
 LIST = "https://org.example.com/connectors"
 CLOSED = "https://127.0.0.1:1/list"
-"""Nobody answers there."""
+"""No server listens there."""
 COUNTS = "it applies only in your own settings, in code and in the administrator's file"
 READS = json.dumps(
     [{"tools": [{"name": "get", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}]}]
@@ -34,7 +34,7 @@ READS = json.dumps(
 
 
 def put_entry(home: Path, scope: str, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Writes the entry `box` into a file of the scope, approved; options for a host."""
+    """Writes the entry `box` into a file of the scope, approved; returns options for a host."""
     block = servers(box=entry)
     match scope:
         case "project" | "local":
@@ -63,7 +63,7 @@ SCOPES = {
 
 @pytest.mark.requirement("PRM-2")
 @pytest.mark.parametrize(("scope", "counts"), SCOPES.items())
-def test_t94_trusted_counts_only_from_the_person_the_program_and_the_administrator(
+def test_t94_trusted_applies_only_in_entries_of_the_person_the_program_and_the_administrator(
     home: Path, scope: str, counts: bool
 ):
     entry = {"url": "https://box.example.com/mcp", "trusted": True}
@@ -76,7 +76,7 @@ def test_t94_trusted_counts_only_from_the_person_the_program_and_the_administrat
 
 @pytest.mark.requirement("PRM-2")
 @pytest.mark.parametrize("scope", ["project", "local", "plugin", "user", "dynamic", "enterprise"])
-async def test_t94_mode_auto_believes_no_annotation_of_a_server_that_calls_itself_trusted(
+async def test_t94_mode_auto_ignores_annotations_of_a_server_that_declares_itself_trusted(
     home: Path, scope: str
 ):
     options = put_entry(home, scope, zoo("lists_as_told.py", READS, trusted=True))
@@ -88,7 +88,7 @@ async def test_t94_mode_auto_believes_no_annotation_of_a_server_that_calls_itsel
         assert told == ([] if SCOPES[scope] else [f"trusted has no effect in scope {scope}: {COUNTS}"])
 
 
-def test_t94_the_commands_say_that_trusted_has_no_effect(home: Path):
+def test_t94_the_commands_report_that_trusted_has_no_effect(home: Path):
     put_entry(home, "project", zoo("calm.py", trusted=True))
     assert "trusted has no effect in scope project" in run("config", "explain", "box").stdout
     added = run("mcp", "add-json", "new", '{"command": "true", "trusted": true}')
@@ -104,7 +104,7 @@ def test_t94_the_commands_say_that_trusted_has_no_effect(home: Path):
 
 
 class Bearer:
-    """Counts how often the token is asked for."""
+    """Counts how often the token is requested."""
 
     def __init__(self) -> None:
         self.given = 0
@@ -131,7 +131,7 @@ NAMED = {
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("what", NAMED)
 @pytest.mark.parametrize("scope", ["project", "local", "plugin", "user", "dynamic"])
-async def test_t94_the_token_goes_to_no_origin_that_the_organisation_did_not_name(
+async def test_t94_the_token_is_sent_only_to_origins_configured_by_the_organisation(
     home: Path, scope: str, what: str, scheme: str
 ):
     bearer = Bearer()
@@ -157,7 +157,7 @@ async def test_t94_the_token_goes_to_no_origin_that_the_organisation_did_not_nam
 
 @pytest.mark.requirement("TRN-8")
 @pytest.mark.parametrize("named_by", ["the list's own origin", "bearerOrigins", "the administrator", "code"])
-async def test_t94_an_origin_that_is_named_gets_the_token(
+async def test_t94_a_configured_origin_gets_the_token(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named_by: str
 ):
     authority = Authority(tmp_path)
@@ -193,7 +193,9 @@ DETOURS: dict[str, dict[str, Any]] = {
 @pytest.mark.requirement("TRN-8")
 @pytest.mark.parametrize("what", DETOURS)
 @pytest.mark.parametrize("scope", ["project", "local", "plugin"])
-async def test_t94_nobody_but_the_person_sends_the_token_by_a_detour(home: Path, scope: str, what: str):
+async def test_t94_no_other_scope_sends_the_token_through_a_proxy_or_other_option(
+    home: Path, scope: str, what: str
+):
     bearer = Bearer()
     with Listener() as listener:
         fields = json.loads(json.dumps(DETOURS[what]).replace("{port}", str(listener.port)))
@@ -292,7 +294,7 @@ UNFIT: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.requirement("CFG-1")
 @pytest.mark.parametrize("what", UNFIT)
-def test_t94_an_entry_of_a_list_that_is_no_plain_remote_server_is_left_out(what: str):
+def test_t94_a_list_entry_that_is_not_a_plain_remote_server_is_left_out(what: str):
     entry, reason = UNFIT[what]
     assert entries_of({"mcpServers": {"bad": entry, "good": FINE}}) == (
         {"good": FINE},
@@ -301,7 +303,7 @@ def test_t94_an_entry_of_a_list_that_is_no_plain_remote_server_is_left_out(what:
 
 
 @pytest.mark.requirement("CFG-1")
-def test_t94_fields_that_mean_nothing_here_are_dropped_and_those_of_other_hosts_understood():
+def test_t94_unknown_fields_are_dropped_and_fields_of_other_hosts_understood():
     listed = {
         "name": "box",
         "serverUrl": "https://box.example.com/mcp",
@@ -327,7 +329,7 @@ def test_t94_fields_that_mean_nothing_here_are_dropped_and_those_of_other_hosts_
 
 @pytest.mark.requirement("CFG-1")
 @pytest.mark.parametrize("what", UNFIT)
-def test_t94_a_copy_that_an_earlier_build_has_kept_is_judged_again(tmp_path: Path, what: str):
+def test_t94_a_cached_copy_of_an_earlier_version_is_checked_again(tmp_path: Path, what: str):
     entry, _ = UNFIT[what]
     path = write(tmp_path / "c.json", {"list": fingerprint(LIST), "servers": {"bad": entry, "good": FINE}})
     assert read_cache(path, ConnectorsConfig(LIST)).servers == {"good": FINE}
@@ -338,8 +340,8 @@ def test_t94_a_copy_that_an_earlier_build_has_kept_is_judged_again(tmp_path: Pat
     ("host", "fits"),
     [("127.0.0.1:9", True), ("localhost", True), ("169.254.169.254", False), ("10.0.0.1", False)],
 )
-def test_t94_a_list_of_this_machine_may_name_servers_of_this_machine(tmp_path: Path, host: str, fits: bool):
-    """For development: whoever answers there runs here already."""
+def test_t94_a_list_on_this_machine_may_name_servers_on_this_machine(tmp_path: Path, host: str, fits: bool):
+    """For development: a program that answers there is already running on this machine."""
     url = "http://127.0.0.1:8/list"
     entry = {"url": f"http://{host}/mcp"}
     path = write(tmp_path / "c.json", {"list": fingerprint(url), "servers": {"box": entry}})
@@ -362,5 +364,5 @@ def test_t94_a_list_of_this_machine_may_name_servers_of_this_machine(tmp_path: P
     ],
     ids=str,
 )
-def test_t94_only_https_origins_and_this_machine_can_be_named(named: list[str], safe: list[str]):
+def test_t94_only_https_origins_and_this_machine_can_be_configured(named: list[str], safe: list[str]):
     assert sorted(safe_origins(named)) == safe

@@ -1,4 +1,5 @@
-"""T95: options before a subcommand, subscripts that bash executes, and quotes that dash reads otherwise."""
+"""T95: Options before a subcommand, subscripts that bash executes, and quotes that dash parses
+differently."""
 
 import shutil
 import subprocess
@@ -39,7 +40,7 @@ PUSHES = [
 @pytest.mark.requirement("PRM-4")
 @pytest.mark.parametrize("command", PUSHES)
 @pytest.mark.parametrize("behaviour", ["ask", "deny"])
-def test_options_before_a_subcommand_do_not_hide_it(command: str, behaviour: str):
+def test_options_before_a_subcommand_do_not_hide_it_from_a_rule(command: str, behaviour: str):
     rules = PermissionRules(allow=("Bash",), **{behaviour: ("Bash(git push *)",)})
     assert decided(command, rules) == behaviour
     assert decided(command, rules, "bypassPermissions") == behaviour
@@ -87,7 +88,7 @@ def test_options_are_skipped_for_every_program(pattern: str, command: str):
         "git --no-pager log -n 3 push",
     ],
 )
-def test_a_word_that_is_no_subcommand_is_not_taken_for_one(command: str):
+def test_a_word_that_is_not_a_subcommand_is_not_treated_as_one(command: str):
     rules = PermissionRules(allow=("Bash",), deny=("Bash(git push *)", "Bash(git status)"))
     assert decided(command, rules) == "allow"
 
@@ -102,7 +103,7 @@ def test_a_word_that_is_no_subcommand_is_not_taken_for_one(command: str):
         ("task --silent=1 test $X", "allow"),
     ],
 )
-def test_unknown_words_are_compared_behind_options(command: str, behaviour: str):
+def test_unknown_words_are_compared_after_options(command: str, behaviour: str):
     rules = PermissionRules(allow=("Bash",), deny=("Bash(task run deploy)",))
     assert decided(command, rules) == behaviour
 
@@ -132,12 +133,12 @@ ALLOW_BUILTINS = PermissionRules(
 
 @pytest.mark.requirement("PRM-4")
 @pytest.mark.parametrize("command", SUBSCRIPTS)
-def test_a_subscript_is_covered_by_no_wildcard(command: str):
+def test_a_subscript_is_matched_by_no_wildcard(command: str):
     assert decided(command, ALLOW_BUILTINS) == "ask"
     assert decided(command, PermissionRules(allow=("Bash",), deny=("Bash(touch *)",))) in ("ask", "deny")
 
 
-def test_bash_does_run_what_stands_in_subscripts(tmp_path: Path):
+def test_bash_executes_the_content_of_subscripts(tmp_path: Path):
     ran = [text for text in SUBSCRIPTS if _runs(text, tmp_path)]
     assert {"test", "let", "unset", "[", "jobs", "printf"} <= {text.split()[0] for text in ran}
 
@@ -157,12 +158,12 @@ def _runs(command: str, folder: Path) -> bool:
 @pytest.mark.parametrize(
     "command", ["test ! $(cat f)", "test x = x -a $(cat f)", 'test -n "$X"', "test -f *", "test x $X"]
 )
-def test_a_test_of_unknown_words_is_asked_about(command: str):
+def test_a_test_command_with_unknown_words_is_asked_about(command: str):
     rules = PermissionRules(allow=(*ALLOW_BUILTINS.allow, "Bash(cat *)"))
     assert decided(command, rules) == "ask"
 
 
-def test_bash_does_run_a_subscript_that_a_substitution_makes(tmp_path: Path):
+def test_bash_executes_a_subscript_produced_by_a_substitution(tmp_path: Path):
     (tmp_path / "f").write_text("-v a[$(touch${IFS}ran)]")
     assert _runs("test ! $(cat f)", tmp_path)
     assert _runs("test x = x -a $(cat f)", tmp_path)
@@ -176,7 +177,7 @@ def test_builtins_without_subscripts_are_allowed_as_before(command: str):
 
 @pytest.mark.requirement("PRM-4")
 @pytest.mark.parametrize("command", [r"echo $'a\'; id #'", r"echo x$'\'' ; echo $'; id #'", r"echo $'\x61'"])
-def test_what_bash_and_dash_read_differently_is_asked(command: str):
+def test_text_that_bash_and_dash_parse_differently_is_asked_about(command: str):
     assert decided(command, PermissionRules(allow=("Bash(echo *)",))) == "ask"
     assert decided(command, PermissionRules(allow=("Bash",), deny=("Bash(rm *)",))) == "ask"
 
@@ -212,7 +213,7 @@ ASSIGNMENTS = [
 @pytest.mark.requirement("PRM-4")
 @pytest.mark.parametrize("command", ASSIGNMENTS)
 @pytest.mark.parametrize("behaviour", ["ask", "deny"])
-def test_assignments_that_decide_what_is_run_are_asked_about(command: str, behaviour: str):
+def test_assignments_that_change_which_program_runs_are_asked_about(command: str, behaviour: str):
     rules = PermissionRules(allow=("Bash",), **{behaviour: ("Bash(rm *)",)})
     assert decided(command, rules) == "ask"
     rules = PermissionRules(**{behaviour: ("Bash(rm *)",)})
@@ -236,7 +237,7 @@ def test_assignments_that_decide_what_is_run_are_asked_about(command: str, behav
         "sh -c 'LANG=C make'",
     ],
 )
-def test_harmless_assignments_are_not_asked_about(command: str):
+def test_other_assignments_are_not_asked_about(command: str):
     assert decided(command, PermissionRules(allow=("Bash",), deny=("Bash(rm *)",))) == "allow"
 
 
@@ -267,7 +268,7 @@ def test_harmless_assignments_are_not_asked_about(command: str):
         "sort $X",
     ],
 )
-def test_options_that_name_a_program_are_covered_by_no_wildcard(command: str):
+def test_options_that_name_a_program_are_matched_by_no_wildcard(command: str):
     assert decided(command, PermissionRules(allow=(f"Bash({command.split()[0]} *)",))) == "ask"
     assert decided(command, PermissionRules(allow=("Bash",), deny=("Bash(rm *)",))) == "ask"
 
@@ -284,7 +285,7 @@ def test_options_that_name_a_program_are_covered_by_no_wildcard(command: str):
         "wget -q http://a",
     ],
 )
-def test_other_options_of_these_programs_are_covered(command: str):
+def test_other_options_of_these_programs_are_matched(command: str):
     assert decided(command, PermissionRules(allow=(f"Bash({command.split()[0]} *)",))) == "allow"
 
 
@@ -318,7 +319,7 @@ def test_other_options_of_these_programs_are_covered(command: str):
         "ld.so",
     ],
 )
-def test_a_deny_sees_through_programs_that_start_programs(starter: str):
+def test_a_deny_rule_applies_through_programs_that_start_programs(starter: str):
     for rm in ("rm -f x", "/bin/rm -f x"):
         rules = PermissionRules(allow=("Bash",), deny=("Bash(rm *)",))
         assert decided(f"{starter} {rm}", rules) == "deny"
@@ -329,7 +330,7 @@ def test_a_deny_sees_through_programs_that_start_programs(starter: str):
 
 @pytest.mark.requirement("PRM-4")
 @pytest.mark.parametrize("odd", ["\x0c", "\u2028", "\r", "\x0b", "\x1c", "\u00a0", "\u3000"])
-def test_an_exact_allow_ignores_only_what_shells_ignore(odd: str):
+def test_an_exact_allow_ignores_only_white_space_that_shells_ignore(odd: str):
     rules = PermissionRules(allow=("Bash(git status)",))
     assert decided(f"git status{odd}", rules) == "ask"
     assert decided(f"{odd}git status", rules) == "ask"

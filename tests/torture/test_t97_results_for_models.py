@@ -1,4 +1,4 @@
-"""T97: what a call returns is for a model, without what a reader would not see. `raw=True` is as sent."""
+"""T97: Results are sanitized for a model: without invisible text. With `raw=True` they are unchanged."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def answering(result: Any) -> dict[str, Any]:
 
 
 async def outcomes(result: Any, **options: Any) -> list[Any]:
-    """Of the same call, made by a host and by a toolbox."""
+    """The outcomes of the same call, made by a host and by a toolbox."""
     async with Host(answering(result), permission_mode="bypassPermissions") as host:
         await host.ready()
         if options:
@@ -42,7 +42,7 @@ SHAPES: dict[str, Any] = {
 
 @tricks
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
-async def test_t97_text_reaches_a_model_without_what_cannot_be_seen(trick: str, cleaned: str, shape: Any):
+async def test_t97_invisible_text_does_not_reach_a_model(trick: str, cleaned: str, shape: Any):
     for outcome in await outcomes(shape(trick)):
         assert outcome.text == f"a{cleaned}b"
         assert [block.as_text() for block in outcome.content] == [f"a{cleaned}b"]
@@ -51,14 +51,14 @@ async def test_t97_text_reaches_a_model_without_what_cannot_be_seen(trick: str, 
 
 
 @tricks
-async def test_t97_the_text_of_a_resource_is_cleaned(trick: str, cleaned: str):
+async def test_t97_the_text_of_a_resource_is_sanitized(trick: str, cleaned: str):
     resource = {"uri": "x:y", "text": f"a{trick}b"}
     for outcome in await outcomes({"content": [{"type": "resource", "resource": resource}]}):
         assert outcome.text == f"[resource x:y]\na{cleaned}b"
 
 
 @tricks
-async def test_t97_structured_content_is_cleaned_names_and_all(trick: str, cleaned: str):
+async def test_t97_structured_content_is_sanitized_including_names(trick: str, cleaned: str):
     value = {"x": [f"a{trick}b", 7, None], f"k{trick}": {"y": f"{trick}"}}
     for outcome in await outcomes({"content": [], "structuredContent": value}):
         assert outcome.structured == {"x": [f"a{cleaned}b", 7, None], f"k{cleaned}": {"y": cleaned}}
@@ -69,13 +69,13 @@ async def test_t97_structured_content_is_cleaned_names_and_all(trick: str, clean
     assert raw.structured == value
 
 
-async def test_t97_two_names_that_look_alike_stay_two():
+async def test_t97_two_similar_names_remain_two():
     (outcome, _) = await outcomes({"content": [], "structuredContent": {"k": 1, "k\u200b": 2}})
     assert outcome.structured == {"k": 1, "k\\u200b": 2}
 
 
 @tricks
-async def test_t97_what_is_large_is_cleaned_where_it_is_shown(trick: str, cleaned: str):
+async def test_t97_a_large_result_is_sanitized_where_it_is_shown(trick: str, cleaned: str):
     said = f"begin{trick}!\n{LONG}\nend{trick}!"
     for outcome in await outcomes({"content": [text(said)]}):
         assert outcome.text.partition("\n")[0] == f"begin{cleaned}!"
@@ -86,7 +86,7 @@ async def test_t97_what_is_large_is_cleaned_where_it_is_shown(trick: str, cleane
     assert raw.text == said
 
 
-async def test_t97_what_is_read_on_in_a_saved_result_is_cleaned():
+async def test_t97_a_part_read_from_a_saved_result_is_sanitized():
     said = f"{LONG}\nhid\u200bden\u202e words\n{LONG}"
     async with Host(answering(said), permission_mode="bypassPermissions") as host:
         await host.ready()
@@ -97,7 +97,7 @@ async def test_t97_what_is_read_on_in_a_saved_result_is_cleaned():
 
 
 @tricks
-async def test_t97_large_structured_content_is_cleaned_when_it_is_decoded(trick: str, cleaned: str):
+async def test_t97_large_structured_content_is_sanitized_when_it_is_decoded(trick: str, cleaned: str):
     value = {"rows": ["x" * 100] * 3000, "last": f"a{trick}b"}
     (outcome, _) = await outcomes({"content": [], "structuredContent": value})
     assert outcome.structured == {**value, "last": f"a{cleaned}b"}
@@ -105,14 +105,14 @@ async def test_t97_large_structured_content_is_cleaned_when_it_is_decoded(trick:
     assert raw.structured == value
 
 
-async def test_t97_ordinary_text_is_not_touched():
+async def test_t97_ordinary_text_is_not_changed():
     said = "tab\there\nand a line\n\u00e9\u4f60\u597d \U0001f50d \u0915\u094d\u0937\n"
     (outcome, _) = await outcomes(said)
     assert outcome.text == said
 
 
 @tricks
-async def test_t97_what_a_server_says_about_its_use_is_cleaned_and_cut(trick: str, cleaned: str):
+async def test_t97_instructions_of_a_server_are_sanitized_and_truncated(trick: str, cleaned: str):
     server = InMemoryServer("s", instructions=f"  Use{trick} me. " + "x" * 5000)
     async with Host({"s": server}) as host:
         await host.ready()

@@ -1,4 +1,5 @@
-"""T98: no view of an entry shows credentials in commands; no client secret enters a project's folder."""
+"""T98: Credentials in commands are masked wherever an entry is shown; no client secret is written into a
+project's folder."""
 
 import json
 from pathlib import Path
@@ -78,7 +79,7 @@ def test_arguments_of_many_entries_are_shown_without_credentials(home: Path, com
 
 
 @pytest.mark.parametrize("args", ARGUMENTS, ids=str)
-def test_arguments_are_told_as_json_without_credentials(home: Path, args: list[str]):
+def test_arguments_are_shown_as_json_without_credentials(home: Path, args: list[str]):
     projects.user(home, servers(box={"command": "sh", "args": args}))
     ended = run("mcp", "get", "box", "--json", "--no-health")
     assert json.loads(ended.stdout)["name"] == "box"

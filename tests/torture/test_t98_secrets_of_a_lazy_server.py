@@ -24,7 +24,7 @@ async def by_resource(host: Host) -> str:
 
 
 @pytest.mark.parametrize("first", [by_call, by_resource])
-async def test_t98_the_first_answer_of_a_lazy_server_does_not_reveal_what_its_helper_printed(
+async def test_t98_the_first_answer_of_a_lazy_server_is_masked_with_the_output_of_its_helper(
     home: Path, first: Callable[[Host], Awaitable[str]]
 ):
     (home / "headers").write_text(json.dumps({"Authorization": f"Bearer {SECRET}"}))
@@ -33,7 +33,7 @@ async def test_t98_the_first_answer_of_a_lazy_server_does_not_reveal_what_its_he
         server.zoo.contents.add_resource("note://a", SECRET)
         entry = {"url": server.url, "headersHelper": helper, "lazy": True}
         async with Host({"x": entry}, permission_mode="bypassPermissions") as host:
-            await host.ready()  # what it offers is known from now on
+            await host.ready()  # its tools are known from now on
         async with Host({"x": entry}, permission_mode="bypassPermissions") as host:
             assert host.servers["x"].status == "pending"
             assert await first(host) == "[secret]"

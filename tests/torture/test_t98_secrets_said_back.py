@@ -1,4 +1,4 @@
-"""T98: a server that says the secrets of its own entry back, in whatever it says, however spelled."""
+"""T98: A server that returns the secrets of its own entry, in any message and any encoding."""
 
 import base64
 import json
@@ -36,12 +36,12 @@ SPELLINGS = {
     "the password of a login": PASSWORD,
     "the login": f"me:{PASSWORD}",
 }
-SAID = " | ".join(SPELLINGS.values())
+SECRET_IN_ALL_SPELLINGS = " | ".join(SPELLINGS.values())
 
 
 def leaks(value: Any) -> list[str]:
     text = value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode()
-    # Around a secret in base64, letters that depend on its neighbours may be left.
+    # Around a secret in base64, characters that depend on adjacent bytes may be left.
     return [name for name, spelling in SPELLINGS.items() if (spelling[4:-4] or spelling) in text]
 
 
@@ -62,39 +62,65 @@ def text(said: str) -> dict[str, Any]:
     return {"type": "text", "text": said}
 
 
-def teach(server: Streamable) -> None:
-    """What the server offers; the secret is in all of it."""
-    server.zoo._instructions = f"Use {SAID} with care."
+def add_secret_to(server: Streamable) -> None:
+    """Adds tools, prompts and resources to the server; the secret is in all of them."""
+    server.zoo._instructions = f"Use {SECRET_IN_ALL_SPELLINGS} with care."
     schema = {
         "type": "object",
-        "description": SAID,
-        "properties": {"a": {"type": "string", "description": SAID, "enum": [SAID], "default": SAID}},
+        "description": SECRET_IN_ALL_SPELLINGS,
+        "properties": {
+            "a": {
+                "type": "string",
+                "description": SECRET_IN_ALL_SPELLINGS,
+                "enum": [SECRET_IN_ALL_SPELLINGS],
+                "default": SECRET_IN_ALL_SPELLINGS,
+            }
+        },
     }
     server.zoo.add_tool(
         "told",
-        lambda _a, _c: {"content": [text(SAID)], "structuredContent": {"x": [SAID], SAID: 1}},
-        description=f"Tells {SAID}.",
-        title=SAID,
+        lambda _a, _c: {
+            "content": [text(SECRET_IN_ALL_SPELLINGS)],
+            "structuredContent": {"x": [SECRET_IN_ALL_SPELLINGS], SECRET_IN_ALL_SPELLINGS: 1},
+        },
+        description=f"Tells {SECRET_IN_ALL_SPELLINGS}.",
+        title=SECRET_IN_ALL_SPELLINGS,
         inputSchema=schema,
-        outputSchema={"type": "object", "description": SAID},
-        annotations={"title": SAID},
-        _meta={"anthropic/searchHint": SAID},
+        outputSchema={"type": "object", "description": SECRET_IN_ALL_SPELLINGS},
+        annotations={"title": SECRET_IN_ALL_SPELLINGS},
+        _meta={"anthropic/searchHint": SECRET_IN_ALL_SPELLINGS},
     )
     server.zoo.add_tool(f"named_{SECRET}", lambda _a, _c: "x")
     halves = [text(f"it is {SECRET[:9]}"), text(SECRET[9:14]), text(f"{SECRET[14:]}, so")]
     server.zoo.add_tool("split", lambda _a, _c: {"content": halves})
     contents = server.zoo.contents
-    contents.add_resource("note://a", SAID, description=SAID, title=SAID)
+    contents.add_resource(
+        "note://a",
+        SECRET_IN_ALL_SPELLINGS,
+        description=SECRET_IN_ALL_SPELLINGS,
+        title=SECRET_IN_ALL_SPELLINGS,
+    )
     contents.add_resource(f"note://{SECRET}", "x", name="b")
-    contents.add_template("note://{name}", lambda _: SAID, {"name": [SECRET, "fine"]}, description=SAID)
-    argument = {"name": "who", "description": SAID}
-    contents.add_prompt("hello", lambda _: SAID, [argument], {"who": [SECRET, "me"]}, description=SAID)
+    contents.add_template(
+        "note://{name}",
+        lambda _: SECRET_IN_ALL_SPELLINGS,
+        {"name": [SECRET, "fine"]},
+        description=SECRET_IN_ALL_SPELLINGS,
+    )
+    argument = {"name": "who", "description": SECRET_IN_ALL_SPELLINGS}
+    contents.add_prompt(
+        "hello",
+        lambda _: SECRET_IN_ALL_SPELLINGS,
+        [argument],
+        {"who": [SECRET, "me"]},
+        description=SECRET_IN_ALL_SPELLINGS,
+    )
 
 
 @asynccontextmanager
 async def connected(**options: Any) -> AsyncIterator[tuple[Host, Streamable]]:
     async with streamable(revisions=(MODERN,)) as server:
-        teach(server)
+        add_secret_to(server)
         entry = {"type": "http", "url": server.url, "headers": HEADERS}
         async with Host({"x": entry}, permission_mode="bypassPermissions", **options) as host:
             await host.ready(timeout=20)
@@ -102,7 +128,7 @@ async def connected(**options: Any) -> AsyncIterator[tuple[Host, Streamable]]:
             yield host, server
 
 
-async def test_t98_nothing_that_a_server_offers_says_its_secrets():
+async def test_t98_no_list_of_a_server_contains_its_secrets():
     async with connected() as (host, _):
         view = host.servers["x"]
         assert leaks(view) == []
@@ -127,7 +153,7 @@ async def test_t98_nothing_that_a_server_offers_says_its_secrets():
         assert leaks((await box.call("list_mcp_resources")).text) == []
 
 
-async def test_t98_nothing_that_a_server_answers_says_its_secrets():
+async def test_t98_no_answer_of_a_server_contains_its_secrets():
     async with connected() as (host, _):
         for raw in (False, True):
             outcome = await host.call("mcp__x__told", {"a": "[secret]"}, raw=raw)
@@ -142,14 +168,14 @@ async def test_t98_nothing_that_a_server_answers_says_its_secrets():
         assert (await host.resources.complete("x", "note://{name}", "name")).values == ("fine",)
 
 
-async def test_t98_a_secret_over_several_blocks_is_found():
+async def test_t98_a_secret_split_over_several_blocks_is_redacted():
     async with connected() as (host, _):
         for raw in (False, True):
             outcome = await host.call("mcp__x__split", raw=raw)
             assert [block.as_text() for block in outcome.content] == ["it is [secret]", "", ", so"]
 
 
-async def test_t98_a_secret_over_several_parts_or_messages_is_found():
+async def test_t98_a_secret_split_over_several_parts_or_messages_is_redacted():
     parts = [{"uri": "note://a", "text": f"it is {SECRET[:9]}"}, {"uri": "note://b", "text": SECRET[9:]}]
     messages = [{"role": "user", "content": text(each["text"])} for each in parts]
     async with connected() as (host, server):
@@ -166,12 +192,15 @@ async def test_t98_a_secret_over_several_parts_or_messages_is_found():
         assert [message.content.as_text() for message in said.messages] == ["it is [secret]", ""]
 
 
-async def test_t98_errors_and_questions_say_no_secrets_either():
+async def test_t98_errors_and_questions_contain_no_secrets():
     person = Person()
-    form = {"message": SAID, "requestedSchema": {"type": "object", "properties": {"a": {"title": SAID}}}}
+    form = {
+        "message": SECRET_IN_ALL_SPELLINGS,
+        "requestedSchema": {"type": "object", "properties": {"a": {"title": SECRET_IN_ALL_SPELLINGS}}},
+    }
     asked = {"k": {"method": "elicitation/create", "params": form}}
     async with connected(interaction=person) as (host, server):
-        refused = error(-32603, SAID, {"more": SAID})
+        refused = error(-32603, SECRET_IN_ALL_SPELLINGS, {"more": SECRET_IN_ALL_SPELLINGS})
         liar(server, {method: lambda _: refused for method in ("resources/read", "prompts/get")})
         for request in (host.resources.read("x", "note://a"), host.prompts.get("mcp__x__hello", {})):
             with pytest.raises(DragomanError) as caught:
@@ -203,7 +232,7 @@ ENTRIES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("fields", ENTRIES.values(), ids=ENTRIES.keys())
-async def test_t98_credentials_inside_values_are_covered(fields: dict[str, Any]):
+async def test_t98_credentials_inside_values_are_redacted(fields: dict[str, Any]):
     entry = zoo("tells_everything.py")
     entry = {**entry, **fields, "args": [*entry["args"], *fields.get("args", [])]}
     async with Host({"s": entry}, permission_mode="bypassPermissions") as host:
@@ -215,7 +244,7 @@ async def test_t98_credentials_inside_values_are_covered(fields: dict[str, Any])
             assert "[secret]" in said
 
 
-def test_t98_commands_show_no_secret_that_a_server_says():
+def test_t98_commands_print_no_secret_that_a_server_returns():
     env = {"DATABASE_URL": f"postgres://me:{PASSWORD}@db.example/x"}
     tools = [{"name": "t", "inputSchema": {"type": "object"}, "description": f"with {PASSWORD}"}]
     server = zoo("lists_as_told.py", json.dumps([{"tools": tools}]), env=env)

@@ -1,4 +1,5 @@
-"""T99: spellings of hosts, blanks, names and paths that an allow must not accept or a deny must not miss."""
+"""T99: Spellings of hosts, white space, names and paths that an allow must not accept or a deny must not
+miss."""
 
 from typing import Any
 
@@ -40,7 +41,7 @@ def denies(condition: str) -> PermissionRules:
         ("*.example.com", "evil.org:443.example.com"),
     ],
 )
-def test_an_allow_for_a_host_fits_no_other_host(pattern: str, url: str):
+def test_an_allow_for_a_host_matches_no_other_host(pattern: str, url: str):
     assert decided(allows(pattern), url=url) == "ask"
 
 
@@ -55,7 +56,7 @@ def test_an_allow_for_a_host_fits_no_other_host(pattern: str, url: str):
         ("https://example.com/*/raw", "https://example.com/a b/raw"),
     ],
 )
-def test_an_allow_for_a_host_still_fits_its_urls(pattern: str, url: str):
+def test_an_allow_for_a_host_still_matches_its_urls(pattern: str, url: str):
     assert decided(allows(pattern), url=url) == "allow"
 
 
@@ -73,7 +74,7 @@ def test_an_allow_for_a_host_still_fits_its_urls(pattern: str, url: str):
         "drop\u3164 table",
     ],
 )
-def test_a_deny_reads_any_run_of_blanks_as_one(text: str):
+def test_a_deny_treats_any_run_of_white_space_as_one_space(text: str):
     assert decided(denies("sql=*drop table*"), sql=text) == "deny"
     assert decided(denies('sql="*drop  table*"'), sql=text) == "deny"
 
@@ -98,7 +99,7 @@ def test_a_deny_reads_any_run_of_blanks_as_one(text: str):
     ids=ascii,
 )
 @pytest.mark.parametrize("rule", ["mcp__web__fetch", "mcp__web__f*h"])
-def test_a_blank_or_an_invisible_character_in_a_name_escapes_no_deny(name: str, rule: str):
+def test_white_space_or_an_invisible_character_in_a_name_avoids_no_deny(name: str, rule: str):
     assert decided(PermissionRules(allow=("mcp__web",), deny=(rule,)), tool=name) == "deny"
 
 
@@ -125,7 +126,7 @@ def test_a_blank_or_an_invisible_character_in_a_name_escapes_no_deny(name: str, 
         " https://x.org/admin",
     ],
 )
-def test_a_deny_for_a_path_of_a_url_is_missed_by_no_spelling(url: str):
+def test_a_deny_for_a_path_of_a_url_matches_every_spelling(url: str):
     assert decided(denies("url=https://x.org/admin*"), url=url) == "deny"
 
 
@@ -133,12 +134,12 @@ def test_a_deny_for_a_path_of_a_url_is_missed_by_no_spelling(url: str):
     "path",
     ["/admin", "//admin", "/%2Fadmin", "%2Fadmin", "%2f%2fadmin", "/./admin", "/a/../admin", "\\admin"],
 )
-def test_a_deny_for_a_path_is_missed_by_no_spelling(path: str):
+def test_a_deny_for_a_path_matches_every_spelling(path: str):
     assert decided(denies("url=/admin*"), url=path) == "deny"
 
 
 @pytest.mark.parametrize("url", ["http://2130706433/x", "http://127.1/x", "http://0x7f000001/x"])
-def test_a_deny_for_an_address_is_missed_by_no_spelling(url: str):
+def test_a_deny_for_an_address_matches_every_spelling(url: str):
     assert decided(denies("url=http://127.0.0.1/*"), url=url) == "deny"
 
 
@@ -155,7 +156,7 @@ def test_a_deny_for_an_address_is_missed_by_no_spelling(url: str):
         "FILE:///ETC/passwd",
     ],
 )
-def test_a_deny_for_a_file_is_missed_by_no_spelling(uri: str):
+def test_a_deny_for_a_file_matches_every_spelling(uri: str):
     assert decided(denies("url=file:///etc/*"), url=uri) == "deny"
 
 
@@ -171,7 +172,7 @@ def test_a_deny_for_a_file_is_missed_by_no_spelling(uri: str):
     ],
     ids=ascii,
 )
-def test_white_space_that_is_a_control_character_is_white_space(text: str):
+def test_white_space_control_characters_count_as_white_space(text: str):
     assert decided(denies("sql=*drop table*"), sql=text) == "deny"
 
 
@@ -186,7 +187,7 @@ def test_white_space_that_is_a_control_character_is_white_space(text: str):
     ],
     ids=ascii,
 )
-def test_what_url_parsers_drop_hides_no_host(url: str):
+def test_characters_that_url_parsers_drop_do_not_hide_a_host(url: str):
     assert decided(denies("url=https://internal.example.com/*"), url=url) == "deny"
 
 
@@ -199,5 +200,5 @@ def test_what_url_parsers_drop_hides_no_host(url: str):
         ("https://api.example.com/v1/*", "https://api.example.com/v1/.\u200b./x"),
     ],
 )
-def test_an_allow_covers_no_control_or_invisible_character(pattern: str, url: str):
+def test_an_allow_matches_no_control_or_invisible_character(pattern: str, url: str):
     assert decided(allows(pattern), url=url) == "ask"
