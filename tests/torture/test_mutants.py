@@ -1,7 +1,6 @@
-"""Proof that the suite bites: builds with one planted fault each, which the named case must find.
+"""Checks that the torture tests can fail: builds with one added fault each, which the named test must find.
 
-Each fault is a switch of the test that plants it; nothing of it is in the product. The torture cases
-themselves judge: a mutant that one of them lets pass is a failure here.
+Each fault is added by the test; nothing of it is in the product.
 """
 
 from collections.abc import AsyncIterator
@@ -50,7 +49,7 @@ async def test_t27_finds_a_build_that_repeats_what_was_dropped(
 
 
 @pytest.mark.requirement("LIF-5")
-async def test_t27_finds_a_table_in_which_a_row_lost_its_condition(arena, monkeypatch: pytest.MonkeyPatch):
+async def test_t27_finds_a_recovery_table_with_a_row_without_its_condition(arena, monkeypatch: pytest.MonkeyPatch):
     careless = tuple(row._replace(if_retry_safe=False) for row in recovery.TABLE)
     monkeypatch.setattr(recovery, "TABLE", careless)
     async with lanes(arena, HTTP_WAYS[0], count=1) as cut:
@@ -59,14 +58,14 @@ async def test_t27_finds_a_table_in_which_a_row_lost_its_condition(arena, monkey
         cut.judge()
 
 
-async def test_t27_lets_the_build_as_it_is_pass(arena):
+async def test_t27_accepts_the_unchanged_build(arena):
     async with lanes(arena, HTTP_WAYS[0], count=1) as cut:
         await cut.lanes[0].cut_at("down", [0])
     cut.judge()
     assert cut.cuts_felt == 1
 
 
-def test_t27_finds_a_call_that_ran_and_is_said_not_to_have_been_sent():
+def test_t27_finds_a_call_that_ran_but_is_reported_as_not_sent():
     ledger = Ledger()
     ledger.enter("a 0001")
     lane: Any = SimpleNamespace(ended={"a 0001": ConnectionLost("a", "gone", may_have_run=False)})
@@ -136,7 +135,7 @@ RAW: dict[str, tuple[tuple[str, ...], str | None]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("words", "keys"), RAW.values(), ids=RAW.keys())
-def test_t41_finds_a_build_that_prints_what_servers_say(home: Path, words: tuple[str, ...], keys: str | None):
+def test_t41_finds_a_build_that_prints_texts_of_servers_uncleaned(home: Path, words: tuple[str, ...], keys: str | None):
     settings(home, ask=["mcp__e2e__described"])
     with UncleanedPerson(*words) as person:
         if keys is not None:

@@ -37,7 +37,7 @@ async def test_t80_finds_a_build_that_filters_the_list_only(monkeypatch: pytest.
 
 @pytest.mark.requirement("GWY-3")
 @pytest.mark.parametrize("case", ["callers", "search"])
-async def test_a_build_in_which_callers_may_call_what_they_do_not_see_is_found(
+async def test_a_build_in_which_callers_may_call_unlisted_tools_is_found(
     case: str, monkeypatch: pytest.MonkeyPatch
 ):
     honest = ClientHandlers._call  # pyright: ignore[reportPrivateUsage]
