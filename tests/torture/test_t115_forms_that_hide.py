@@ -63,7 +63,7 @@ async def test_t115_labels_of_a_form_are_cleaned(sent: dict[str, Any], shown: di
     ],
     ids=["a choice", "a constant", "a default", "a keyword", "a name"],
 )
-async def test_t115_a_form_that_hides_something_in_what_is_sent_back_reaches_nobody(sent: dict[str, Any]):
+async def test_t115_a_form_with_hidden_characters_in_names_or_values_is_not_shown(sent: dict[str, Any]):
     questions, reply = await asked(sent)
 
     assert questions == []

@@ -1,4 +1,4 @@
-"""T143: numbers that take long to decode hold up nobody."""
+"""T143: Numbers that take long to decode do not block the event loop."""
 
 import time
 
@@ -45,7 +45,7 @@ async def test_t143_an_error_of_slow_numbers_is_decoded_quickly(arena):
         assert time.process_time() - began < WORK_UNITS * a.pulse.unit_seconds
 
 
-async def test_t143_what_only_looks_like_slow_numbers_is_decoded_as_ever(arena):
+async def test_t143_text_that_resembles_slow_numbers_is_decoded_as_before(arena):
     texts = {f"1e{number}": {"type": "string"} for number in range(100, 1_500)}
     async with streamable(revisions=(MODERN,)) as server:
         server.zoo.add_tool("odd", lambda *_: "ran", properties=texts)

@@ -1,4 +1,5 @@
-"""T150: a 401 or 403 belongs to its request; only credentials that are dead make a server `needs-auth`."""
+"""T150: A 401 or 403 fails its request only; only credentials that are no longer valid make a server `needs-
+auth`."""
 
 import asyncio
 
@@ -37,7 +38,7 @@ class Door:
 
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=list(REFUSALS))
 @pytest.mark.parametrize("way", WAYS, ids=str)
-async def test_t150_a_refused_request_costs_neither_the_server_nor_another_call(arena, way: Way, refusal):
+async def test_t150_a_refused_request_affects_neither_the_server_nor_another_call(arena, way: Way, refusal):
     door = Door(refusal)
     async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
         tools, states = a.view.tool_count, len(a.happened(ServerStateChanged))
@@ -58,7 +59,7 @@ async def test_t150_a_refused_request_costs_neither_the_server_nor_another_call(
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-async def test_t150_dead_credentials_end_new_calls_and_none_that_is_under_way(arena, way: Way):
+async def test_t150_invalid_credentials_fail_new_calls_and_no_running_one(arena, way: Way):
     door = Door()
     async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
         server.on["*"] = door

@@ -1,4 +1,5 @@
-"""T157: large replies other than results of tools hold up nobody: read in steps, in a thread, or refused."""
+"""T157: Large replies other than tool results do not block the event loop: read in steps, in a thread, or
+refused."""
 
 import json
 from typing import Any
@@ -54,7 +55,7 @@ PROMPTS = {
 @pytest.mark.slow
 @pytest.mark.requirement("CAT-10")
 @pytest.mark.parametrize("what", PROMPTS)
-async def test_t157_a_large_prompt_holds_up_nobody(arena, what):
+async def test_t157_a_large_prompt_does_not_block_the_event_loop(arena, what):
     async with streamable(revisions=(MODERN,)) as server:
         server.zoo.contents.add_prompt("ask", lambda _: "fine", [], {})
         entry = {"url": server.url, "protocol": MODERN, "headers": {"Authorization": "Bearer s3cr3t-0f-it"}}
@@ -80,7 +81,7 @@ RESOURCES = {
 @pytest.mark.slow
 @pytest.mark.requirement("CAT-9")
 @pytest.mark.parametrize("what", RESOURCES)
-async def test_t157_a_large_resource_holds_up_nobody(arena, what):
+async def test_t157_a_large_resource_does_not_block_the_event_loop(arena, what):
     async with streamable(revisions=(MODERN,)) as server:
         server.zoo.contents.add_resource("a:b", "fine")
         entry = {"url": server.url, "protocol": MODERN, "headers": {"Authorization": "Bearer s3cr3t-0f-it"}}
@@ -111,7 +112,7 @@ async def test_t157_a_large_completion_is_refused(arena, what):
 
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
-async def test_t157_a_large_introduction_is_refused(arena, revision):
+async def test_t157_large_server_instructions_are_refused(arena, revision):
     method = "initialize" if revision == LEGACY else "server/discover"
     start = f'{{"protocolVersion":"{revision}","supportedVersions":["{revision}"],"capabilities":{{"x":[1'
     async with streamable(revisions=(revision,)) as server:
@@ -130,7 +131,7 @@ def tool(name: str, inside: str) -> str:
 
 @pytest.mark.requirement("CAT-1")
 @pytest.mark.parametrize("key", ["required", "annotations"])
-async def test_t157_a_large_definition_is_left_out_alone(arena, key):
+async def test_t157_only_the_large_definition_is_left_out(arena, key):
     inside = large('"required":["a"', f',"{HIDDEN}"', "]", 7 * MEGABYTE).decode()
     odd = tool("odd", inside)
     if key == "annotations":
@@ -170,7 +171,7 @@ class Person:
 
 
 @pytest.mark.requirement("TRN-9")
-async def test_t157_a_large_form_is_refused_and_one_below_the_limit_is_quick():
+async def test_t157_a_large_form_is_refused_and_a_smaller_one_is_processed_quickly():
     person = Person()
     start = '{"message":"?","requestedSchema":{"type":"object","x":[1'
     timer = CpuTimer()
@@ -201,7 +202,7 @@ NOTICES = {
 
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("what", NOTICES)
-async def test_t157_a_large_notification_holds_up_nobody(arena, what):
+async def test_t157_a_large_notification_does_not_block_the_event_loop(arena, what):
     head, part = NOTICES[what]
     async with arena(zoo("says_much.py", protocol=LEGACY)) as a:
         text = await a.call(
@@ -218,7 +219,7 @@ async def test_t157_a_large_notification_holds_up_nobody(arena, what):
 # What large replies are read as.
 
 
-def test_t157_a_large_image_of_a_prompt_is_read_whole():
+def test_t157_a_large_image_of_a_prompt_is_read_in_full():
     data = "A" * MEGABYTE
     link = {"type": "resource_link", "uri": "a:b", "name": None, "size": 7, "x": "y" * MEGABYTE}
     blocks = [{"type": "image", "data": data, "mimeType": "image/png"}, link, {"type": "x", "y": data}]
@@ -235,7 +236,7 @@ def test_t157_a_large_image_of_a_prompt_is_read_whole():
     assert found.problems == ()
 
 
-def test_t157_all_texts_of_a_prompt_together_have_a_limit():
+def test_t157_the_total_size_of_the_texts_of_a_prompt_is_limited():
     message = {"role": None, "content": [{"type": "text", "text": "x" * 90_000}] * 5}
     _, found = read_prompt_result(Raw(msgspec.json.encode({"messages": [message] * 5})))
 
@@ -246,7 +247,7 @@ def test_t157_all_texts_of_a_prompt_together_have_a_limit():
 
 
 @pytest.mark.parametrize("size", [10, MEGABYTE])
-def test_t157_a_part_of_a_resource_is_the_same_whatever_its_size(size):
+def test_t157_a_part_of_a_resource_is_the_same_at_every_size(size):
     text = 'é"\\\n😀' * size
     parts = [
         {"uri": "a:b", "text": text, "mimeType": None, "blob": None, "_meta": []},
