@@ -1,4 +1,4 @@
-"""T117: A symlink to an allowed program does not run the virtual environment around the symlink."""
+"""T117: a symlink to an allowed program does not run the virtual environment around the symlink."""
 
 import json
 import os

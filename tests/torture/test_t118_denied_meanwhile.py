@@ -1,4 +1,4 @@
-"""T118: A deny rule that is added while a host runs ends subscriptions and hides prompts that are already
+"""T118: a deny rule that is added while a host runs ends subscriptions and hides prompts that are already
 known."""
 
 import asyncio

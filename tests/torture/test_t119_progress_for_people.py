@@ -1,4 +1,4 @@
-"""T119: Progress messages for a callback are cleaned in the same way as in events."""
+"""T119: progress messages for a callback are cleaned in the same way as in events."""
 
 from collections.abc import AsyncIterator
 from typing import Any

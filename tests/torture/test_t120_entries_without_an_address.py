@@ -1,4 +1,4 @@
-"""T120: Policy judges the URL that an entry leads to, also where the entry does not contain it."""
+"""T120: policy judges the URL that an entry leads to, also where the entry does not contain it."""
 
 from pathlib import Path
 from typing import Any

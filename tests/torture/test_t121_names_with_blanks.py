@@ -1,4 +1,4 @@
-"""T121: Matchers of hooks and deny rules match names that begin and end with blanks, written with those
+"""T121: matchers of hooks and deny rules match names that begin and end with blanks, written with those
 blanks."""
 
 import pytest

@@ -1,4 +1,4 @@
-"""T122: Files of a result replace nothing and follow no symlink, except the path that the person named."""
+"""T122: files of a result replace nothing and follow no symlink, except the path that the person named."""
 
 import base64
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""T124: A headers helper in Python imports no module from the project's folder; the same applies to servers."""
+"""T124: a headers helper in Python imports no module from the project's folder; the same applies to
+servers."""
 
 import sys
 from pathlib import Path

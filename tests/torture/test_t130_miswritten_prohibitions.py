@@ -1,4 +1,4 @@
-"""T130: A setting that forbids something and is misspelled is not ignored."""
+"""T130: a setting that forbids something and is misspelled is not ignored."""
 
 from pathlib import Path
 from typing import Any

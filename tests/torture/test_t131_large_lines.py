@@ -1,4 +1,4 @@
-"""T131: A large message that is not a result does not block the event loop longer than reading it once."""
+"""T131: a large message that is not a result does not block the event loop longer than reading it once."""
 
 import time
 

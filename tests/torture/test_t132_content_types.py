@@ -1,4 +1,4 @@
-"""T132: A Content-Type header with very many parameters is parsed quickly."""
+"""T132: a Content-Type header with very many parameters is parsed quickly."""
 
 import pytest
 

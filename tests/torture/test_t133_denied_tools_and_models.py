@@ -1,4 +1,4 @@
-"""T133: A tool of which a deny rule covers every call is not shown to a model by any list of tools."""
+"""T133: a tool of which a deny rule covers every call is not shown to a model by any list of tools."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""T134: An import reports the fields by which an entry runs a command or connects to another peer."""
+"""T134: an import reports the fields by which an entry runs a command or connects to another peer."""
 
 import json
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""T135: Arguments of the command line, file names and exported text do not control the terminal when they are
-printed."""
+"""T135: arguments of the command line, file names and exported text do not control the terminal when they
+are printed."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,5 @@
-"""T136: A connector list is requested with its own bearer token only, and contributes public addresses only."""
+"""T136: a connector list is requested with its own bearer token only, and contributes public addresses
+only."""
 
 import socket
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""T137: No spelling of a path or URL widens an allow rule or avoids a deny rule; other spellings than in
+"""T137: no spelling of a path or URL widens an allow rule or avoids a deny rule; other spellings than in
 T99."""
 
 from typing import Any

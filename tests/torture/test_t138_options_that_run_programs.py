@@ -1,5 +1,5 @@
-"""T138: An allow rule for a program does not allow an option by which it runs another program; other programs
-than in T95."""
+"""T138: an allow rule for a program does not allow an option by which it runs another program; other
+programs than in T95."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""T140: A flood of lines that never complete an event is cut off in the same way as a flood of messages."""
+"""T140: a flood of lines that never complete an event is cut off in the same way as a flood of messages."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""T141: Results and arguments that are expensive to validate or to report need little time and memory."""
+"""T141: results and arguments that are expensive to validate or to report need little time and memory."""
 
 import time
 from collections.abc import AsyncIterator

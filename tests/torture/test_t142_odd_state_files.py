@@ -1,4 +1,4 @@
-"""T142: Servers start and commands work with damaged files in Dragoman's state folder."""
+"""T142: servers start and commands work with damaged files in Dragoman's state folder."""
 
 import json
 import os

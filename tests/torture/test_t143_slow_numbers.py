@@ -1,4 +1,4 @@
-"""T143: Numbers that take long to decode do not block the event loop."""
+"""T143: numbers that take long to decode do not block the event loop."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""T144: Child processes with a session and an environment of their own, and process groups that fork
+"""T144: child processes with a session and an environment of their own, and process groups that fork
 continuously."""
 
 import contextlib

@@ -1,4 +1,4 @@
-"""T145: A prohibition applies although it is written, answered or saved in an unusual form."""
+"""T145: a prohibition applies although it is written, answered or saved in an unusual form."""
 
 import json
 import os

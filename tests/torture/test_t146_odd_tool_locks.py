@@ -1,4 +1,5 @@
-"""T146: A tool lock with a lone surrogate is refused with a readable error, like every other damaged one."""
+"""T146: a tool lock with a lone surrogate is refused with a readable error, like every other damaged
+one."""
 
 from pathlib import Path
 

@@ -1,4 +1,5 @@
-"""T147: Control characters in arguments, options with one dash, parts of secrets, malformed deny entries."""
+"""T147: control characters in arguments, options with one dash, parts of secrets, malformed deny
+entries."""
 
 from pathlib import Path
 from typing import Any

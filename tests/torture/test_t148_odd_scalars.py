@@ -1,4 +1,4 @@
-"""T148: Optional values of a wrong type, or far too large, beside a list affect only themselves."""
+"""T148: optional values of a wrong type, or far too large, beside a list affect only themselves."""
 
 from typing import Any
 

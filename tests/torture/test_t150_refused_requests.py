@@ -1,5 +1,5 @@
-"""T150: A 401 or 403 fails its request only; only credentials that are no longer valid make a server `needs-
-auth`."""
+"""T150: a 401 or 403 fails its request only; only credentials that are no longer valid make a server
+`needs- auth`."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""T151: A tool call has the tool's time limit on every transport, and a timeout names the setting."""
+"""T151: a tool call has the tool's time limit on every transport, and a timeout names the setting."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""T152: A server that was used may finish its work before it is ended, without delaying others."""
+"""T152: a server that was used may finish its work before it is ended, without delaying others."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""T153: A server that fails is reported with the text that it printed, not with the errors that its end
+"""T153: a server that fails is reported with the text that it printed, not with the errors that its end
 caused."""
 
 import sys

@@ -1,4 +1,4 @@
-"""T154: An HTML page at the URL, or an error status instead of the list of tools, is reported as such."""
+"""T154: an HTML page at the URL, or an error status instead of the list of tools, is reported as such."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""T157: Large replies other than tool results do not block the event loop: read in steps, in a thread, or
+"""T157: large replies other than tool results do not block the event loop: read in steps, in a thread, or
 refused."""
 
 import json

@@ -1,4 +1,4 @@
-"""T158: Endless parts of a message, or endless interim replies before the answer, are detected."""
+"""T158: endless parts of a message, or endless interim replies before the answer, are detected."""
 
 import struct
 import subprocess

@@ -1,4 +1,4 @@
-"""T160: Project settings that cannot be read differ from missing settings; corrected ones apply at once."""
+"""T160: project settings that cannot be read differ from missing settings; corrected ones apply at once."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""T161: A list that forbids servers by name matches variants of a name, a list that permits them matches
+"""T161: a list that forbids servers by name matches variants of a name, a list that permits them matches
 exactly."""
 
 import json
