@@ -1,4 +1,5 @@
-"""T170: small files that are all problems. They take time in proportion to their size, and few are told."""
+"""T170: small files that consist of problems are read in linear time, and few of the problems are
+reported."""
 
 import gc
 import json
@@ -90,7 +91,9 @@ def _seconds() -> float:
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(("what", "place"), some(FILES, PLACES, each=2))
-def test_t170_a_file_of_problems_takes_time_in_proportion_and_few_are_told(home: Path, place: str, what: str):
+def test_t170_a_file_of_problems_is_read_in_linear_time_and_few_are_reported(
+    home: Path, place: str, what: str
+):
     file = home / PLACES[place]
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(FILES[what](FEW)))

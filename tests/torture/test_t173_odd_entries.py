@@ -1,4 +1,4 @@
-"""T173: an entry that is not approved costs nothing and ends nothing, whatever is written in it."""
+"""T173: an entry that is not approved delays and ends nothing, whatever its content."""
 
 import asyncio
 from pathlib import Path
@@ -27,7 +27,7 @@ ODD: dict[str, dict[str, Any]] = {
 
 @pytest.mark.requirement("CFG-10")
 @pytest.mark.parametrize("case", ODD)
-async def test_t173_half_a_character_in_an_entry_is_no_reason_to_fall(home: Path, case: str):
+async def test_t173_a_lone_surrogate_in_an_entry_causes_no_failure(home: Path, case: str):
     desk = Desk(home)
     desk.in_project({"odd": ODD[case]})
     async with Host.configured(cwd=desk.project) as host:
@@ -38,7 +38,7 @@ async def test_t173_half_a_character_in_an_entry_is_no_reason_to_fall(home: Path
 
 
 @pytest.mark.requirement("CFG-6")
-async def test_t173_a_prohibition_written_after_an_unexpected_error_is_seen(
+async def test_t173_a_prohibition_written_after_an_unexpected_error_is_applied(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """Whatever the reading of files raises, the next change is read again."""
@@ -61,7 +61,7 @@ async def test_t173_a_prohibition_written_after_an_unexpected_error_is_seen(
 
 
 @pytest.mark.requirement("CFG-6")
-def test_t173_a_huge_secret_of_an_entry_that_is_not_approved_takes_no_time(home: Path):
+def test_t173_a_huge_secret_of_an_unapproved_entry_causes_no_delay(home: Path):
     """The file is read in both cases; looking for spellings of the secret took forty seconds."""
     desk = Desk(home)
     times: list[float] = []

@@ -1,4 +1,5 @@
-"""T190: questions of servers with values of wrong types, endless numbers, and answers that cannot be sent."""
+"""T190: requests of servers with values of wrong types, very long numbers, and answers that cannot be
+encoded."""
 
 import json
 from typing import Any
@@ -77,7 +78,7 @@ async def test_t190_a_sampling_request_with_values_of_wrong_types_is_refused_at_
 
 @both_eras
 @pytest.mark.parametrize("text", [object(), "half of an emoji: \ud83d"], ids=["an object", "a surrogate"])
-async def test_t190_a_models_answer_that_cannot_be_encoded_leaves_no_server_waiting(arena, era, text):
+async def test_t190_a_model_answer_that_cannot_be_encoded_does_not_leave_the_server_waiting(arena, era, text):
     entry = zoo("asks_back.py", protocol=era, sampling="allow")
     async with arena(entry, sampler=Model(text)) as a:
         async with at_once():
@@ -101,7 +102,7 @@ FIELDS: dict[str, dict[str, Any]] = {
 
 @both_eras
 @pytest.mark.parametrize("field", FIELDS.values(), ids=FIELDS.keys())
-async def test_t190_an_odd_part_of_a_field_does_not_keep_the_form_from_the_person(arena, era, field):
+async def test_t190_a_wrong_part_of_a_field_does_not_prevent_the_form(arena, era, field):
     person = Person({"x": 1 if field["type"] == "number" else "x"})
     schema = {"type": "object", "properties": {"x": field}}
     async with arena(zoo("asks_back.py", protocol=era), interaction=person) as a:
@@ -121,7 +122,7 @@ NO_FORMS: dict[str, Any] = {
 
 @both_eras
 @pytest.mark.parametrize("field", NO_FORMS.values(), ids=NO_FORMS.keys())
-async def test_t190_a_field_without_a_type_is_refused_with_its_reason(arena, era, field):
+async def test_t190_a_field_without_a_type_is_refused_with_a_reason(arena, era, field):
     person = Person()
     schema = {"type": "object", "properties": {"x": field}}
     async with arena(zoo("asks_back.py", protocol=era), interaction=person) as a:
@@ -136,7 +137,7 @@ async def test_t190_a_field_without_a_type_is_refused_with_its_reason(arena, era
 
 
 @both_eras
-async def test_t190_a_persons_answer_with_half_of_an_emoji_leaves_no_server_waiting(arena, era):
+async def test_t190_a_persons_answer_with_a_lone_surrogate_does_not_leave_the_server_waiting(arena, era):
     person = Person({"x": "half: \ud83d"})
     schema = {"type": "object", "properties": {"x": {"type": "string"}}}
     async with arena(zoo("asks_back.py", protocol=era), interaction=person) as a:
@@ -154,7 +155,7 @@ HIDDEN = "a\u202eb\U000e0041c"
 
 
 @both_eras
-async def test_t190_no_text_of_a_sampling_request_is_hidden_from_a_reader(arena, era):
+async def test_t190_every_text_of_a_sampling_request_is_visible_to_the_person(arena, era):
     model = Model()
     tool = {"name": "rm", "description": HIDDEN, "inputSchema": {"type": "object", "title": HIDDEN}}
     result = {"type": "tool_result", "toolUseId": "1", "content": [{"type": "text", "text": HIDDEN}]}

@@ -1,4 +1,5 @@
-"""T192: a task is fetched as what it is: the tool of its own server, whatever has its name meanwhile."""
+"""T192: a task result is fetched for the tool of its own server, also if another tool has that name
+meanwhile."""
 
 import sys
 from pathlib import Path
@@ -37,7 +38,7 @@ def both(home: Path, **options: Any) -> Host:
     return Host(servers, permission_mode="bypassPermissions", **options)
 
 
-async def test_t192_a_denied_tool_gives_no_result_under_the_name_of_another(home: Path):
+async def test_t192_a_denied_tool_returns_no_result_under_the_name_of_another_tool(home: Path):
     task = await left_running(home)
     async with both(home, rules={"deny": ["mcp__s.1"]}) as host:
         await host.ready()
@@ -45,7 +46,7 @@ async def test_t192_a_denied_tool_gives_no_result_under_the_name_of_another(home
         assert isinstance(outcome.error, PermissionRefused)
 
 
-async def test_t192_the_result_comes_from_its_own_server(home: Path):
+async def test_t192_the_result_is_fetched_from_its_own_server(home: Path):
     task = await left_running(home)
     seen: list[str] = []
 
