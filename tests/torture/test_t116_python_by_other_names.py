@@ -1,4 +1,5 @@
-"""T116: Python interpreters with a build suffix in their names import no module from the working directory."""
+"""T116: Python interpreters with a build suffix in their names do not import modules from the working
+folder."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""T256: what answers at the address of Redis is something else: no call waits for ever, and none goes on."""
+"""T256: another program answers at the address of Redis: no request waits forever or is treated as
+successful."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -51,13 +52,13 @@ async def answering(answer: bytes) -> AsyncIterator[RedisStore]:
 
 @pytest.mark.parametrize("work", WORK.values(), ids=WORK)
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
-async def test_t256_an_answer_that_is_none_is_a_store_that_does_not_answer(answer: bytes, work: Work):
+async def test_t256_an_invalid_answer_counts_as_a_store_that_does_not_answer(answer: bytes, work: Work):
     async with asyncio.timeout(20), answering(answer) as store:
         with pytest.raises(StoreUnavailable):
             await work(store)
 
 
-async def test_t256_messages_are_waited_for_again(monkeypatch: pytest.MonkeyPatch):
+async def test_t256_the_wait_for_messages_is_retried_after_an_invalid_answer(monkeypatch: pytest.MonkeyPatch):
     pauses, twice = 0, asyncio.Event()
 
     async def pause(seconds: float) -> None:

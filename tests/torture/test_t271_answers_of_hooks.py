@@ -1,4 +1,4 @@
-"""T271: a hook that wants a call to be asked about is heard, however its answer is spoiled."""
+"""T271: the `ask` decision of a hook applies, also if its answer is otherwise damaged."""
 
 import json
 import sys
@@ -28,7 +28,7 @@ SPOILED = {
 
 
 @pytest.mark.parametrize("how", SPOILED)
-def test_t271_an_ask_counts_against_an_allow_rule(home: Path, how: str):
+def test_t271_an_ask_decision_overrides_an_allow_rule(home: Path, how: str):
     (home / "answer").write_text(SPOILED[how], "utf-8", "surrogateescape")
     hook = {"type": "command", "command": f"cat {home}/answer"}
     user(

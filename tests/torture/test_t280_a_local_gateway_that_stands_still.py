@@ -1,4 +1,4 @@
-"""T280: a local gateway that is stopped while a command waits for it; output that a terminal cannot show."""
+"""T280: a local gateway is stopped while a command waits for it; output that a terminal cannot display."""
 
 import contextlib
 import json
@@ -65,7 +65,7 @@ def local_gateway() -> Iterator[subprocess.Popen[str]]:
         process.communicate(timeout=LIMIT_SECONDS)
 
 
-def test_t280_a_call_that_the_command_makes_itself_is_not_made_by_the_gateway_as_well(count: Path):
+def test_t280_a_call_that_the_command_makes_itself_is_not_made_by_the_gateway_too(count: Path):
     with local_gateway() as gateway:
         with socket.socket(socket.AF_UNIX) as command:
             command.connect(str(socket_path(os.getcwd())))
@@ -81,7 +81,7 @@ def test_t280_a_call_that_the_command_makes_itself_is_not_made_by_the_gateway_as
 
 
 @pytest.mark.parametrize("is_local", [False, True])
-def test_t280_what_a_terminal_cannot_show_is_shown_as_an_escape(
+def test_t280_characters_that_a_terminal_cannot_display_are_escaped(
     count: Path, is_local: bool, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("PYTHONIOENCODING", "latin-1")

@@ -1,4 +1,4 @@
-"""T290: a client that leaves while the gateway answers it causes no error in the gateway's log."""
+"""T290: a client that disconnects while the gateway answers it causes no error in the gateway's log."""
 
 import asyncio
 import gc
@@ -19,7 +19,7 @@ NONE = {"Mcp-Session-Id": "none"}
 DEMO = {"demo": {"command": sys.executable, "args": ["-m", "dragoman.demo"]}}
 
 
-async def test_t290_a_connection_that_ends_just_before_its_stream_begins(
+async def test_t290_a_disconnect_just_before_the_stream_begins_is_not_an_error(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     real, taken = Outbox.get, []
@@ -64,7 +64,7 @@ class WaitingStore(SqliteStore):
         return await super().get(key, seconds)
 
 
-async def test_t290_a_client_that_does_not_wait_for_its_session_to_be_looked_up():
+async def test_t290_a_disconnect_during_the_session_lookup_is_not_an_error():
     told: list[Json] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
     store = WaitingStore()

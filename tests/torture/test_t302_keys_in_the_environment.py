@@ -1,4 +1,4 @@
-"""T302: a model that works in the root folder does not read the keys of providers in /proc."""
+"""T302: a model that works in the root folder cannot read provider keys in /proc."""
 
 import os
 import subprocess
@@ -46,11 +46,11 @@ def told(run: Any, tool: str, arguments: dict[str, str], *options: str) -> str:
     ],
     ids=["Read", "by a detour", "of a thread", "Grep", "Glob"],
 )
-def test_t302_processes_need_a_rule(home: object, tool: str, arguments: dict[str, str]):
+def test_t302_reading_process_files_needs_a_rule(home: object, tool: str, arguments: dict[str, str]):
     assert told(forked.run, tool, arguments).startswith(REFUSED.format(tool))
 
 
-def test_t302_a_rule_allows_it_and_nothing_else_does(home: object):
+def test_t302_only_a_rule_allows_it(home: object):
     environment = ("Read", {"file_path": "/proc/self/environ"})
     assert told(as_installed, *environment).startswith(REFUSED.format("Read"))
     assert CANARY in told(as_installed, *environment, "--allowed-tools", "Read")
