@@ -51,7 +51,9 @@ def test_t339_many_fields_do_not_move_the_command_out_of_view(home: Path):
         ({"command": "p\u0430ypal"}, "these words mix alphabets"),
     ],
 )
-def test_t339_inconspicuous_details_of_an_entry_are_pointed_out(home: Path, entry: dict[str, Any], warning: str):
+def test_t339_inconspicuous_details_of_an_entry_are_pointed_out(
+    home: Path, entry: dict[str, Any], warning: str
+):
     agent(home, **entry)
     with Person("agents", "approve", "helper") as person:
         shown = person.answers("y/n", "n")

@@ -1,4 +1,4 @@
-"""T359: a server does not answer when subscriptions are ended, while settings come to deny servers."""
+"""T359: a server does not answer the end of subscriptions, while new settings deny servers."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ def configure(home: Path, **more: Any) -> None:
     (home / ".dragoman" / "settings.json").write_text(json.dumps({"mcpServers": servers, **more}))
 
 
-async def test_t359_a_server_is_ended_at_once_although_another_ends_no_subscription(home: Path):
+async def test_t359_a_denied_server_is_ended_at_once_although_another_does_not_answer_unsubscribe(home: Path):
     (home / "server.py").write_text(SERVER)
     configure(home)
     async with (

@@ -1,4 +1,4 @@
-"""T407: what forbids all but reading forbids the cancelling of a task."""
+"""T407: a restriction to read-only tools also forbids the cancelling of a task."""
 
 from pathlib import Path
 from typing import Any

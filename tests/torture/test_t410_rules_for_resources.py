@@ -1,4 +1,5 @@
-"""T410: the question about a server names the allow rules by which a model would read its resources."""
+"""T410: the approval question of a server lists the allow rules by which a model would read its
+resources."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +23,6 @@ OTHERS = ("read_mcp_resource(server=other)", "read_mcp_resource(server!=docs)", 
         (OTHERS, []),
     ],
 )
-def test_t410_rules_that_would_hold_are_named(home: Path, rules: Sequence[str], told: list[str]):
+def test_t410_allow_rules_that_would_apply_are_listed(home: Path, rules: Sequence[str], told: list[str]):
     projects.user(home, {"permissions": {"allow": list(rules)}})
     assert list(warnings_about_rules(projects.seen(home), "docs")) == told

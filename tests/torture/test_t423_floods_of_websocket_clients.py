@@ -1,4 +1,4 @@
-"""T423: a WebSocket client of the gateway that floods with tiny messages; other clients have their turn."""
+"""T423: a WebSocket client of the gateway floods it with tiny messages; other clients are still served."""
 
 import asyncio
 from collections import Counter
@@ -18,7 +18,7 @@ LIMIT_SECONDS = 30.0
 
 
 @pytest.mark.parametrize("connections", [1, 4])
-async def test_t423_few_messages_of_a_caller_are_taken_in_one_turn_of_the_loop(
+async def test_t423_the_number_of_messages_per_caller_and_loop_iteration_is_limited(
     monkeypatch: pytest.MonkeyPatch, connections: int
 ):
     loop, now, turn = asyncio.get_running_loop(), 0.0, 0

@@ -1,4 +1,4 @@
-"""T445: a call that waits for an answer is continued with the same rights and at the same path only."""
+"""T445: a call that waits for input is continued only with the same rights and at the same path."""
 
 from collections.abc import Sequence
 
@@ -33,7 +33,7 @@ async def begun(client: Client) -> Json:
 
 
 @pytest.mark.parametrize(("token", "view"), [("all", "shelf"), ("few", "desk")])
-async def test_t445_not_at_another_path_nor_with_other_rights(token: str, view: str):
+async def test_t445_a_call_is_not_continued_at_another_path_or_with_other_rights(token: str, view: str):
     files = InMemoryServer("files")
     files.add_tool("search", lambda _a, _c: "found")
     servers = {"office": Office(("2025-11-25",)), "files": files}

@@ -32,7 +32,7 @@ async def said(work: Any) -> str:
 
 
 @pytest.mark.parametrize("answer", [refused, redirected])
-async def test_t449_no_request_says_it(answer: Any):
+async def test_t449_no_error_or_log_contains_the_secret(answer: Any):
     async with streamable() as server:
         server.on["*"] = answer
         entry = {"type": "http", "url": server.url, "headers": {"Authorization": f"Bearer {SECRET}"}}
