@@ -50,7 +50,7 @@ async def test_t401_a_personal_hook_answers_the_question_of_another_personal_hoo
     assert await called(home, {}, {**asks, **allows}, ScriptedUser()) == "plain"
 
 
-async def test_t401_the_change_of_a_managed_hook_is_applied_last_although_the_person_declares_the_same_command(
+async def test_t401_a_managed_hooks_change_is_applied_last_if_the_person_declares_the_same_command(
     home: Path,
 ):
     cleans = saying(updatedInput={"text": "clean"})
@@ -58,7 +58,7 @@ async def test_t401_the_change_of_a_managed_hook_is_applied_last_although_the_pe
     assert await called(home, of("PreToolUse", cleans), own, ScriptedUser()) == "clean"
 
 
-async def test_t401_the_timeout_of_a_managed_hook_applies_although_the_person_declares_the_same_command(
+async def test_t401_a_managed_hooks_timeout_applies_if_the_person_declares_the_same_command(
     home: Path,
 ):
     slow = {"type": "command", "command": "sleep 0.3; echo no >&2; exit 2"}

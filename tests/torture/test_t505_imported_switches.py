@@ -1,4 +1,4 @@
-"""T505: a server that another host's file disables in an odd way is not imported as an enabled one."""
+"""T505: a server that the file of another client disables in an unusual form is not imported as enabled."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ def imported(format_: str, file: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("format_", ["cursor", "windsurf", "vscode", "gemini"])
-def test_t505_json(home: Path, format_: str):
+def test_t505_a_server_disabled_in_json_is_not_enabled(home: Path, format_: str):
     entries = {name: {"command": "server", **switch} for name, switch in {**ODD, **PLAIN}.items()}
     block = "servers" if format_ == "vscode" else "mcpServers"
     file = write(home / "theirs.json", {block: entries})
@@ -35,7 +35,7 @@ def test_t505_json(home: Path, format_: str):
     assert states == {**dict.fromkeys(ODD, "disabled"), **dict.fromkeys(PLAIN, "ready")}
 
 
-def test_t505_toml(home: Path):
+def test_t505_a_server_disabled_in_toml_is_not_enabled(home: Path):
     lines = [
         f"[mcp_servers.{name}]\ncommand = 'server'\n{key} = {json.dumps(value)}\n"
         for name, switch in ODD.items()

@@ -1,4 +1,4 @@
-"""T508: a deny rule about an argument is not escaped by a NUL, at which many programs end a text, nor by
+"""T508: a deny rule about an argument is not avoided by a NUL, at which many programs end a text, nor by
 comments, which separate words in SQL."""
 
 import time
@@ -27,7 +27,7 @@ DENIED = {
 @pytest.mark.parametrize(
     ("pattern", "text"), [(pattern, text) for pattern, texts in DENIED.items() for text in texts]
 )
-async def test_t508_it_is_denied(pattern: str, text: str):
+async def test_t508_the_call_is_denied(pattern: str, text: str):
     server, calls = InMemoryServer("box"), list[str]()
     server.add_tool("run", lambda arguments, context: calls.append(arguments["text"]) or "done")
     rules = {"allow": ["mcp__box"], "deny": [f'mcp__box__run(text="{pattern}")']}
@@ -44,7 +44,7 @@ def test_t508_other_texts_are_not_denied(text: str):
 
 
 @pytest.mark.parametrize("part", ["/*", "/**", "--", "*/", "/*\0"])
-def test_t508_comments_that_do_not_end_take_no_time(part: str):
+def test_t508_unterminated_comments_are_checked_quickly(part: str):
     began = time.process_time()
     assert not Glob.plainly("*drop table*").fits_loosely(part * 300_000)
     assert time.process_time() - began < 3

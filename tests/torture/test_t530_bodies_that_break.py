@@ -1,5 +1,5 @@
-"""T530: the body of an answer, or a stream, breaks in the middle while its connection stays open: what waits
-for it is told at once, and the server is used again."""
+"""T530: the body of a response, or a stream, breaks in the middle while its connection stays open: waiting
+calls fail at once, and the server is used again."""
 
 import asyncio
 
@@ -24,7 +24,7 @@ async def others_turn() -> None:
 
 
 @pytest.mark.parametrize("way", HTTP_WAYS, ids=str)
-async def test_t530_a_call_whose_answer_breaks_ends_at_once(arena, way: Way):
+async def test_t530_a_call_whose_response_breaks_fails_at_once(arena, way: Way):
     async def answer(ask: Ask) -> web.StreamResponse:
         response = web.StreamResponse(headers=EVENTS if way.replies == "sse" else JSON)
         response.enable_chunked_encoding()
@@ -43,7 +43,7 @@ async def test_t530_a_call_whose_answer_breaks_ends_at_once(arena, way: Way):
         await serves(a)
 
 
-async def test_t530_a_server_whose_one_stream_breaks_is_connected_again(arena):
+async def test_t530_a_server_whose_only_stream_breaks_is_reconnected(arena):
     way, streams = Way("sse"), list[asyncio.Transport]()
 
     async def remember(ask: Ask) -> None:

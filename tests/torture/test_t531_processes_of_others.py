@@ -1,5 +1,5 @@
-"""T531: what hosts that were killed have left is ended at the next start, and nothing else: not a stranger
-that got the number of a group, and not the servers of a host that lives where pids are others."""
+"""T531: processes that killed hosts have left are ended at the next start, and no others: neither a process
+that got the id of a group, nor the servers of a running host in another pid namespace."""
 
 import os
 import signal
@@ -62,7 +62,7 @@ def listed(listing: ProcessWatchdog, group: int) -> None:
         file.write(f"+ {group} 1\n")  # an earlier process had this number
 
 
-def test_t531_a_stranger_with_the_number_of_a_group_lives_on(listing: ProcessWatchdog):
+def test_t531_an_unrelated_process_with_the_id_of_a_group_is_not_ended(listing: ProcessWatchdog):
     with leaderless() as (group, member):
         listed(listing, group)
         path = die(listing)
@@ -71,7 +71,7 @@ def test_t531_a_stranger_with_the_number_of_a_group_lives_on(listing: ProcessWat
         assert not path.exists()
 
 
-def test_t531_a_group_without_its_leader_is_ended_if_it_is_the_hosts(listing: ProcessWatchdog):
+def test_t531_a_group_without_its_leader_is_ended_if_it_belongs_to_the_host(listing: ProcessWatchdog):
     with leaderless(**{MARKER: listing.new_marker()}) as (group, member):
         listed(listing, group)
         die(listing)
@@ -79,7 +79,7 @@ def test_t531_a_group_without_its_leader_is_ended_if_it_is_the_hosts(listing: Pr
         assert wait_for_deaths([member], 5) == []
 
 
-def test_t531_servers_of_a_host_in_another_namespace_live_on(
+def test_t531_servers_of_a_host_in_another_pid_namespace_are_not_ended(
     listing: ProcessWatchdog, monkeypatch: pytest.MonkeyPatch
 ):
     """A container that shares the state folder: its processes are visible here, under other pids."""

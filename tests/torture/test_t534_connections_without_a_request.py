@@ -1,5 +1,5 @@
-"""T534: connections to a gateway on which no whole request comes, from anybody: they are closed after some
-time, so that they do not use up its file descriptors, and requests that take longer are answered."""
+"""T534: gateway connections on which no complete request arrives are closed after some time, so that they
+do not use up its file descriptors; requests that take longer are answered."""
 
 import asyncio
 

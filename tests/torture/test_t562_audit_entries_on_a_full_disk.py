@@ -64,7 +64,9 @@ def test_t562_closing_writes_what_is_left(tmp_path: Path, monkeypatch: pytest.Mo
     assert tools(tmp_path) == ["a", "b"]
 
 
-def test_t562_only_so_much_is_kept_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_t562_the_number_of_entries_kept_in_memory_is_limited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(audit, "UNWRITTEN_LIMIT_BYTES", 2 * len(audit.line_of(AuditEntry(tool="a"))))
     disk = Disk(monkeypatch)
     log = AuditLog(tmp_path, lambda _: None, "session")

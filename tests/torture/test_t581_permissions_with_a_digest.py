@@ -1,5 +1,5 @@
-"""T581: a permanent permission with a digest applies to any server of the name that defines the tool alike,
-so the question about a project's server, or an agent's, shows it."""
+"""T581: a permanent permission with a digest applies to any server of that name with the same tool
+definition, so the approval question of a project's server or agent shows it."""
 
 import json
 import sys
@@ -44,7 +44,7 @@ async def test_t581_the_question_about_a_server_shows_the_rule(home: Path):
     assert asked.asked == []
 
 
-async def test_t581_the_question_about_an_agent_shows_it_too(home: Path):
+async def test_t581_the_question_about_an_agent_shows_the_rule(home: Path):
     rule = await allowed_always(home)
     file = home / "work/.dragoman/agents/helper.md"
     file.parent.mkdir(parents=True)
