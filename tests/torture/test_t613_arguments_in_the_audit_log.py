@@ -1,5 +1,5 @@
-"""T613: the audit log has no value of a call's arguments, also where a classifier, a hook or a person repeats
-one in the reason of a decision."""
+"""T613: the audit log contains no argument value of a call, also where a classifier, a hook or a person
+repeats one in the reason of a decision."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ def repeats(event: Mapping[str, Any]) -> dict[str, Any]:
     ],
     ids=["classifier", "person", "hook"],
 )
-async def test_t613_reasons_repeat_no_argument(home: Path, options: dict[str, Any]):
+async def test_t613_reasons_contain_no_argument_value(home: Path, options: dict[str, Any]):
     server = InMemoryServer("s")
     server.add_tool("send", lambda arguments, context: "sent")
     async with Host({"s": server}, audit=True, **options) as host:

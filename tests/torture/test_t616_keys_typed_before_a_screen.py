@@ -1,5 +1,5 @@
-"""T616: what was typed before a form or a request to the model appeared on a screen neither fills it in nor
-sends it: Enter in the last field of a form sends it."""
+"""T616: keys that were typed before a form or a sampling request appeared on a screen neither fill it in
+nor submit it: Enter in the last field of a form submits it."""
 
 import select
 import termios
@@ -23,7 +23,7 @@ def waits_for_keys(person: Person) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
-def test_t616_a_form_is_not_sent_by_keys_that_were_typed_before_it(home: Path, era: str):
+def test_t616_a_form_is_not_submitted_by_keys_that_were_typed_before_it(home: Path, era: str):
     server = config(s=zoo("asks_for_a_name.py", protocol=era))
     environment = {"DRAGOMAN_PLAIN": ""}
     with Person("call", "mcp__s__greet", "--mcp-config", server, env=environment) as person:

@@ -1,5 +1,5 @@
-"""T684: an entry that a program makes with a value of a wrong type is not used: one string in place of a list
-of prohibited tools would be read letter by letter."""
+"""T684: an entry that a program creates with a value of a wrong type is refused: a single string in place
+of a list of disabled tools would be read letter by letter."""
 
 import sys
 from pathlib import Path
@@ -27,14 +27,14 @@ ODD: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("field", "value", "why"), ODD, ids=lambda each: str(each)[:20])
-async def test_t684_it_is_refused_with_its_field(home: Path, field: str, value: Any, why: str):
+async def test_t684_the_error_names_the_field(home: Path, field: str, value: Any, why: str):
     entry = ServerConfig(command=sys.executable, **{field: value})
     async with Host({"box": entry}) as host:
         status = (await host.ready(timeout=20))["box"]
     assert (status.status, status.reason) == ("failed", f"server 'box': {why}")
 
 
-async def test_t684_a_list_is_as_good_as_a_tuple(home: Path):
+async def test_t684_a_list_is_accepted_in_place_of_a_tuple(home: Path):
     names: Any = ["delete"]
     entry = ServerConfig(command=sys.executable, args=("-c", "pass"), disabled_tools=names)
     host = Host({"box": entry})

@@ -1,5 +1,5 @@
-"""T692: an argument of a command contains bytes that are no text, as the name of a file may. It is refused
-with the reason, without a traceback."""
+"""T692: an argument of a command contains bytes that are not text, as a file name may. It is refused with
+the reason, without a traceback."""
 
 import os
 
@@ -24,7 +24,7 @@ def test_t692_a_call_is_refused(argument: str):
 
 
 @pytest.mark.requirement("PRM-6")
-def test_t692_a_decision_is_explained_all_the_same():
+def test_t692_a_decision_is_explained():
     done = run("permissions", "test", "mcp__calm__echo", f"message={HALF}")
     assert (done.returncode, done.stdout.startswith("mcp__calm__echo would need your permission")) == (
         8,
