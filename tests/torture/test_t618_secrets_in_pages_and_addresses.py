@@ -59,7 +59,7 @@ def test_t618_an_error_of_an_authorization_server_contains_no_token_beside_it():
 
 
 @pytest.mark.requirement("CFG-12")
-def test_t618_an_import_writes_no_client_secret_of_another_client_into_a_project(home: Path):
+def test_t618_an_import_writes_no_client_secret_of_a_stdio_server_into_a_project(home: Path):
     entry = {"command": "server", "oauth": {"clientId": "me", "clientSecret": "canary-secret-1234567"}}
     file = write(home / "theirs.json", servers(box=entry))
     done = run("mcp", "import", "claude-code", str(file), "-s", "project")

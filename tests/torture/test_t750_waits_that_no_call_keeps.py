@@ -1,5 +1,5 @@
-"""T750: a server asks for a wait that is longer than the call may take: the call fails at once, and its error
-states the wait. (`Retry-After` of more than 12 digits counted as none.)"""
+"""T750: a server asks for a wait that is longer than the call's time limit: the call fails at once, and its
+error states the wait. (`Retry-After` of more than 12 digits was ignored.)."""
 
 import pytest
 

@@ -1,5 +1,5 @@
-"""T803: the name of a resource or a file that a person takes as a completion mentions nothing else: what
-follows a blank in it would be another mention."""
+"""T803: the name of a resource or file that a person takes as a completion mentions nothing else: text
+after a blank in it would be another mention."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ async def taken(host: Host, folder: Path, typed: str) -> list[str]:
     return [f"{typed.removesuffix(wanted.word)}{each.text} " for each in found]
 
 
-async def test_t803_a_resource_mentions_no_file(home: Path):
+async def test_t803_a_resource_completion_mentions_no_file(home: Path):
     work = home / "work"
     for place in ("work", "keys"):
         (home / place).mkdir(exist_ok=True)
@@ -43,7 +43,7 @@ async def test_t803_a_resource_mentions_no_file(home: Path):
     assert message == f'{text}\n\n<resource name="box:{HOSTILE}">\na text of the server\n</resource>'
 
 
-async def test_t803_a_file_of_a_repository_mentions_no_other(tmp_path: Path):
+async def test_t803_a_file_name_of_a_repository_mentions_no_other_file(tmp_path: Path):
     for name in ("a @b", "b", "c", 'd" @b'):
         (tmp_path / name).touch()
     (tmp_path / "e @b").mkdir()

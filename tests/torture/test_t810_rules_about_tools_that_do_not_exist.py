@@ -1,4 +1,4 @@
-"""T810: a deny or an ask about a built-in tool that does not exist, or an argument that it does not have,
+"""T810: a deny or ask rule about a built-in tool that does not exist, or an argument that it does not have,
 is reported when a conversation begins: it has no effect, and that was not noticed."""
 
 import asyncio
@@ -52,16 +52,16 @@ async def reported(home: Path, rule: str, kind: str) -> list[str]:
 
 @pytest.mark.parametrize("kind", ["deny", "ask"])
 @pytest.mark.parametrize(("rule", "why"), REPORTED.items(), ids=str)
-async def test_t810_it_is_reported(home: Path, rule: str, why: str, kind: str):
+async def test_t810_a_rule_without_effect_is_reported(home: Path, rule: str, why: str, kind: str):
     assert await reported(home, rule, kind) == [
         f"{kind} rule {rule} of dynamic (code): {why}; it has no effect"
     ]
 
 
 @pytest.mark.parametrize("rule", FINE)
-async def test_t810_others_are_not(home: Path, rule: str):
+async def test_t810_other_rules_are_not_reported(home: Path, rule: str):
     assert await reported(home, rule, "deny") == []
 
 
-async def test_t810_an_allow_is_not(home: Path):
+async def test_t810_an_allow_rule_is_not_reported(home: Path):
     assert await reported(home, "Agent", "allow") == []

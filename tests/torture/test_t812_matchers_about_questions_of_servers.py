@@ -1,5 +1,5 @@
-"""T812: a hook about the questions of a server refuses them however its matcher spells the server: it was
-compared exactly, so that a form was shown, or answered, in spite of the hook."""
+"""T812: a hook about the elicitations of a server declines them however its matcher spells the server: it
+was compared exactly, so that a form was shown, or answered, in spite of the hook."""
 
 from pathlib import Path
 
@@ -40,11 +40,11 @@ async def greeted(event: str, matcher: str, answer: object) -> str:
 
 @pytest.mark.parametrize("matcher", MEANT)
 @pytest.mark.parametrize("event", ["Elicitation", "ElicitationResult"])
-async def test_t812_a_question_is_declined(home: Path, event: str, matcher: str):
+async def test_t812_an_elicitation_is_declined(home: Path, event: str, matcher: str):
     assert await greeted(event, matcher, DECLINE) == '{"action": "decline"}'
 
 
-async def test_t812_so_is_one_that_the_administrators_hook_declines(home: Path):
+async def test_t812_a_managed_hook_declines_an_elicitation(home: Path):
     entry = {"type": "command", "command": "exit 2"}
     projects.managed(home, {"hooks": {"Elicitation": [{"matcher": "Home_Drive", "hooks": [entry]}]}})
     user = ScriptedUser(forms=[FormAnswer("accept", {"name": "person"})])
@@ -54,7 +54,7 @@ async def test_t812_so_is_one_that_the_administrators_hook_declines(home: Path):
         assert (await host.call("mcp__home_drive__greet")).text == '{"action": "decline"}'
 
 
-async def test_t812_a_question_is_accepted_by_a_hook_for_exactly_this_server_only(home: Path):
+async def test_t812_a_hook_accepts_an_elicitation_only_if_it_names_exactly_this_server(home: Path):
     assert '"hook"' in await greeted("Elicitation", NAME, ACCEPT)
     assert '"person"' in await greeted("Elicitation", "Home.Drive", ACCEPT)
 

@@ -1,5 +1,5 @@
-"""T821: a client of the gateway watches a resource, and the entry of its server changes. The client is still
-notified of changes. A subscription that a rule has ended can be requested again when the rule is gone."""
+"""T821: a gateway client is subscribed to a resource, and the entry of its server changes. The client still
+receives updates. A subscription that a rule has ended can be requested again when the rule is removed."""
 
 import asyncio
 import json
@@ -58,7 +58,7 @@ async def touch(client: Client) -> None:
     assert "result" in called.last
 
 
-async def test_t821_changes_at_the_new_server_are_notified(home: Path):
+async def test_t821_updates_of_the_new_server_are_sent(home: Path):
     async with watching(home) as (running, client, seen):
         write(home, version="2")
         await running.host.reload()
@@ -68,7 +68,7 @@ async def test_t821_changes_at_the_new_server_are_notified(home: Path):
         await until(lambda: seen[DEED])
 
 
-async def test_t821_it_can_be_requested_again_after_a_rule_has_ended_it(home: Path):
+async def test_t821_a_subscription_ended_by_a_rule_can_be_requested_again(home: Path):
     async with watching(home) as (running, client, seen):
         write(home, deny=("read_mcp_resource",))
         await running.host.reload()
@@ -79,7 +79,7 @@ async def test_t821_it_can_be_requested_again_after_a_rule_has_ended_it(home: Pa
         await until(lambda: seen[DEED])
 
 
-async def test_t821_a_server_that_is_removed_leaves_no_task(home: Path):
+async def test_t821_a_removed_server_leaves_no_asyncio_task(home: Path):
     async with watching(home) as (running, client, _):
         (home / ".dragoman" / "settings.json").write_text("{}")
         await running.host.reload()

@@ -1,5 +1,5 @@
-"""T825: the answer of a hook has `"continue": false`, and cannot be read in full, or has it in another
-place. It refuses all the same."""
+"""T825: the answer of a hook has `"continue": false`, and cannot be parsed in full, or has it in another
+position. It refuses the call nevertheless."""
 
 import json
 from pathlib import Path
