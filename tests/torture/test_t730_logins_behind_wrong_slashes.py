@@ -69,7 +69,7 @@ def test_t730_text_that_is_not_a_login_is_unchanged():
 
 
 @pytest.mark.parametrize("text", LONGER)
-def test_t730_text_that_is_not_a_login_is_unchanged_inside_a_longer_text(text: str):
+def test_t730_the_password_is_redacted_inside_a_longer_text(text: str):
     entry = {"command": "x", "args": [text]}
     assert SECRET not in str(masked_entry(entry))
     assert any(SECRET in secret for secret in secrets_of(ServerConfig(command="x", args=(text,))))
