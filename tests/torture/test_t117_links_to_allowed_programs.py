@@ -21,7 +21,8 @@ VERSION = f"python{sys.version_info[0]}.{sys.version_info[1]}"
 
 
 def environment(folder: Path, mark: Path) -> Path:
-    """A virtual environment whose module `safe_server` leaves a mark; its python is a link to ours."""
+    """A virtual environment with a module `safe_server` that creates a marker file; its python is a symlink
+    to the interpreter of the tests."""
     site = folder / "lib" / VERSION / "site-packages"
     site.mkdir(parents=True)
     (site / "safe_server.py").write_text(f"open({str(mark)!r}, 'w').close()")

@@ -57,7 +57,7 @@ async def opened(home: Path, rule: str) -> AsyncIterator[Host]:
 
 
 async def shown(caller: Any) -> list[list[str]]:
-    """The names of the box's tools, by every way in which a model may be given them."""
+    """The names of the box's tools in every list that a model may receive."""
     context = RunContext[Any](deps=None, model=TestModel(), usage=RunUsage())
     lists: list[list[str]] = [
         [tool.name for tool in caller.tools()],

@@ -22,7 +22,7 @@ ENDLESS = ("--watch", "--help")
 
 
 def spelled(command: str) -> Iterator[list[str]]:
-    """The command with the hostile word in every place that takes one."""
+    """The command with the hostile argument in every position that takes one."""
     words = command.split()
     parameters = COMMANDS[command].get_params(click.Context(COMMANDS[command]))
     needed = [

@@ -46,7 +46,8 @@ def group() -> Iterator[tuple[subprocess.Popen[bytes], int]]:
 
 
 def test_t144_a_signal_reaches_the_complete_group_of_a_member_that_ended(leader, group):
-    """The scan saw a process of the group that has ended since: the others were started after the scan."""
+    """The scan found a process of the group that has ended since; the other members were started after the
+    scan."""
     process, child = group
     family = Family(leader, "marker")
     ended = ProcessFacts(2**22 + 1, "S", 1, process.pid, process.pid, start_of(child))

@@ -107,7 +107,7 @@ async def test_t145_a_refusal_by_a_hook_is_respected(home: Path, settings: dict[
 
 
 def keep_the_time(path: Path) -> None:
-    """Replaces the text by one of the same length, with the same time of the last change."""
+    """Replaces the text by one of the same length and keeps the modification time."""
     before = path.stat()
     path.write_text(json.dumps(DENY).ljust(before.st_size))
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))

@@ -1,5 +1,5 @@
 """T150: a 401 or 403 fails its request only; only credentials that are no longer valid make a server
-`needs- auth`."""
+`needs-auth`."""
 
 import asyncio
 
@@ -22,7 +22,8 @@ WAYS = (Way("http", LEGACY, "sse"), Way("http", MODERN, "json"), Way("sse"))
 
 
 class Door:
-    """In front of the server: lets calls of `ledger` in when told, and refuses what else it is told to."""
+    """A proxy in front of the server: forwards calls of `ledger` when released, and refuses other requests
+    as configured."""
 
     def __init__(self, refusal=None) -> None:
         self.refusal = refusal

@@ -15,7 +15,7 @@ SETTINGS = {"MCP_REQUEST_TIMEOUT_MS": 400}
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("way", WAYS, ids=str)
 async def test_t151_a_call_may_take_longer_than_other_requests(arena, way: Way):
-    """The default limit of a call is 28 hours, that of any other request here 0.4 s."""
+    """The default time limit of a call is 28 hours, that of any other request in this test 0.4 s."""
     too_long = asyncio.Event()
 
     async def hold(ask: Ask) -> None:

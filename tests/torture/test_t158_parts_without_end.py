@@ -88,7 +88,7 @@ while True:
 
 @pytest.fixture
 def hinting() -> Iterator[str]:
-    """The URL of a server that sends interim replies without end."""
+    """The URL of a server that sends endless interim replies."""
     process = subprocess.Popen(
         [sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True, env=program_environment()
     )

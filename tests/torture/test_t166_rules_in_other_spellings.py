@@ -180,7 +180,8 @@ ENTRY = {"command": "/bin/echo"}
 @pytest.mark.requirement("CFG-8")
 @pytest.mark.parametrize("name", ["Box", "other box", "b\u043ex"], ids=ascii)
 def test_t166_the_name_of_a_project_entry_does_not_lift_a_prohibition(home: Path, name: str):
-    """A name that is a server's own by the letter means that one alone: not if a repository chose it."""
+    """A name that exactly matches a server applies to that server only, unless a repository chose the
+    name."""
     projects.write(home / "work" / ".mcp.json", projects.servers(**{name: ENTRY}))
     for key, state in (("deniedMcpServers", "refused"), ("disabledMcpServers", "disabled")):
         projects.user(home, {key: [name], **projects.servers(box=ENTRY)})

@@ -112,7 +112,7 @@ FORMS: dict[str, Callable[[str], bytes]] = {
 
 
 def in_effect() -> dict[str, Any]:
-    """What may start or be allowed, and by which entry."""
+    """What may be started or is allowed, and by which entry."""
     seen = projects.seen()
     rules = EffectiveRules.of(seen)
     return {

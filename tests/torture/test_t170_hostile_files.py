@@ -71,15 +71,15 @@ def _wrong(start: str, count: int) -> dict[str, Any]:
 
 
 def _problems() -> tuple[str, ...]:
-    """What every command does first."""
+    """The problems that every command reads first."""
     found = seen()
     warned = (warning for server in found.servers.values() for warning in server.warnings)
     return (*found.problems, *configured.from_parts(found.parts).problems, *warned)
 
 
 def _seconds() -> float:
-    """Process time, which other programs of the machine do not change. Without collections of garbage: those
-    take the longer the more tests have run."""
+    """Process time, which is independent of other programs. Garbage collection is disabled: it takes longer
+    the more tests have run."""
     gc.disable()
     try:
         start = time.process_time()

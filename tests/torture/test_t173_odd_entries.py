@@ -41,7 +41,7 @@ async def test_t173_a_lone_surrogate_in_an_entry_causes_no_failure(home: Path, c
 async def test_t173_a_prohibition_written_after_an_unexpected_error_is_applied(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Whatever the reading of files raises, the next change is read again."""
+    """Whatever error the reading of files raises, the next change is read again."""
     desk = Desk(home)
     desk.user({})
     failed = asyncio.Event()
@@ -62,7 +62,7 @@ async def test_t173_a_prohibition_written_after_an_unexpected_error_is_applied(
 
 @pytest.mark.requirement("CFG-6")
 def test_t173_a_huge_secret_of_an_unapproved_entry_causes_no_delay(home: Path):
-    """The file is read in both cases; looking for spellings of the secret took forty seconds."""
+    """The file is read in both cases; the search for spellings of the secret took forty seconds."""
     desk = Desk(home)
     times: list[float] = []
     for field in ("NOTE", "API_TOKEN"):

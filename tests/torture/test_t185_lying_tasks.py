@@ -214,7 +214,7 @@ async def test_a_task_with_a_ttl_of_a_million_years_is_reported_without_a_time(a
 
 
 class Absent:
-    """A person who is shown forms, and answers none."""
+    """A person who is shown forms and answers none."""
 
     def __init__(self) -> None:
         self.shown = self.gone = 0

@@ -25,7 +25,7 @@ def entry(home: Path, folder: str, **more: Any) -> dict[str, Any]:
 
 
 async def left_running(home: Path) -> str:
-    """The id of a task of `s.1`, which has the name `mcp__s_1__work` to itself."""
+    """The id of a task of `s.1`, which is the only server with the name `mcp__s_1__work`."""
     async with Host({"s.1": entry(home, "one")}, permission_mode="bypassPermissions") as host:
         await host.ready()
         outcome = await host.call("mcp__s_1__work", {"text": "of s.1"}, background_after_seconds=0)

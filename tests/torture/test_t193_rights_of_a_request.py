@@ -18,7 +18,7 @@ NARROW = Rights(tools=("office__ledger",))
 
 
 async def by_scope(authorization: Collection[str]) -> KnownCaller:
-    """The same person, with an access token for everything or for one tool."""
+    """The same person, with an access token for all tools or for one tool."""
     is_wide = next(iter(authorization)).endswith(ADA)
     return KnownCaller(Caller("ada@issuer"), (EVERYTHING,) if is_wide else (NARROW,))
 

@@ -20,7 +20,7 @@ FOLDER = ".dragoman/agents"
 
 
 class World:
-    """A folder with a tool that leaves a mark with the folder's name, for each folder that is asked for."""
+    """A folder with a tool that writes the folder's name to a marker file, for each requested folder."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -41,7 +41,7 @@ class World:
         (folder / f"{name}.md").write_text(text)
 
     async def use(self, cwd: Path) -> set[str]:
-        """The folders whose tool runs when every agent that is ready there is used."""
+        """The folders whose tool ran when every ready agent was used there."""
         self.canary.forget()
         sources = Sources.here(cwd)
         for agent in find_agents(sources):

@@ -65,7 +65,7 @@ async def test_t199_a_model_selected_by_the_person_is_not_requested_at_another_p
 
 
 def known_keys() -> list[str]:
-    """The variables in which the model library looks for secrets."""
+    """The environment variables in which the model library looks for keys."""
     folder = Path(next(iter(pydantic_ai.providers.__path__)))
     text = "".join(path.read_text() for path in folder.glob("*.py"))
     names = set(re.findall(r"['\"]([A-Z][A-Z0-9_]+)['\"]", text))

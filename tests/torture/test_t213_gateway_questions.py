@@ -18,7 +18,7 @@ ABLE: Json = {"elicitation": {}}
 
 
 class Impatient(Office):
-    """A server that asks, and ends the call before there is an answer."""
+    """A server that sends an elicitation, and ends the call before there is an answer."""
 
     def __init__(self, error: RequestError | None = None) -> None:
         super().__init__(("2025-11-25",))
@@ -37,7 +37,7 @@ class Impatient(Office):
 
 
 async def asked(client: Client) -> Json:
-    """The request to send again, with the answer."""
+    """The request to send again, with the input response."""
     needed = (await client.modern("tools/call", ASK, capabilities=ABLE)).last["result"]
     answers = {key: {"action": "accept", "content": {"name": "x"}} for key in needed["inputRequests"]}
     return {**ASK, "requestState": needed["requestState"], "inputResponses": answers}

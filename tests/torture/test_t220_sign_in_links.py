@@ -25,7 +25,7 @@ def site() -> Iterator[CallersSite]:
 
 @contextlib.asynccontextmanager
 async def begun(site: CallersSite) -> AsyncIterator[tuple[Running, Client, str]]:
-    """A gateway with a sign-in of ada that has begun, and its link."""
+    """A gateway with a started sign-in of ada, and its URL."""
     async with gateway_of({"tracker": site.entry}, own=["tracker"]) as running, Client(running.url) as ada:
         yield running, ada, await begin(ada)
 
@@ -60,7 +60,7 @@ async def test_t220_names_of_callers_and_servers_are_escaped_in_the_page(site: C
 
 
 async def test_t220_a_form_post_without_the_page_is_refused(site: CallersSite):
-    """A page of another site can make a browser send the form, but knows neither cookie nor token."""
+    """A page of another site can make a browser post the form, but knows neither cookie nor token."""
     async with begun(site) as (_, _, link), Browser(site, "anna") as victim, Browser(site, "m") as attacker:
         stolen = (await attacker.open(link)).token
         for token in (stolen, "", "0" * 64):

@@ -69,7 +69,8 @@ async def test_t221_an_error_is_reported_to_the_caller_and_not_shown_in_the_page
 
 
 async def test_t221_a_code_of_another_sign_in_is_rejected(site: CallersSite):
-    """An attacker has a code for its own account and wants the gateway to use it for another caller."""
+    """An attacker has an authorization code for its own account and wants the gateway to use it for another
+    caller."""
     async with (
         gateway(site) as (running, ada),
         Client(running.url, BOB) as bob,

@@ -62,7 +62,7 @@ async def test_t222_callers_with_lookalike_names_have_separate_accounts(site: Ca
 
 
 async def test_t222_the_account_of_the_gateways_operator_is_not_used(site: CallersSite):
-    """It is stored for the same server, with and without an identity."""
+    """The operator's tokens are stored for the same server, with and without an identity."""
     site.owners["canary-of-the-person"] = "the person"
     site.tokens.add("canary-of-the-person")
     async with gateway_of({"tracker": site.entry}, own=["tracker"]) as running, Client(running.url) as ada:

@@ -30,7 +30,8 @@ NOT_READING = "it does not read what it is sent"
 
 
 class Desk(InMemoryServer):
-    """`say` answers with so many megabytes; `hold` never answers; `count` reports progress, and answers."""
+    """`say` returns a given number of megabytes; `hold` never returns; `count` reports progress, and
+    returns."""
 
     def __init__(self) -> None:
         super().__init__("desk")
@@ -60,7 +61,7 @@ class Desk(InMemoryServer):
 
 
 class Silent:
-    """A client over a bare socket that sends, and reads when it is asked to."""
+    """A client over a bare socket that reads only on request."""
 
     def __init__(self, port: int, token: str = ADA) -> None:
         self._socket = socket.socket()

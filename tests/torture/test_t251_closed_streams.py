@@ -11,7 +11,7 @@ pytestmark = pytest.mark.requirement("CLI-1")
 
 
 def run(closed: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """`closed`: in the notation of the shell."""
+    """`closed` is in shell notation."""
     command = ["/bin/sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "dragoman", *arguments]
     return subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, env=dict(os.environ)

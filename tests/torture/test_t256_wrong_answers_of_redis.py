@@ -34,7 +34,7 @@ WORK: dict[str, Work] = {
 
 @asynccontextmanager
 async def answering(answer: bytes) -> AsyncIterator[RedisStore]:
-    """A store at a server that accepts connections as Redis does, and gives this answer to everything."""
+    """A store that is connected to a server which sends the same answer to every Redis command."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(65536):

@@ -23,7 +23,7 @@ SAYS = {
 
 
 def halves(text: str) -> list[str]:
-    """What is left of the secret somewhere in a text."""
+    """The parts of the secret that a text still contains."""
     return [part for at in range(len(SECRET) - 11) if (part := SECRET[at : at + 12]) in text]
 
 

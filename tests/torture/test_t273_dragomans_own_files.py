@@ -13,7 +13,7 @@ CANARY = "canary-token-0123456789"
 
 
 def told(home: Path, calls: list[tuple[str, dict[str, str]]], *options: str) -> list[str]:
-    """What a model that works in the home folder is told of its calls."""
+    """The tool results that a model which works in the home folder receives."""
     with FakeProvider([*calls], ["Done."]) as provider:
         said = ("--model", "openai-chat:gpt-5.5", "--base-url", f"{provider.url}/v1", "-p", "go", *options)
         done = run(*said, cwd=home)

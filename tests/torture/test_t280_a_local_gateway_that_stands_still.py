@@ -37,7 +37,7 @@ for line in sys.stdin:
 
 @pytest.fixture
 def count(home: Path) -> Path:
-    """The file with one character for each call that was made."""
+    """The file with one character for each call."""
     (home / "server.py").write_text(SERVER)
     count, settings = home / "count", home / ".dragoman" / "settings.json"
     entry = {

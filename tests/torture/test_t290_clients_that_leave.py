@@ -43,14 +43,14 @@ async def test_t290_a_disconnect_just_before_the_stream_begins_is_not_an_error(
 
 
 def _transports(port: int) -> list[asyncio.Transport]:
-    """Of the connections that the gateway has accepted."""
+    """The transports of the connections that the gateway has accepted."""
     kind: Any = asyncio.selector_events._SelectorSocketTransport  # type: ignore[attr-defined]
     found = [each for each in gc.get_objects() if type(each) is kind and not each.is_closing()]
     return [each for each in found if each.get_extra_info("sockname")[1:2] == (port,)]
 
 
 class WaitingStore(SqliteStore):
-    """A lookup lasts until the test says otherwise."""
+    """A store whose lookup lasts until the test releases it."""
 
     def __init__(self) -> None:
         super().__init__()

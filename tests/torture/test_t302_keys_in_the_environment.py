@@ -16,14 +16,14 @@ REFUSED = "{} was not allowed: no rule allows it"
 
 
 def as_installed(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """In a process whose environment is the given one; that of a forked process is its parent's."""
+    """Runs in a process with the given environment; a forked process would have its parent's."""
     return subprocess.run(
         [DRAGOMAN, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, **options
     )
 
 
 def told(run: Any, tool: str, arguments: dict[str, str], *options: str) -> str:
-    """What a model that works in the root folder is told of its call."""
+    """The tool result that a model which works in the root folder receives."""
     with FakeProvider([(tool, arguments)], ["Done."]) as provider:
         said = ["--model", "openai-chat:gpt-5.5", "--base-url", f"{provider.url}/v1", "-p", "go", *options]
         # The first value makes the beginning look like a text; the key follows, as a long line is cut.

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.requirement("AGT-1")
 
 @pytest.fixture
 def work(home: Path) -> Path:
-    """A repository whose file is a link to a key, another folder with the same, and links to both."""
+    """A repository with a symlink to a key, another folder with the same, and symlinks to both."""
     (home / "keys").mkdir()
     (home / "keys/id").write_text("canary")
     for name in ("work", "library"):

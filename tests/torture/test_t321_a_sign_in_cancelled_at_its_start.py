@@ -1,5 +1,5 @@
-"""T321: a sign-in is cancelled while its listener is being opened. The port is free for the next sign-
-in."""
+"""T321: a sign-in is cancelled while its listener is being opened. The port is free for the next
+sign-in."""
 
 import asyncio
 import contextlib

@@ -25,7 +25,7 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
 
 
 def worked(home: Path) -> list[str]:
-    """What the model is told of work that it gives to an agent."""
+    """The result that the model receives for work that it gives to an agent."""
     agent = home / ".dragoman/agents/counter.md"
     agent.parent.mkdir(parents=True, exist_ok=True)
     agent.write_text("---\ndescription: Counts.\n---\nYou count.\n")

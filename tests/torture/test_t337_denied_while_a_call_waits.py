@@ -57,7 +57,7 @@ async def test_t337_a_rule_added_while_a_resource_request_is_retried_denies_it(
     denied = asyncio.Event()
 
     async def lost(ask: Ask) -> Any:
-        """Loses the connection of the first request; the second is denied by then."""
+        """Loses the connection of the first request; before the second one, the rule is added."""
         if not denied.is_set():
             denied.set()
             host.add_rule("deny", rule)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.requirement("PRM-1")
 
 
 def decisions(folder: Path, *names: str) -> list[str]:
-    """About changes of these files, after a yes to all changes in the folder."""
+    """The decisions about edits of these files, after a permission for all edits in the folder."""
     arguments = {"file_path": str(folder / "a.py")}
     question = PermissionQuestion(
         server="",

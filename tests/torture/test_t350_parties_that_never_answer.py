@@ -24,7 +24,7 @@ MANY = 40
 
 @pytest.fixture
 def silence(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """Names below nowhere.example are not resolved before it is set."""
+    """Names below nowhere.example are not resolved until the event is set."""
     over, resolve = threading.Event(), socket.getaddrinfo
 
     def getaddrinfo(host: Any, *rest: Any, **more: Any) -> Any:

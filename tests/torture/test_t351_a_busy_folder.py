@@ -23,7 +23,7 @@ for number in range({FILES}):
 
 
 async def follow(host: Host, file: Path, name: str) -> None:
-    """Adds a server to the file; returns when the host knows it."""
+    """Adds a server to the file; returns when the host has read it."""
     events = host.events(ConfigurationChanged)
     file.write_text(json.dumps({"mcpServers": {name: {"command": sys.executable}}}))
     async for event in events:

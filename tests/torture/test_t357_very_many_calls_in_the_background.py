@@ -16,7 +16,7 @@ MORE = 8
 
 
 class Holding:
-    """A server that answers when it is told to."""
+    """A server that answers when it is released."""
 
     def __init__(self) -> None:
         self.goes_on = asyncio.Event()

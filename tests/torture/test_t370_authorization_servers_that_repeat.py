@@ -25,7 +25,7 @@ CLIENTS = {
 
 
 class Repeating:
-    """Answers with an error that has one of the secrets in it that came with the request."""
+    """Answers with an error that contains one of the secrets of the request."""
 
     def __init__(self, number: int, status: int) -> None:
         self._number = number

@@ -13,7 +13,7 @@ TURNS = 6
 
 
 class Ignoring:
-    """Takes what a transport delivers."""
+    """Ignores what a transport delivers."""
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_: None

@@ -15,7 +15,7 @@ COUNT: Json = {"name": "good__count", "arguments": {"to": 1}}
 
 
 class Stalling(Office):
-    """Answers no subscription."""
+    """Answers no subscription request."""
 
     async def _subscribe(self, request: ClientRequest) -> Json:
         self.ledger.append("subscribe")

@@ -17,7 +17,7 @@ TOOL = "mcp__box__echo"
 
 
 def saying(**answer: Any) -> dict[str, Any]:
-    """A hook that answers this to everything."""
+    """A hook that always returns this answer."""
     return {"type": "command", "command": f"echo {shlex.quote(json.dumps({'hookSpecificOutput': answer}))}"}
 
 
@@ -26,7 +26,7 @@ def of(event: str, *hooks: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def called(home: Path, managed: Mapping[str, Any], own: Mapping[str, Any], user: ScriptedUser) -> str:
-    """What becomes of a call that the person's rules allow."""
+    """The outcome of a call that the person's rules allow."""
     projects.managed(home, {"hooks": managed})
     projects.user(home, {"hooks": own, "permissions": {"allow": ["mcp__box"]}})
     box = InMemoryServer("box")

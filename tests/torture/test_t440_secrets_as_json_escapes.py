@@ -45,7 +45,7 @@ OF_MESSAGES = {**WRITERS, "all signs and digits": writer("&<>+'=/0-9", "\\u%04x"
 
 @asynccontextmanager
 async def served(write: Callable[[Any], str], text: str) -> AsyncIterator[dict[str, Any]]:
-    """The entry of a server that writes with this library; what its tool says is `text`."""
+    """The entry of a server that writes with this library; its tool returns `text`."""
     properties = {"a": {"type": "string", "description": SAID}}
     tool = {
         "name": "told",

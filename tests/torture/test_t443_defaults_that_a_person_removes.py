@@ -38,7 +38,7 @@ class Asking(Office):
 
 
 class Removing:
-    """A person at the screen who removes every default, and sends the form."""
+    """A person at the screen who removes every default and submits the form."""
 
     async def allow(self, question: Any) -> PermissionAnswer:
         return PermissionAnswer(True)

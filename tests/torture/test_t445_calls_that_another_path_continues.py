@@ -26,7 +26,7 @@ async def identify(authorization: Sequence[str]) -> KnownCaller:
 
 
 async def begun(client: Client) -> Json:
-    """The request to send again, with the answer."""
+    """The request to send again, with the input response."""
     asked = (await client.modern("tools/call", FIND, capabilities=FORMS)).last["result"]
     answers = dict.fromkeys(asked["inputRequests"], ANSWER)
     return {**FIND, "inputResponses": answers, "requestState": asked["requestState"]}

@@ -22,7 +22,7 @@ async def redirected(ask: Ask) -> web.StreamResponse:
 
 
 async def said(work: Any) -> str:
-    """Everything that a program learns of a request."""
+    """All text that a program receives about a request."""
     try:
         found = await work
     except DragomanError as error:

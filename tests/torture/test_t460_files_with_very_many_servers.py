@@ -21,7 +21,7 @@ OTHERS = {name: {**entry, "args": ["other.js"]} for name, entry in SERVERS.items
 
 @pytest.fixture
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many characters were parsed each time."""
+    """The number of characters of each parse."""
     counted: list[int] = []
 
     def counting(parse: Callable[..., Any]) -> Callable[..., Any]:

@@ -18,7 +18,7 @@ KEY, OTHER = ("desk", "add", None, "ada"), ("desk", "remove", None, "ada")
 
 
 class Shared:
-    """What two replicas share: the grants, and the channel between them."""
+    """The state that two replicas share: the grants, and the channel between them."""
 
     def __init__(self) -> None:
         self.grants: dict[str, bytes] = {}
@@ -52,7 +52,7 @@ class Shared:
 
 
 def replica(shared: Shared, name: str, held: dict[Any, str]) -> tuple[Any, Callable[..., None]]:
-    """A replica, and the function that it is told of changes with."""
+    """A replica, and the callback by which it is notified of changes."""
 
     def replace_all(found: dict[Any, str]) -> None:
         held.clear()

@@ -21,7 +21,7 @@ class Unspeakable(Exception):
 
 
 class EndsDuringACall:
-    """Serves as usual until a call comes, and raises then."""
+    """Serves as usual until it receives a call, then raises."""
 
     def __init__(self, error: BaseException) -> None:
         self._error = error

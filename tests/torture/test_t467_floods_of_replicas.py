@@ -15,7 +15,7 @@ COUNT = 2000
 
 
 class Subscription:
-    """Has all messages at once, as after one read from the socket."""
+    """Delivers all messages at once, as after one read from the socket."""
 
     def __init__(self, messages: list[tuple[str, bytes]]) -> None:
         self._messages = iter(messages)

@@ -18,7 +18,7 @@ DENY = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecisio
 
 
 class Endpoint:
-    """Answers once as many requests wait as may be made at the same time."""
+    """Answers after the maximum number of concurrent requests is waiting."""
 
     def __init__(self, answered_at: int) -> None:
         self._answered_at = answered_at

@@ -29,7 +29,7 @@ def rows(app: App[Any]) -> list[str]:
 
 
 async def settled_rows(pilot: Pilot[Any]) -> list[str]:
-    """The rows of the screen when they have not changed for some refreshes."""
+    """The rows of the screen after they have not changed for some refreshes."""
     shown: list[list[str]] = []
     while len(shown) < 4 or any(each != shown[-1] for each in shown[-4:]):
         await pilot.pause(0.04)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.requirement("TRN-2", "AUT-1")
 
 
 class Moved:
-    """A server that anybody may use until `is_closed`, and that is at another path than its entry says."""
+    """A server that needs no token until `is_closed`, at another path than that of its entry."""
 
     def __init__(self, world: AuthWorld) -> None:
         self._world = world

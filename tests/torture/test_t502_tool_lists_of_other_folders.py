@@ -17,7 +17,7 @@ ENTRY = {"command": sys.executable, "args": ["server.py"], "lazy": True}
 
 
 def project(folder: Path, description: str) -> Path:
-    """A folder with a program of its own under the usual name."""
+    """A folder with its own program of the same name."""
     folder.mkdir()
     shutil.copy(ZOO / "_kit.py", folder)
     tool = {"name": "note", "description": description, "inputSchema": {"type": "object"}}

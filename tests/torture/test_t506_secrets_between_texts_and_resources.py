@@ -30,7 +30,7 @@ CONTENTS = {
 
 
 def serving(server: Streamable, content: list[dict[str, Any]]) -> dict[str, Any]:
-    """The entry of a server that answers so."""
+    """The entry of a server that returns this content."""
 
     async def answer(ask: Ask) -> web.StreamResponse:
         result = {"resultType": "complete", "content": content}

@@ -44,7 +44,7 @@ def rows(app: App[Any]) -> str:
 
 
 async def seen(pilot: Pilot[Any], key: str, shows: Callable[[], str]) -> set[str]:
-    """What the person has seen after this key was pressed some times."""
+    """The text that was visible while this key was pressed several times."""
     found = {word for word in WORDS if word in shows()}
     for _ in range(12):
         await pilot.press(key)

@@ -25,7 +25,7 @@ FORK = f"import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', '
 
 @pytest.fixture
 def listing(home: Path) -> Iterator[ProcessWatchdog]:
-    """Lists processes as a host does."""
+    """The processes that a host lists."""
     listing = ProcessWatchdog()
     listing.new_marker()
     yield listing
@@ -35,7 +35,7 @@ def listing(home: Path) -> Iterator[ProcessWatchdog]:
 
 @contextmanager
 def leaderless(**env: str) -> Iterator[tuple[int, int]]:
-    """The number of a group whose leader has ended, and its one member."""
+    """The id of a group whose leader has ended, and its only member."""
     command = [sys.executable, "-S", "-E", "-c", FORK]
     leader = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True, env=env)
     assert leader.stdout is not None
@@ -50,7 +50,7 @@ def leaderless(**env: str) -> Iterator[tuple[int, int]]:
 
 
 def die(listing: ProcessWatchdog) -> Path:
-    """The file of the host, as if the host and its watchdog had been killed."""
+    """The pid file of the host, as if the host and its watchdog had been killed."""
     path = listing._pid_file
     assert path is not None
     return path.rename(pid_file_dir() / DEAD_HOST)
@@ -82,7 +82,7 @@ def test_t531_a_group_without_its_leader_is_ended_if_it_belongs_to_the_host(list
 def test_t531_servers_of_a_host_in_another_pid_namespace_are_not_ended(
     listing: ProcessWatchdog, monkeypatch: pytest.MonkeyPatch
 ):
-    """A container that shares the state folder: its processes are visible here, under other pids."""
+    """A container shares the state folder: its processes are visible here, with other pids."""
     environ = {MARKER: listing.new_marker()}
     server = subprocess.Popen([sys.executable, "-S", "-E", "-c", SLEEP], start_new_session=True, env=environ)
     with monkeypatch.context() as there:

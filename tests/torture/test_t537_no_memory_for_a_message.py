@@ -18,7 +18,7 @@ LONG = {"head": HEAD, "part": "x", "times": 3 * lines.LONG_BYTES, "tail": TAIL}
 
 
 class Full(io.BytesIO):
-    """Takes the first parts of a line, and no further one."""
+    """Accepts the first parts of a line, then raises MemoryError."""
 
     def write(self, *_: object) -> int:
         raise MemoryError

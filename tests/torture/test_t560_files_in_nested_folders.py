@@ -16,7 +16,7 @@ DEPTH = 6
 
 
 def nested(home: Path) -> list[Path]:
-    """Folders in one another, the outermost first."""
+    """Nested folders, the outermost first."""
     folders = [home / "work" / "/".join(["in"] * depth) for depth in range(DEPTH)]
     folders[-1].mkdir(parents=True)
     return folders

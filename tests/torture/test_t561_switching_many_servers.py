@@ -11,7 +11,7 @@ ENTRY = {"command": "/bin/true"}
 
 
 async def work_seconds(count: int) -> float:
-    """Processor time of disabling so many servers at once, which are disabled already."""
+    """Processor time of disabling this many servers at once, which are disabled already."""
     async with Host({f"s{number}": ENTRY for number in range(count)}) as host:
         await asyncio.gather(*(host.disable(name) for name in host.servers))
         began = time.thread_time()

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.requirement("PRM-6")
 
 
 class Disk:
-    """What writing does: `room` bytes are written, then there is no space left."""
+    """Simulates writes: `room` bytes are written, then no space is left."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.room = 1_000_000

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.requirement("ASK-1")
 
 
 def waits_for_keys(person: Person) -> bool:
-    """Whether the terminal delivers each key, as it does from the start of a screen on."""
+    """Whether the terminal delivers each key, as it does after the start of a screen."""
     return not termios.tcgetattr(person._master)[3] & termios.ICANON
 
 

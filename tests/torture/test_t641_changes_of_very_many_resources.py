@@ -26,7 +26,7 @@ def uri(number: int) -> str:
 
 
 def changed(count: int) -> list[str]:
-    """Parts of the last of so many resources."""
+    """URIs of sub-resources of the last few resources."""
     return [f"{uri(count - 1 - number % FEW)}/part" for number in range(CHANGES)]
 
 

@@ -38,7 +38,7 @@ class Link:
 
 
 async def pumped(channel: LineControlChannel, data: bytes, link: Link) -> int:
-    """How many turns of the loop other work had until the stream was read to its end."""
+    """The number of loop iterations of another task until the stream was read to its end."""
     channel.attach("x", link)
     reader = asyncio.StreamReader()
     reader.feed_data(data)
@@ -54,7 +54,7 @@ async def pumped(channel: LineControlChannel, data: bytes, link: Link) -> int:
 
 @pytest.fixture
 def always_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every look at the clock finds that the time of this turn is over."""
+    """Every check of the clock finds that the time budget is used up."""
     times = iter(range(10**9))
     monkeypatch.setattr(control, "clock", lambda: float(next(times)))
 

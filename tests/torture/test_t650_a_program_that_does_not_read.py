@@ -24,7 +24,7 @@ def pushes() -> bytes:
 
 
 class Program(asyncio.StreamReader):
-    """What the program sends: messages, this many times."""
+    """The messages that the program sends, this many times."""
 
     def __init__(self, times: int) -> None:
         super().__init__()

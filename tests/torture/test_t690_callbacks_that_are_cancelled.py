@@ -50,7 +50,7 @@ for line in sys.stdin:
 
 
 class ClosedDialog:
-    """Answers nothing: each dialog is closed while it is waited for. Also a model that is ended."""
+    """Each dialog is closed while it is waited for. Also a model that is cancelled."""
 
     async def _answer(self, *_: Any) -> Any:
         dialog: asyncio.Future[Any] = asyncio.get_running_loop().create_future()

@@ -20,7 +20,7 @@ CALM = zoo("calm.py")
 
 
 class Slow:
-    """A server that ends when the gate is there."""
+    """A server that ends when the file `gate` exists."""
 
     def __init__(self, home: Path) -> None:
         self._settings = home / ".dragoman" / "settings.json"

@@ -33,7 +33,7 @@ class Clerk(Office):
 
 
 async def answers(servers: dict[str, Office], era: str, *uris: str) -> tuple[list[str], list[str]]:
-    """The addresses that a client is shown, and what it reads at these, or the error."""
+    """The URIs that a client is shown, and the text that it reads from these, or the error."""
     async with gateway_of(servers) as running, Client(running.url) as client:
         if era == "legacy":
             await client.initialize()

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.requirement("PRM-1")
 
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in a home folder that is a link, as `/home` is one to `/var/home`."""
+    """A folder in a home folder that is a symlink, as `/home` is one to `/var/home`."""
     home = tmp_path / "var/home/me"
     (home / ".ssh").mkdir(parents=True)
     (home / ".ssh/id").write_text("canary")

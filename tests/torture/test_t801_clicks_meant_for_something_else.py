@@ -15,7 +15,7 @@ pytestmark = pytest.mark.requirement("PRM-5")
 
 
 async def click_at_once(seat: Seat) -> asyncio.Task[PermissionAnswer]:
-    """Has the person asked, and clicks at the first answer as soon as it is on the screen."""
+    """Asks the person, and clicks on the first answer as soon as it is on the screen."""
     task = asyncio.create_task(seat.app._interaction.allow(QUESTION))
     await seat.until(lambda: seat.app.query(PermissionView))
     await seat.pilot.pause()

@@ -22,7 +22,7 @@ def offering(*uris: str) -> InMemoryServer:
 
 
 async def taken(host: Host, folder: Path, typed: str) -> list[str]:
-    """What a message is after each of the completions was taken."""
+    """The message after each of the completions was taken."""
     wanted = completion_at(typed)
     assert wanted is not None
     found = await Completer(host, folder, ()).choices(wanted)

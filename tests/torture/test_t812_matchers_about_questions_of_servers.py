@@ -27,7 +27,7 @@ DECLINE = {"hookSpecificOutput": {"action": "decline"}}
 
 
 async def greeted(event: str, matcher: str, answer: object) -> str:
-    """What the server gets for its question; the person answers `person`."""
+    """The answer that the server receives for its elicitation; the person answers `person`."""
     user = ScriptedUser(forms=[FormAnswer("accept", {"name": "person"})])
     deciding = hook(lambda given: answer, event, matcher=matcher)
     entry = zoo("asks_for_a_name.py", protocol="2026-07-28")

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.requirement("PRM-1")
 
 
 class Meanwhile:
-    """A classifier, and the hook of an approver, which allow everything; something happens meanwhile."""
+    """A classifier, and the hook of an approver, which allow everything and run a callback meanwhile."""
 
     host: Host
 

@@ -49,7 +49,7 @@ SECRET = "typed by the person"
 
 
 class Meanwhile(ScriptedUser):
-    """Answers forms, and sampling requests in place of a model; something happens meanwhile."""
+    """Answers forms, and sampling requests in place of a model, and runs a callback meanwhile."""
 
     act: Callable[[], object]
 
@@ -63,7 +63,7 @@ class Meanwhile(ScriptedUser):
 
 
 async def told(ask: str, rule: str) -> str:
-    """What the server is told, after the rule was added."""
+    """The answer that the server receives after the rule was added."""
     user = Meanwhile(reviews=[True, True])
     entry: dict[str, Any] = {
         "command": sys.executable,

@@ -28,7 +28,7 @@ def write(home: Path, version: str = "1", deny: tuple[str, ...] = ()) -> None:
 
 @asynccontextmanager
 async def watching(home: Path) -> AsyncIterator[tuple[Running, Client, Counter[str]]]:
-    """A client that has subscribed to the resource, and the URIs of which it is notified."""
+    """A client that has subscribed to the resource, and the URIs of the updates it receives."""
     write(home)
     async with gateway_of(Sources.here()) as running, Client(running.url) as client:
         await client.initialize()
