@@ -11,7 +11,7 @@ LENGTH = 8000
 FILLERS = {"quotes": '"', "semicolons": ";", "parameters": "a=b;", "comments": "(a", "escapes": 'a="\\\\'}
 
 
-def typed(media_type: str, filler: str, spell=reply_to, status: int = 200) -> Answer:
+def with_content_type(media_type: str, filler: str, spell=reply_to, status: int = 200) -> Answer:
     def raw(ask: Ask) -> bytes:
         said = f"{media_type};{filler * (LENGTH // len(filler))}"
         body = spell(ask)
@@ -31,10 +31,12 @@ async def test_t132_a_long_content_type_is_parsed_without_delay(arena, era, fill
     way = Way("http", era, "json")
     async with way.server() as server, arena(way.entry(server)) as a:
         for media_type, spell in {"application/json": reply_to, "Text/Event-Stream ": one_event}.items():
-            server.on["tools/call"] = answers.first(1, typed(media_type, FILLERS[filler], spell))
+            server.on["tools/call"] = answers.first(1, with_content_type(media_type, FILLERS[filler], spell))
             async with at_once():
                 assert await end_of(a, "echo") == "fine"
-        server.on["tools/call"] = answers.first(1, typed("text/plain", FILLERS[filler], status=500))
+        server.on["tools/call"] = answers.first(
+            1, with_content_type("text/plain", FILLERS[filler], status=500)
+        )
         async with at_once():
             assert "HTTP 500 Some: " in str(await end_of(a, "echo"))
         await serves(a)
@@ -47,6 +49,6 @@ async def test_t132_a_long_content_type_is_parsed_without_delay(arena, era, fill
 async def test_t132_a_value_that_is_not_a_media_type_is_reported_as_data_of_unknown_type(arena, said):
     way = Way("http", replies="json")
     async with way.server() as server, arena(way.entry(server)) as a:
-        server.on["tools/call"] = answers.first(1, typed(said, "x"))
+        server.on["tools/call"] = answers.first(1, with_content_type(said, "x"))
         ended = str(await end_of(a, "echo"))
         assert "it answered a request with application/octet-stream instead of JSON or events" in ended

@@ -17,14 +17,14 @@ START = b'{"jsonrpc":"2.0","id":%d,'
 TOOL = b'{"content":[],"resultType":"complete","structuredContent":{"value":%b}}}' % SLOW
 
 
-def said(rest: bytes):
+def reply_with(rest: bytes):
     return answers.body(lambda ask: START % ask.message["id"] + rest)
 
 
 @pytest.mark.requirement("CAL-1")
 async def test_t143_a_result_of_slow_numbers_is_decoded_quickly(arena):
     async with streamable(revisions=(MODERN,)) as server, arena({"url": server.url, "protocol": MODERN}) as a:
-        server.on["tools/call"] = answers.first(1, said(b'"result":' + TOOL))
+        server.on["tools/call"] = answers.first(1, reply_with(b'"result":' + TOOL))
         began = time.process_time()
         async with at_once(10):
             outcome = await a.outcome("echo", text="x", raw=True)
@@ -36,7 +36,7 @@ async def test_t143_a_result_of_slow_numbers_is_decoded_quickly(arena):
 async def test_t143_an_error_of_slow_numbers_is_decoded_quickly(arena):
     async with streamable(revisions=(MODERN,)) as server, arena({"url": server.url, "protocol": MODERN}) as a:
         error = b'"error":{"code":-32000,"message":"no","data":%b}}' % SLOW
-        server.on["tools/call"] = answers.first(1, said(error))
+        server.on["tools/call"] = answers.first(1, reply_with(error))
         began = time.process_time()
         async with at_once(10):
             outcome = await a.outcome("echo", text="x")

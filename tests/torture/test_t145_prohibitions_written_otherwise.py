@@ -50,13 +50,13 @@ def test_t145_a_misspelled_prohibiting_key_refuses_every_server(home: Path, plac
     assert "must be written" in (seen.servers["box"].reason or "")
 
 
-async def said_by_the_call(**options: Any) -> str:
+async def text_of_the_call(**options: Any) -> str:
     async with Host.configured(servers={"box": zoo("calm.py")}, **BYPASS, **options) as host:
         await host.ready(timeout=30)
         return (await host.call("mcp__box__echo", {"message": "through"})).text
 
 
-NOES: list[object] = [
+REFUSING_ANSWERS: list[object] = [
     {"decision": "BLOCK"},
     {"Decision": "block"},
     {"continue": "false"},
@@ -71,27 +71,27 @@ NOES: list[object] = [
 
 
 @pytest.mark.requirement("PRM-5")
-@pytest.mark.parametrize("answer", NOES, ids=str)
+@pytest.mark.parametrize("answer", REFUSING_ANSWERS, ids=str)
 async def test_t145_a_refusal_counts_in_every_form(home: Path, answer: object):
     printed = answer if isinstance(answer, str) else json.dumps(answer)
     projects.user(home, hooked({"type": "command", "command": f"echo {shlex.quote(printed)}"}))
-    assert (await said_by_the_call()).startswith("mcp__box__echo was not allowed: refused by the hook")
+    assert (await text_of_the_call()).startswith("mcp__box__echo was not allowed: refused by the hook")
 
 
-HARMLESS: list[dict[str, Any]] = [
+PASSING_ANSWERS: list[dict[str, Any]] = [
     {"hookSpecificOutput": {"updatedInput": {"message": "through", "decision": "deny"}}},
     {"systemMessage": "decision: deny", "reason": "block"},
     {"continue": True},
 ]
 
 
-@pytest.mark.parametrize("answer", HARMLESS, ids=str)
+@pytest.mark.parametrize("answer", PASSING_ANSWERS, ids=str)
 async def test_t145_a_hook_answer_that_only_passes_text_on_is_not_a_refusal(
     home: Path, answer: dict[str, Any]
 ):
     command = f"echo {shlex.quote(json.dumps(answer))}"
     projects.user(home, hooked({"type": "command", "command": command}))
-    assert await said_by_the_call() == "through"
+    assert await text_of_the_call() == "through"
 
 
 REFUSING = {
@@ -103,7 +103,7 @@ REFUSING = {
 @pytest.mark.parametrize("settings", REFUSING.values(), ids=list(REFUSING))
 async def test_t145_a_refusal_by_a_hook_is_respected(home: Path, settings: dict[str, Any]):
     projects.user(home, settings)
-    assert (await said_by_the_call()).startswith("mcp__box__echo was not allowed: refused by the hook")
+    assert (await text_of_the_call()).startswith("mcp__box__echo was not allowed: refused by the hook")
 
 
 def keep_the_time(path: Path) -> None:

@@ -21,7 +21,7 @@ REFUSALS = {
 WAYS = (Way("http", LEGACY, "sse"), Way("http", MODERN, "json"), Way("sse"))
 
 
-class Door:
+class HoldingProxy:
     """A proxy in front of the server: forwards calls of `ledger` when released, and refuses other requests
     as configured."""
 
@@ -40,7 +40,7 @@ class Door:
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=list(REFUSALS))
 @pytest.mark.parametrize("way", WAYS, ids=str)
 async def test_t150_a_refused_request_affects_neither_the_server_nor_another_call(arena, way: Way, refusal):
-    door = Door(refusal)
+    door = HoldingProxy(refusal)
     async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
         tools, states = a.view.tool_count, len(a.happened(ServerStateChanged))
         server.on["tools/call"] = door
@@ -61,7 +61,7 @@ async def test_t150_a_refused_request_affects_neither_the_server_nor_another_cal
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
 async def test_t150_invalid_credentials_fail_new_calls_and_no_running_one(arena, way: Way):
-    door = Door()
+    door = HoldingProxy()
     async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
         server.on["*"] = door
         under_way = asyncio.create_task(a.call("ledger", key="k"))

@@ -32,7 +32,7 @@ def large(before: str, piece: str, after: str, size: int = SIZE) -> bytes:
     return (before + piece * (size // len(piece.encode())) + after).encode()
 
 
-def said(result: bytes) -> Any:
+def reply_with(result: bytes) -> Any:
     return answers.body(lambda ask: b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (ask.message["id"], result))
 
 
@@ -60,7 +60,7 @@ async def test_t157_a_large_prompt_does_not_block_the_event_loop(arena, what):
         server.zoo.contents.add_prompt("ask", lambda _: "fine", [], {})
         entry = {"url": server.url, "protocol": MODERN, "headers": {"Authorization": "Bearer s3cr3t-0f-it"}}
         async with arena(entry) as a:
-            server.on["prompts/get"] = answers.first(1, said(large(*PROMPTS[what])))
+            server.on["prompts/get"] = answers.first(1, reply_with(large(*PROMPTS[what])))
             found = await a.host.prompts.get("mcp__hostile__ask", timeout_seconds=30)
             texts = [each.content.text for each in found.messages if isinstance(each.content, TextBlock)]
             assert sum(map(len, texts)) <= ALL_TEXT_LIMIT + 100
@@ -86,7 +86,7 @@ async def test_t157_a_large_resource_does_not_block_the_event_loop(arena, what):
         server.zoo.contents.add_resource("a:b", "fine")
         entry = {"url": server.url, "protocol": MODERN, "headers": {"Authorization": "Bearer s3cr3t-0f-it"}}
         async with arena(entry) as a:
-            server.on["resources/read"] = answers.first(1, said(large(*RESOURCES[what])))
+            server.on["resources/read"] = answers.first(1, reply_with(large(*RESOURCES[what])))
             found = await a.host.resources.read("hostile", "a:b", timeout_seconds=30)
             texts = {"a text": HIDDEN * (SIZE // 5), "many e": "e" * SIZE, "escapes": "\n" * (SIZE // 2)}
             assert found.text == texts.get(what, "")
@@ -102,7 +102,7 @@ async def test_t157_a_large_completion_is_refused(arena, what):
         server.zoo.contents.add_prompt("ask", lambda _: "fine", [{"name": "word"}], {})
         async with arena({"url": server.url, "protocol": MODERN}) as a:
             reply = large('{"completion":{"values":' + what, piece, "]}}")
-            server.on["completion/complete"] = answers.first(1, said(reply))
+            server.on["completion/complete"] = answers.first(1, reply_with(reply))
             with pytest.raises(MessageTooLarge) as caught:
                 await a.host.prompts.complete("mcp__hostile__ask", "word", "x")
             limit = REPLY_LIMITS_BYTES["completion/complete"]
@@ -116,7 +116,7 @@ async def test_t157_large_server_instructions_are_refused(arena, revision):
     method = "initialize" if revision == LEGACY else "server/discover"
     start = f'{{"protocolVersion":"{revision}","supportedVersions":["{revision}"],"capabilities":{{"x":[1'
     async with streamable(revisions=(revision,)) as server:
-        server.on[method] = said(large(start, ",{}", "]}}"))
+        server.on[method] = reply_with(large(start, ",{}", "]}}"))
         async with arena({"url": server.url}, wait=False) as a:
             await a.host.ready(timeout=20)
             assert a.view.status == "failed"
@@ -138,7 +138,7 @@ async def test_t157_only_the_large_definition_is_left_out(arena, key):
         odd = '{"name":"odd","inputSchema":{},"annotations":{"x":[1' + ",1e308" * 500_000 + "]}}"
     async with streamable(revisions=(MODERN,)) as server:
         page = f'{{"tools":[{tool("first", "")},{odd},{tool("last", "")}]}}'
-        server.on["tools/list"] = said(page.encode())
+        server.on["tools/list"] = reply_with(page.encode())
         async with arena({"url": server.url, "protocol": MODERN}) as a:
             assert [each.definition.name for each in a.host.tools() if each.server == "hostile"] == [
                 "first",
@@ -155,7 +155,7 @@ async def test_t157_many_definitions_below_the_limit_are_read_in_steps(arena):
     names = [f"t{number:02}" for number in range(64)]
     async with streamable(revisions=(MODERN,)) as server:
         page = '{"tools":[' + ",".join(tool(name, inside) for name in names) + "]}"
-        server.on["tools/list"] = said(page.encode())
+        server.on["tools/list"] = reply_with(page.encode())
         entry = {"url": server.url, "protocol": MODERN, "headers": {"Authorization": "Bearer s3cr3t-0f-it"}}
         async with arena(entry) as a:
             assert [each.definition.name for each in a.host.tools() if each.server == "hostile"] == names
@@ -191,7 +191,7 @@ async def test_t157_a_large_form_is_refused_and_a_smaller_one_is_processed_quick
     assert len(person.asked) == 1
 
 
-NOTICES = {
+NOTIFICATIONS = {
     "progress": (
         '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"message":"',
         "e",
@@ -201,9 +201,9 @@ NOTICES = {
 
 
 @pytest.mark.requirement("TRN-9")
-@pytest.mark.parametrize("what", NOTICES)
+@pytest.mark.parametrize("what", NOTIFICATIONS)
 async def test_t157_a_large_notification_does_not_block_the_event_loop(arena, what):
-    head, part = NOTICES[what]
+    head, part = NOTIFICATIONS[what]
     async with arena(zoo("says_much.py", protocol=LEGACY)) as a:
         text = await a.call(
             "say",

@@ -117,12 +117,12 @@ def test_t165_a_name_with_blanks_that_exactly_matches_a_server_applies_to_that_s
         assert projects.eligibilities(given=given) == {"Google Drive": state, "drive": "ready"}
 
 
-NEAR = ["boxx.echo", "mcp__boxx_echo", "mcp__boxx__echo", "boxx/echo", "boxxx", "bxx", "mcp__boxxx"]
+SIMILAR_NAMES = ["boxx.echo", "mcp__boxx_echo", "mcp__boxx__echo", "boxx/echo", "boxxx", "bxx", "mcp__boxxx"]
 
 
 @pytest.mark.requirement("CFG-10")
 @pytest.mark.parametrize("key", ["deniedMcpServers", "disabledMcpServers", "disabledMcpjsonServers"])
-@pytest.mark.parametrize("written", NEAR)
+@pytest.mark.parametrize("written", SIMILAR_NAMES)
 def test_t165_a_name_that_no_server_has_is_reported_with_the_nearest_name(home: Path, key: str, written: str):
     file = projects.user(home, {key: [written]})
     seen = projects.seen(given={"boxx": ECHO})

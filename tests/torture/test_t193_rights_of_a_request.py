@@ -56,7 +56,7 @@ async def _until_endpoint(content: Any) -> Any:
             return
 
 
-def saying(name: str) -> InMemoryServer:
+def server_with_instructions(name: str) -> InMemoryServer:
     server = InMemoryServer(name, instructions=f"the secret way of {name}")
     server.add_tool("look", lambda arguments, context: "seen")
     return server
@@ -75,7 +75,7 @@ async def test_t193_a_caller_receives_the_instructions_of_permitted_servers_only
         "bob": CallerEntry(token=BOB, tools=("two__look",)),
     }
     views = {"second": View(servers=("two",)), "none": View(tools=("three__look",))}
-    servers = {"one": saying("one"), "two": saying("two")}
+    servers = {"one": server_with_instructions("one"), "two": server_with_instructions("two")}
     async with gateway_of(servers, callers=callers, views=views) as running:
         expected = {
             (ADA, ""): "## one\nthe secret way of one",

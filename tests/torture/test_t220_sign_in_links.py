@@ -14,7 +14,7 @@ from tests.callers_site import Browser, CallersSite, begin, call, names
 from tests.gateway import ADA, BOB, Client, Running, gateway_of
 
 pytestmark = pytest.mark.requirement("GWY-3")
-NOTHING = "Nothing to do here"
+NOT_FOUND_TITLE = "Nothing to do here"
 
 
 @pytest.fixture
@@ -65,13 +65,13 @@ async def test_t220_a_form_post_without_the_page_is_refused(site: CallersSite):
         stolen = (await attacker.open(link)).token
         for token in (stolen, "", "0" * 64):
             refused = await victim.press(link, token)
-            assert (refused.status, refused.title) == (400, NOTHING)
+            assert (refused.status, refused.title) == (400, NOT_FOUND_TITLE)
             assert "Location" not in refused.headers
         await victim.open(link)  # has a cookie of its own now
         assert (await victim.press(link, stolen)).status == 400
         for origin in ("https://evil.example", "null"):
             token = (await victim.open(link)).token
-            assert (await victim.press(link, token, Origin=origin)).title == NOTHING
+            assert (await victim.press(link, token, Origin=origin)).title == NOT_FOUND_TITLE
         assert (await victim.press(link, (await victim.open(link)).token)).status == 303
 
 
@@ -79,14 +79,16 @@ async def test_t220_a_sign_in_url_is_bound_to_the_browser_in_which_the_button_wa
     async with begun(site) as (_, ada, link), Browser(site, "anna") as first, Browser(site, "m") as second:
         early = (await second.open(link)).token
         back = await first.to_return(link)
-        assert (await second.open(link)).title == NOTHING
-        assert (await second.press(link, early)).title == NOTHING
-        assert (await second.open(back)).title == NOTHING, "the answer of another browser is not taken"
+        assert (await second.open(link)).title == NOT_FOUND_TITLE
+        assert (await second.press(link, early)).title == NOT_FOUND_TITLE
+        assert (await second.open(back)).title == NOT_FOUND_TITLE, (
+            "the answer of another browser is not taken"
+        )
         again = await first.to_return(link)
         assert again != back
         assert (await first.open(again)).title == "You are signed in"
-        assert (await first.open(link)).title == NOTHING, "it was used"
-        assert (await first.open(again)).title == NOTHING
+        assert (await first.open(link)).title == NOT_FOUND_TITLE, "it was used"
+        assert (await first.open(again)).title == NOT_FOUND_TITLE
         assert await call(ada) == "anna"
 
 
@@ -105,7 +107,7 @@ async def test_t220_a_sign_in_url_expires_with_its_sign_in(site: CallersSite):
             await browser.press(link, page.token),
             await browser.open(back),
         ):
-            assert (ended.status, ended.title) == (400, NOTHING)
+            assert (ended.status, ended.title) == (400, NOT_FOUND_TITLE)
         assert await names(ada) == ["tracker__authenticate"]
 
 
@@ -122,14 +124,14 @@ async def test_t220_unknown_sign_in_urls_are_not_found(site: CallersSite, path: 
 
 async def test_t220_the_pages_are_served_for_the_gateways_own_host_names_only(site: CallersSite):
     async with begun(site) as (_, _, link), Browser(site, "anna") as browser:
-        assert (await browser.open(link, Host="evil.example")).title == NOTHING
+        assert (await browser.open(link, Host="evil.example")).title == NOT_FOUND_TITLE
         assert (await browser.open(link)).title == "Sign in to tracker"
 
 
 async def test_t220_a_large_form_is_not_read(site: CallersSite):
     async with begun(site) as (_, _, link), Browser(site, "anna") as browser:
         await browser.open(link)
-        assert (await browser.press(link, "x" * 10_000)).title == NOTHING
+        assert (await browser.press(link, "x" * 10_000)).title == NOT_FOUND_TITLE
 
 
 async def test_t220_a_gateway_without_caller_sign_ins_does_not_serve_the_pages(site: CallersSite):

@@ -11,7 +11,7 @@ from tests.callers_site import Browser, CallersSite, begin, call, names
 from tests.gateway import BOB, Client, Running, gateway_of
 
 pytestmark = pytest.mark.requirement("GWY-3")
-NOTHING = "Nothing to do here"
+NOT_FOUND_TITLE = "Nothing to do here"
 FAILED = "The sign-in did not succeed"
 
 
@@ -39,9 +39,9 @@ async def test_t221_a_wrong_state_ends_nothing_and_the_right_one_is_accepted_onc
         back = await browser.to_return(await begin(ada))
         twice = f"{back}&state=x"
         for url in (changed(back, state="x"), changed(back, state=None), changed(back, state=""), twice):
-            assert (await browser.open(url)).title == NOTHING
+            assert (await browser.open(url)).title == NOT_FOUND_TITLE
         assert (await browser.open(back)).title == "You are signed in"
-        assert (await browser.open(back)).title == NOTHING
+        assert (await browser.open(back)).title == NOT_FOUND_TITLE
         assert await call(ada) == "anna"
 
 
@@ -80,7 +80,7 @@ async def test_t221_a_code_of_another_sign_in_is_rejected(site: CallersSite):
         back_of_ada = await hers.to_return(await begin(ada))
         back_of_bob = await his.to_return(await begin(bob))
         code = dict(urllib.parse.parse_qsl(back_of_bob.partition("?")[2]))["code"]
-        assert (await hers.open(back_of_bob)).title == NOTHING, "its state is bob's"
+        assert (await hers.open(back_of_bob)).title == NOT_FOUND_TITLE, "its state is bob's"
         assert (await hers.open(changed(back_of_ada, code=code))).title == FAILED, "its verifier is bob's"
         assert await names(ada) == ["tracker__authenticate"]
         assert site.owners == {}
@@ -101,12 +101,12 @@ async def test_t221_an_unreadable_redirect_is_not_logged(site: CallersSite, capl
     caplog.set_level("DEBUG")
     async with gateway(site) as (running, _), Browser(site, "anna") as browser:
         base = f"http://127.0.0.1:{running.port}/oauth/callback?code=canary"
-        assert (await browser.open(f"{base}{'x' * 12_000}")).title == NOTHING
+        assert (await browser.open(f"{base}{'x' * 12_000}")).title == NOT_FOUND_TITLE
         assert (await browser.open(f"{base}{'x' * 20_000}")).status == 400
         reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
         writer.write(b"GET /oauth/callback?code=canary HTTP/9.z\r\n\r\n")
         assert (await reader.readline()).startswith(b"HTTP/1.0 400")
         writer.close()
         await writer.wait_closed()
-        assert (await browser.open(base, Host="evil.example")).title == NOTHING
+        assert (await browser.open(base, Host="evil.example")).title == NOT_FOUND_TITLE
     assert "canary" not in caplog.text

@@ -24,7 +24,7 @@ def work(home: Path) -> Path:
     return folder
 
 
-async def said(text: str, folder: Path, **rules: list[str]) -> tuple[str, list[str]]:
+async def expanded_mentions(text: str, folder: Path, **rules: list[str]) -> tuple[str, list[str]]:
     async with Host({}, rules=rules) as host:
         return await expanded(text, host, folder)
 
@@ -36,7 +36,7 @@ async def test_t242_a_symlink_of_a_repository_does_not_lead_outside_the_folders(
 ):
     (work / "sub").mkdir()
     (work / "notes.md").symlink_to(target.format(home=home))
-    text, problems = await said(f"See @{mention}", work)
+    text, problems = await expanded_mentions(f"See @{mention}", work)
     assert text == f"See @{mention}"
     real = os.path.realpath(home / "keys/id")
     assert problems == [f"@{mention} was not added: it is a link to {real}, which is outside your folders"]
@@ -44,19 +44,19 @@ async def test_t242_a_symlink_of_a_repository_does_not_lead_outside_the_folders(
 
 async def test_t242_a_symlinked_folder_does_not_lead_outside_the_folders(work: Path, home: Path):
     (work / "docs").symlink_to("../keys")
-    assert (await said("See @docs/id", work))[0] == "See @docs/id"
+    assert (await expanded_mentions("See @docs/id", work))[0] == "See @docs/id"
 
 
 @pytest.mark.parametrize("mention", ["inner.md", "../keys/id", "~/keys/id"])
 async def test_t242_symlinks_inside_and_paths_that_the_person_types_are_followed(work: Path, mention: str):
-    text, problems = await said(f"See @{mention}", work)
+    text, problems = await expanded_mentions(f"See @{mention}", work)
     assert text.startswith(f'See @{mention}\n\n<file name="{mention}">\n')
     assert problems == []
 
 
 @pytest.mark.parametrize("mention", ["plain.md", "./plain.md", "inner.md", "~/work/plain.md"])
 async def test_t242_a_rule_that_denies_the_file_applies_to_a_mention(work: Path, mention: str):
-    text, problems = await said(f"See @{mention}", work, deny=["Read(file_path=*/plain.md)"])
+    text, problems = await expanded_mentions(f"See @{mention}", work, deny=["Read(file_path=*/plain.md)"])
     assert text == f"See @{mention}"
     assert problems == [f"@{mention} was not added: a rule about Read denies it"]
 

@@ -23,8 +23,8 @@ ANSWERS = {
     "no text": b"-\xff\xfe\r\n",
     "full memory": b"-OOM command not allowed when used memory > 'maxmemory'\r\n",
 }
-Work = Callable[[RedisStore], Awaitable[Any]]
-WORK: dict[str, Work] = {
+Command = Callable[[RedisStore], Awaitable[Any]]
+COMMANDS: dict[str, Command] = {
     "count": lambda store: store.count_call("ada", 5),
     "get": lambda store: store.get("key", 60),
     "grants": lambda store: store.grants(),
@@ -50,9 +50,9 @@ async def answering(answer: bytes) -> AsyncIterator[RedisStore]:
         await store.close()
 
 
-@pytest.mark.parametrize("work", WORK.values(), ids=WORK)
+@pytest.mark.parametrize("work", COMMANDS.values(), ids=COMMANDS)
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
-async def test_t256_an_invalid_answer_counts_as_a_store_that_does_not_answer(answer: bytes, work: Work):
+async def test_t256_an_invalid_answer_counts_as_a_store_that_does_not_answer(answer: bytes, work: Command):
     async with asyncio.timeout(20), answering(answer) as store:
         with pytest.raises(StoreUnavailable):
             await work(store)

@@ -14,7 +14,7 @@ from tests.torture.projects import user
 pytestmark = pytest.mark.requirement("AUT-11")
 
 SECRET = "sk-live-ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789abcdef"
-SAYS = {
+PRINTED_BY = {
     "noise on stdout": "print('x' * 160 + s + ' was read', flush=True)",
     "the end of stderr": "e.write('y' * 500 + s + 'z' * 4070 + '\\n')",
     "a long line of stderr": "e.write((s + ' ') * 400 + '\\n')",
@@ -27,12 +27,12 @@ def halves(text: str) -> list[str]:
     return [part for at in range(len(SECRET) - 11) if (part := SECRET[at : at + 12]) in text]
 
 
-@pytest.mark.parametrize("how", SAYS)
+@pytest.mark.parametrize("how", PRINTED_BY)
 @pytest.mark.parametrize(
     "words", [("call", "mcp__near__x"), ("call", "mcp__near__x", "--json"), ("logs", "near")]
 )
 def test_t270_no_command_prints_a_part_of_a_secret(home: Path, how: str, words: tuple[str, ...]):
-    script = f"import os, sys, time; e, s = sys.stderr, os.environ['TOKEN']; {SAYS[how]}; sys.exit(1)"
+    script = f"import os, sys, time; e, s = sys.stderr, os.environ['TOKEN']; {PRINTED_BY[how]}; sys.exit(1)"
     entry = {"command": sys.executable, "args": ["-c", script], "env": {"TOKEN": SECRET}}
     user(home, {"mcpServers": {"near": entry}})
     forked.run("call", "mcp__near__x")

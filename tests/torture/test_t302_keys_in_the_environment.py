@@ -22,7 +22,7 @@ def as_installed(*words: str, **options: Any) -> subprocess.CompletedProcess[str
     )
 
 
-def told(run: Any, tool: str, arguments: dict[str, str], *options: str) -> str:
+def tool_result(run: Any, tool: str, arguments: dict[str, str], *options: str) -> str:
     """The tool result that a model which works in the root folder receives."""
     with FakeProvider([(tool, arguments)], ["Done."]) as provider:
         said = ["--model", "openai-chat:gpt-5.5", "--base-url", f"{provider.url}/v1", "-p", "go", *options]
@@ -47,10 +47,10 @@ def told(run: Any, tool: str, arguments: dict[str, str], *options: str) -> str:
     ids=["Read", "by a detour", "of a thread", "Grep", "Glob"],
 )
 def test_t302_reading_process_files_needs_a_rule(home: object, tool: str, arguments: dict[str, str]):
-    assert told(forked.run, tool, arguments).startswith(REFUSED.format(tool))
+    assert tool_result(forked.run, tool, arguments).startswith(REFUSED.format(tool))
 
 
 def test_t302_only_a_rule_allows_it(home: object):
     environment = ("Read", {"file_path": "/proc/self/environ"})
-    assert told(as_installed, *environment).startswith(REFUSED.format("Read"))
-    assert CANARY in told(as_installed, *environment, "--allowed-tools", "Read")
+    assert tool_result(as_installed, *environment).startswith(REFUSED.format("Read"))
+    assert CANARY in tool_result(as_installed, *environment, "--allowed-tools", "Read")

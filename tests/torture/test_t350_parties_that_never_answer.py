@@ -23,7 +23,7 @@ MANY = 40
 
 
 @pytest.fixture
-def silence(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+def unresolved_names(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Names below nowhere.example are not resolved until the event is set."""
     over, resolve = threading.Event(), socket.getaddrinfo
 
@@ -38,7 +38,9 @@ def silence(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     over.set()
 
 
-async def test_t350_unresolved_names_do_not_delay_a_new_deny_rule(home: Path, silence: threading.Event):
+async def test_t350_unresolved_names_do_not_delay_a_new_deny_rule(
+    home: Path, unresolved_names: threading.Event
+):
     settings = home / ".dragoman" / "settings.json"
     settings.parent.mkdir(exist_ok=True)
     remote = {f"r{number}": {"url": f"https://s{number}.nowhere.example/mcp"} for number in range(MANY)}
@@ -49,7 +51,7 @@ async def test_t350_unresolved_names_do_not_delay_a_new_deny_rule(home: Path, si
         async with asyncio.timeout(20):
             while host.servers["demo"].status != "connected":
                 await asyncio.sleep(0.02)
-            while threading.active_count() < MANY // 2 and not silence.is_set():
+            while threading.active_count() < MANY // 2 and not unresolved_names.is_set():
                 await asyncio.sleep(0.02)
             denied = {"permissions": {"deny": ["mcp__demo__add"]}, "mcpServers": servers}
             settings.write_text(json.dumps(denied))
@@ -57,13 +59,13 @@ async def test_t350_unresolved_names_do_not_delay_a_new_deny_rule(home: Path, si
                 await asyncio.sleep(0.02)
 
 
-async def test_t350_callers_share_the_thread_that_resolves_a_name(silence: threading.Event):
+async def test_t350_callers_share_the_thread_that_resolves_a_name(unresolved_names: threading.Event):
     before = set(threading.enumerate())  # threads of other tests may end meanwhile
     waiting = [asyncio.create_task(resolve("nowhere.example", 443)) for _ in range(MANY)]
     await asyncio.sleep(0)
     assert len(set(threading.enumerate()) - before) == 1
     waiting[0].cancel()
-    silence.set()
+    unresolved_names.set()
     found = await asyncio.gather(*waiting, return_exceptions=True)
     assert [type(each) for each in found] == [asyncio.CancelledError] + [socket.gaierror] * (MANY - 1)
 

@@ -75,7 +75,7 @@ async def test_t355_requests_before_the_first_answer_share_one_key_request():
         assert [ask.path for ask in issuer.asks].count("/jwks") == 1
 
 
-class OddKey:
+class InvalidKey:
     def __init__(self, **members: Any) -> None:
         self.members = members
 
@@ -83,17 +83,17 @@ class OddKey:
         return self.members
 
 
-ODD: dict[str, Callable[[], OddKey]] = {
-    "unknown kind": lambda: OddKey(kty="AKP", alg="ML-DSA-44", pub="AA"),
-    "unknown curve": lambda: OddKey(kty="EC", crv="P-999", x="AA", y="AA"),
-    "no numbers": lambda: OddKey(kty="RSA", kid="rsa"),
-    "not on the curve": lambda: OddKey(kty="EC", crv="P-256", x="AA", y="AA"),
-    "nothing": OddKey,
+INVALID: dict[str, Callable[[], InvalidKey]] = {
+    "unknown kind": lambda: InvalidKey(kty="AKP", alg="ML-DSA-44", pub="AA"),
+    "unknown curve": lambda: InvalidKey(kty="EC", crv="P-999", x="AA", y="AA"),
+    "no numbers": lambda: InvalidKey(kty="RSA", kid="rsa"),
+    "not on the curve": lambda: InvalidKey(kty="EC", crv="P-256", x="AA", y="AA"),
+    "nothing": InvalidKey,
 }
 
 
-@pytest.mark.parametrize("odd", ODD.values(), ids=ODD.keys())
-async def test_t355_an_unreadable_key_does_not_affect_the_others(odd: Callable[[], OddKey]):
+@pytest.mark.parametrize("odd", INVALID.values(), ids=INVALID.keys())
+async def test_t355_an_unreadable_key_does_not_affect_the_others(odd: Callable[[], InvalidKey]):
     async with Issuer() as issuer:
         other = ECKey.generate_key("P-256", {"kid": "one"})
         issuer.keys = [odd(), *issuer.keys]

@@ -10,16 +10,20 @@ from dragoman.cli.approval_questions import warnings_about_rules
 from tests.torture import projects
 
 pytestmark = pytest.mark.requirement("CFG-8")
-TOLD = "these allow rules let a model read its resources without a question: "
-OWN = ("read_mcp_resource(server=docs)", "read_mcp_resource(server=do*, uri=note://*)", "read_mcp_*")
+LISTED_RULES = "these allow rules let a model read its resources without a question: "
+RULES_OF_THE_SERVER = (
+    "read_mcp_resource(server=docs)",
+    "read_mcp_resource(server=do*, uri=note://*)",
+    "read_mcp_*",
+)
 OTHERS = ("read_mcp_resource(server=other)", "read_mcp_resource(server!=docs)", "Read", "get_mcp_prompt")
 
 
 @pytest.mark.parametrize(
     ("rules", "told"),
     [
-        ((*OWN, *OTHERS), [TOLD + ", ".join(OWN)]),
-        (("read_mcp_resource",), [TOLD + "read_mcp_resource"]),
+        ((*RULES_OF_THE_SERVER, *OTHERS), [LISTED_RULES + ", ".join(RULES_OF_THE_SERVER)]),
+        (("read_mcp_resource",), [LISTED_RULES + "read_mcp_resource"]),
         (OTHERS, []),
     ],
 )

@@ -12,7 +12,7 @@ from dragoman.wire.server.connection import ClientConnection
 from tests.gateway import ADA, Client, gateway_of
 
 pytestmark = pytest.mark.requirement("GWY-4")
-STRAY = '{"jsonrpc":"2.0","id":7,"result":{}}'
+UNEXPECTED_RESPONSE = '{"jsonrpc":"2.0","id":7,"result":{}}'
 MESSAGES = 2000
 LIMIT_SECONDS = 30.0
 
@@ -52,7 +52,7 @@ async def test_t423_the_number_of_messages_per_caller_and_loop_iteration_is_limi
         loop.call_soon(begin_turn)
         for _ in range(MESSAGES // connections):
             for socket in sockets:
-                await socket.send_str(STRAY)
+                await socket.send_str(UNEXPECTED_RESPONSE)
         await over.wait()
         for socket in sockets:
             await socket.close()

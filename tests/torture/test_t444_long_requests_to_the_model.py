@@ -9,7 +9,7 @@ from tests.unit.tui.test_questions import shown, typed
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("ASK-4")]
 
 
-def said(text: str) -> SamplingMessage:
+def sampling_message(text: str) -> SamplingMessage:
     return SamplingMessage("user", ({"type": "text", "text": f"{'word ' * 30_000}{text}"},))
 
 
@@ -17,7 +17,7 @@ REVIEW = SamplingReview(
     SamplingRequest(
         server="notes",
         system_prompt=f"{'word ' * 30_000}end of the system prompt",
-        messages=(said("end of the first message"), said("end of the last message")),
+        messages=(sampling_message("end of the first message"), sampling_message("end of the last message")),
         max_tokens=200,
     )
 )

@@ -15,7 +15,7 @@ from dragoman.transports.inprocess import InProcessTransport, ServerEnd
 pytestmark = pytest.mark.requirement("TRN-5")
 
 
-class Unspeakable(Exception):
+class WithoutText(Exception):
     def __str__(self) -> str:
         raise ValueError("no words")
 
@@ -46,7 +46,7 @@ class EndsDuringACall:
     [
         (asyncio.CancelledError(), "it failed with CancelledError"),
         (BaseExceptionGroup("both", [asyncio.CancelledError()]), "it failed with BaseExceptionGroup: both"),
-        (Unspeakable(), "it failed with Unspeakable"),
+        (WithoutText(), "it failed with WithoutText"),
         (GeneratorExit(), "it failed with GeneratorExit"),
     ],
     ids=lambda value: type(value).__name__,

@@ -16,13 +16,13 @@ from tests.servers import ZOO
 from tests.torture.projects import servers, user, write
 
 pytestmark = pytest.mark.requirement("CFG-8")
-MINE = {"command": sys.executable, "args": ["-S", "-E", str(ZOO / "calm.py")]}
-TOLD = "! these allow rules apply to its tools with exactly the definition that was allowed: "
+SAME_PROGRAM = {"command": sys.executable, "args": ["-S", "-E", str(ZOO / "calm.py")]}
+LISTED_RULES = "! these allow rules apply to its tools with exactly the definition that was allowed: "
 
 
 async def allowed_always(home: Path) -> str:
     """The rule of a permanent permission for the person's own server."""
-    user(home, servers(gh=MINE))
+    user(home, servers(gh=SAME_PROGRAM))
     async with Host(Sources.here(), interaction=ScriptedUser(PermissionAnswer(True, always="user"))) as host:
         await host.ready(timeout=20)
         await host.call("mcp__gh__echo")
@@ -34,9 +34,9 @@ async def allowed_always(home: Path) -> str:
 
 async def test_t581_the_question_about_a_server_shows_the_rule(home: Path):
     rule = await allowed_always(home)
-    write(home / "work/.mcp.json", servers(gh={**MINE, "env": {"OF": "the repository"}}))
+    write(home / "work/.mcp.json", servers(gh={**SAME_PROGRAM, "env": {"OF": "the repository"}}))
     ended = forked.run("mcp", "approve", "gh", "--yes")
-    assert f"{TOLD}{rule}" in " ".join(ended.stderr.split())
+    assert f"{LISTED_RULES}{rule}" in " ".join(ended.stderr.split())
     asked = ScriptedUser(False)
     async with Host(Sources.here(), interaction=asked) as host:
         await host.ready(timeout=20)
@@ -50,4 +50,4 @@ async def test_t581_the_question_about_an_agent_shows_the_rule(home: Path):
     file.parent.mkdir(parents=True)
     file.write_text("---\nservers: [{gh: {command: ./tool}}]\n---\nYou work.\n")
     ended = forked.run("agents", "approve", "helper", "--yes")
-    assert f"{TOLD}{rule} " in " ".join(ended.stdout.split())
+    assert f"{LISTED_RULES}{rule} " in " ".join(ended.stdout.split())

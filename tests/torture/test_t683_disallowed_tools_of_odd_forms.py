@@ -12,12 +12,12 @@ from dragoman.config.scopes import Sources
 
 pytestmark = pytest.mark.requirement("PRM-1")
 
-PART = "only whole tools are named here; for some calls of a tool write a deny rule"
-ODD: list[tuple[str, str]] = [
-    ("Bash(rm *)", PART),
-    ("Write(file_path=/etc/*)", PART),
-    ("mcp__box(destructive)", PART),
-    (f"mcp__box__delete@{'0' * 32}", PART),
+ONLY_COMPLETE_TOOLS = "only whole tools are named here; for some calls of a tool write a deny rule"
+INVALID: list[tuple[str, str]] = [
+    ("Bash(rm *)", ONLY_COMPLETE_TOOLS),
+    ("Write(file_path=/etc/*)", ONLY_COMPLETE_TOOLS),
+    ("mcp__box(destructive)", ONLY_COMPLETE_TOOLS),
+    (f"mcp__box__delete@{'0' * 32}", ONLY_COMPLETE_TOOLS),
     (
         "mcp_box__delete",
         "the names of servers' tools begin with mcp__ (did you mean mcp__box__delete?)",
@@ -31,7 +31,7 @@ ODD: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "why"), ODD, ids=[name for name, _ in ODD])
+@pytest.mark.parametrize(("name", "why"), INVALID, ids=[name for name, _ in INVALID])
 def test_t683_an_agent_with_such_a_value_in_its_file_cannot_be_used(home: Path, name: str, why: str):
     folder = home / ".dragoman" / "agents"
     folder.mkdir(parents=True)
@@ -42,7 +42,7 @@ def test_t683_an_agent_with_such_a_value_in_its_file_cannot_be_used(home: Path, 
         find_agent(Sources.here(), "a")
 
 
-@pytest.mark.parametrize(("name", "why"), ODD, ids=[name for name, _ in ODD])
+@pytest.mark.parametrize(("name", "why"), INVALID, ids=[name for name, _ in INVALID])
 async def test_t683_a_program_gets_an_error(home: Path, name: str, why: str):
     async with Host({}) as host:
         with pytest.raises(ConfigError) as caught:

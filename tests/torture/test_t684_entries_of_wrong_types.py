@@ -11,9 +11,9 @@ from dragoman import Host, ServerConfig
 
 pytestmark = pytest.mark.requirement("CFG-1")
 
-LIST = "Expected `array`, got `str`"
-ODD: list[tuple[str, Any, str]] = [
-    ("disabled_tools", "delete", f"{LIST} - at `$.disabledTools`"),
+ARRAY_EXPECTED = "Expected `array`, got `str`"
+INVALID: list[tuple[str, Any, str]] = [
+    ("disabled_tools", "delete", f"{ARRAY_EXPECTED} - at `$.disabledTools`"),
     ("disabled_tools", ("delete", None), "Expected `str`, got `null` - at `$.disabledTools[1]`"),
     ("enabled_tools", "read write", "Expected `array | null`, got `str` - at `$.enabledTools`"),
     ("enabled", "no", "Expected `bool`, got `str` - at `$.enabled`"),
@@ -21,12 +21,12 @@ ODD: list[tuple[str, Any, str]] = [
     ("trusted", "false", "Expected `bool`, got `str` - at `$.trusted`"),
     ("roots", "no", "Expected `bool | null`, got `str` - at `$.roots`"),
     ("sampling", "Off", "Invalid enum value 'Off' - at `$.sampling`"),
-    ("args", "-m server", f"{LIST} - at `$.args`"),
+    ("args", "-m server", f"{ARRAY_EXPECTED} - at `$.args`"),
     ("env", {"A": 1}, "Expected `str`, got `int` - at `$.env[...]`"),
 ]
 
 
-@pytest.mark.parametrize(("field", "value", "why"), ODD, ids=lambda each: str(each)[:20])
+@pytest.mark.parametrize(("field", "value", "why"), INVALID, ids=lambda each: str(each)[:20])
 async def test_t684_the_error_names_the_field(home: Path, field: str, value: Any, why: str):
     entry = ServerConfig(command=sys.executable, **{field: value})
     async with Host({"box": entry}) as host:

@@ -11,7 +11,7 @@ from tests.torture import projects
 
 pytestmark = pytest.mark.requirement("PRM-1")
 
-MEANT = [
+MATCHERS = [
     "mcp__box__read, mcp__box__delete",
     "mcp__box__read,mcp__box__delete",
     "mcp__box__read; mcp__box__delete",
@@ -43,7 +43,7 @@ def box() -> InMemoryServer:
     return server
 
 
-@pytest.mark.parametrize("matcher", MEANT)
+@pytest.mark.parametrize("matcher", MATCHERS)
 async def test_t685_a_hook_refuses_the_probably_named_tools(home: Path, matcher: str):
     refusing = hook(lambda given: {"decision": "block", "reason": "no"}, "PreToolUse", matcher=matcher)
     async with Host({"box": box()}, hooks=[refusing], permission_mode="bypassPermissions") as host:
@@ -71,6 +71,6 @@ def test_t685_a_valid_expression_matches_no_other_tool(matcher: str):
     assert not parse(matcher).may_mean(["mcp__box__delete"])
 
 
-@pytest.mark.parametrize("matcher", MEANT)
+@pytest.mark.parametrize("matcher", MATCHERS)
 def test_t685_a_hook_with_such_a_matcher_cannot_allow(matcher: str):
     assert not parse(matcher)("mcp__box__delete")

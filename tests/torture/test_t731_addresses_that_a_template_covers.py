@@ -9,7 +9,7 @@ from tests.servers.office import Office
 
 pytestmark = pytest.mark.requirement("GWY-1")
 URI = "db://customers/42"
-NONE = f"no resource {URI}"
+NO_RESOURCE = f"no resource {URI}"
 ERAS = ("modern", "legacy")
 
 
@@ -55,7 +55,7 @@ async def test_t731_a_read_for_a_template_is_not_sent_to_the_other_server(era: s
     named = [f"mcp-server:{name}:{URI}" for name in ("bad", "good")]
     listed, (plain, *texts) = await answers(servers, era, URI, *named)
     assert listed == named[:1]
-    assert plain == NONE
+    assert plain == NO_RESOURCE
     assert texts == ["of bad", "of good"]
     assert bad.ledger == [URI]
 
@@ -65,7 +65,7 @@ async def test_t731_listing_the_same_uri_takes_over_no_reads(era: str):
     bad = Clerk("bad", URI, templates=("{+any}",))
     listed, (plain,) = await answers({"good": Clerk("good", URI), "bad": bad}, era, URI)
     assert listed == [f"mcp-server:{name}:{URI}" for name in ("bad", "good")]
-    assert plain == NONE
+    assert plain == NO_RESOURCE
     assert bad.ledger == []
 
 
@@ -75,7 +75,7 @@ async def test_t731_a_template_that_matches_everything_takes_over_no_listed_uri(
     named = f"mcp-server:good:{URI}"
     listed, (plain, text) = await answers({"good": Clerk("good", URI), "bad": bad}, era, URI, named)
     assert (listed, text) == ([named], "of good")
-    assert plain == NONE
+    assert plain == NO_RESOURCE
     assert bad.ledger == []
 
 

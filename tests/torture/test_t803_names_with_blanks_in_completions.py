@@ -21,7 +21,7 @@ def offering(*uris: str) -> InMemoryServer:
     return server
 
 
-async def taken(host: Host, folder: Path, typed: str) -> list[str]:
+async def messages_after_completion(host: Host, folder: Path, typed: str) -> list[str]:
     """The message after each of the completions was taken."""
     wanted = completion_at(typed)
     assert wanted is not None
@@ -36,7 +36,7 @@ async def test_t803_a_resource_completion_mentions_no_file(home: Path):
     (home / "keys/id").write_text("canary")
     async with Host({"box": offering(HOSTILE)}) as host:
         await host.ready()
-        (text,) = await taken(host, work, "Look at @box:")
+        (text,) = await messages_after_completion(host, work, "Look at @box:")
         assert text == f'Look at @"box:{HOSTILE}" '
         message, problems = await expanded(text, host, work)
     assert problems == []
@@ -48,7 +48,7 @@ async def test_t803_a_file_name_of_a_repository_mentions_no_other_file(tmp_path:
         (tmp_path / name).touch()
     (tmp_path / "e @b").mkdir()
     async with Host({}) as host:
-        found = await taken(host, tmp_path, "@")
+        found = await messages_after_completion(host, tmp_path, "@")
     assert found == ['@"a @b" ', "@b ", "@c "]
     assert [[each.name for each in mentioned(text, ())] for text in found] == [["a @b"], ["b"], ["c"]]
 
@@ -56,4 +56,4 @@ async def test_t803_a_file_name_of_a_repository_mentions_no_other_file(tmp_path:
 async def test_t803_a_resource_that_cannot_be_quoted_is_not_offered(tmp_path: Path):
     async with Host({"box": offering('file:///x" @y', "file:///z")}) as host:
         await host.ready()
-        assert await taken(host, tmp_path, "@box:") == ["@box:file:///z "]
+        assert await messages_after_completion(host, tmp_path, "@box:") == ["@box:file:///z "]

@@ -20,8 +20,15 @@ REPORTED = {
     "Task(subagent_type=writer)": "Task has no argument subagent_type (it has agent, prompt)",
     "Glob(glob=*.env)": "Glob has no argument glob (it has pattern, path, file_path, file, filePath)",
 }
-FINE = ["Task", "task(Agent=writer)", "Read(path=*/.env)", "Grep(glob=*.env)", "Bash(rm *)", "tool_search"]
-FINE += [
+VALID_RULES = [
+    "Task",
+    "task(Agent=writer)",
+    "Read(path=*/.env)",
+    "Grep(glob=*.env)",
+    "Bash(rm *)",
+    "tool_search",
+]
+VALID_RULES += [
     "read_mcp_resource(uri=a:*)",
     "Read(!readOnly)",
     "Task(subagent_type!=writer)",
@@ -58,7 +65,7 @@ async def test_t810_a_rule_without_effect_is_reported(home: Path, rule: str, why
     ]
 
 
-@pytest.mark.parametrize("rule", FINE)
+@pytest.mark.parametrize("rule", VALID_RULES)
 async def test_t810_other_rules_are_not_reported(home: Path, rule: str):
     assert await reported(home, rule, "deny") == []
 

@@ -13,7 +13,7 @@ from tests.torture import projects
 
 pytestmark = pytest.mark.requirement("PRM-1")
 NAME = "home.drive"
-MEANT = [
+MATCHERS = [
     "home.drive",
     "Home.Drive",
     "home_drive",
@@ -21,12 +21,12 @@ MEANT = [
     "mcp__home_drive__*",
     "mcp__home.drive__.*",
 ]
-MEANT += ["gitlab, home.drive", "'home.drive'", "HOME.*"]
+MATCHERS += ["gitlab, home.drive", "'home.drive'", "HOME.*"]
 ACCEPT = {"hookSpecificOutput": {"action": "accept", "content": {"name": "hook"}}}
 DECLINE = {"hookSpecificOutput": {"action": "decline"}}
 
 
-async def greeted(event: str, matcher: str, answer: object) -> str:
+async def elicitation_answer(event: str, matcher: str, answer: object) -> str:
     """The answer that the server receives for its elicitation; the person answers `person`."""
     user = ScriptedUser(forms=[FormAnswer("accept", {"name": "person"})])
     deciding = hook(lambda given: answer, event, matcher=matcher)
@@ -38,10 +38,10 @@ async def greeted(event: str, matcher: str, answer: object) -> str:
         return (await host.call("mcp__home_drive__greet")).text
 
 
-@pytest.mark.parametrize("matcher", MEANT)
+@pytest.mark.parametrize("matcher", MATCHERS)
 @pytest.mark.parametrize("event", ["Elicitation", "ElicitationResult"])
 async def test_t812_an_elicitation_is_declined(home: Path, event: str, matcher: str):
-    assert await greeted(event, matcher, DECLINE) == '{"action": "decline"}'
+    assert await elicitation_answer(event, matcher, DECLINE) == '{"action": "decline"}'
 
 
 async def test_t812_a_managed_hook_declines_an_elicitation(home: Path):
@@ -55,9 +55,9 @@ async def test_t812_a_managed_hook_declines_an_elicitation(home: Path):
 
 
 async def test_t812_a_hook_accepts_an_elicitation_only_if_it_names_exactly_this_server(home: Path):
-    assert '"hook"' in await greeted("Elicitation", NAME, ACCEPT)
-    assert '"person"' in await greeted("Elicitation", "Home.Drive", ACCEPT)
+    assert '"hook"' in await elicitation_answer("Elicitation", NAME, ACCEPT)
+    assert '"person"' in await elicitation_answer("Elicitation", "Home.Drive", ACCEPT)
 
 
 async def test_t812_a_hook_about_another_server_declines_nothing(home: Path):
-    assert '"person"' in await greeted("Elicitation", "home_drives", DECLINE)
+    assert '"person"' in await elicitation_answer("Elicitation", "home_drives", DECLINE)

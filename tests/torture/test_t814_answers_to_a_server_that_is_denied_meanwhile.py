@@ -62,7 +62,7 @@ class Meanwhile(ScriptedUser):
         return SamplingAnswer(content=({"type": "text", "text": SECRET},), model="model")
 
 
-async def told(ask: str, rule: str) -> str:
+async def answer_received(ask: str, rule: str) -> str:
     """The answer that the server receives after the rule was added."""
     user = Meanwhile(reviews=[True, True])
     entry: dict[str, Any] = {
@@ -84,12 +84,12 @@ async def told(ask: str, rule: str) -> str:
 @pytest.mark.parametrize("ask", ["form", "sampling", "resource"])
 @pytest.mark.parametrize("rule", ["mcp__box", "*"])
 async def test_t814_the_answer_is_not_sent_to_the_server(home: Path, ask: str, rule: str):
-    assert "the call that it belongs to is not allowed any more" in await told(ask, rule)
+    assert "the call that it belongs to is not allowed any more" in await answer_received(ask, rule)
 
 
 @pytest.mark.parametrize("ask", ["form", "sampling", "resource"])
 async def test_t814_a_rule_about_something_else_has_no_effect(home: Path, ask: str):
-    assert SECRET in await told(ask, "mcp__box__other")
+    assert SECRET in await answer_received(ask, "mcp__box__other")
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])

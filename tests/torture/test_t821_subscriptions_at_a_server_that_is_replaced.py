@@ -16,7 +16,7 @@ from tests.integration.waiting import until
 from tests.servers import zoo
 
 pytestmark = pytest.mark.requirement("GWY-2", "CAT-9")
-DEED = "book://deed"
+BOOK_URI = "book://deed"
 
 
 def write(home: Path, version: str = "1", deny: tuple[str, ...] = ()) -> None:
@@ -50,11 +50,11 @@ async def watching(home: Path) -> AsyncIterator[tuple[Running, Client, Counter[s
 
 
 async def subscribe(client: Client) -> dict[str, object]:
-    return (await client.legacy("resources/subscribe", {"uri": DEED})).last
+    return (await client.legacy("resources/subscribe", {"uri": BOOK_URI})).last
 
 
 async def touch(client: Client) -> None:
-    called = await client.legacy("tools/call", {"name": "library__touch", "arguments": {"uri": DEED}})
+    called = await client.legacy("tools/call", {"name": "library__touch", "arguments": {"uri": BOOK_URI}})
     assert "result" in called.last
 
 
@@ -62,10 +62,10 @@ async def test_t821_updates_of_the_new_server_are_sent(home: Path):
     async with watching(home) as (running, client, seen):
         write(home, version="2")
         await running.host.reload()
-        await until(lambda: seen[DEED])  # it may have changed meanwhile
+        await until(lambda: seen[BOOK_URI])  # it may have changed meanwhile
         seen.clear()
         await touch(client)
-        await until(lambda: seen[DEED])
+        await until(lambda: seen[BOOK_URI])
 
 
 async def test_t821_a_subscription_ended_by_a_rule_can_be_requested_again(home: Path):
@@ -76,7 +76,7 @@ async def test_t821_a_subscription_ended_by_a_rule_can_be_requested_again(home: 
         await running.host.reload()
         assert (await subscribe(client)).get("result") == {}
         await touch(client)
-        await until(lambda: seen[DEED])
+        await until(lambda: seen[BOOK_URI])
 
 
 async def test_t821_a_removed_server_leaves_no_asyncio_task(home: Path):

@@ -15,7 +15,7 @@ from tests.torture.projects import user
 pytestmark = pytest.mark.requirement("PRM-5")
 
 END = '{"continue": false, "stopReason": "no"}'
-SPOILED = {
+DAMAGED = {
     "a line before it": f"checking\n{END}",
     "a trailing comma": END.replace('"no"', '"no",'),
     "cut off": END[:-1],
@@ -28,7 +28,7 @@ ELSEWHERE: dict[str, dict[str, Any]] = {
     "another letter case": {"Continue": False},
     "in the event's own fields": {"hookSpecificOutput": {"continue": False}},
 }
-ALL = {**SPOILED, **{how: json.dumps(answer) for how, answer in ELSEWHERE.items()}}
+ALL = {**DAMAGED, **{how: json.dumps(answer) for how, answer in ELSEWHERE.items()}}
 
 
 @pytest.mark.parametrize("how", ALL)
