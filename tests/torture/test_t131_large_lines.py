@@ -28,7 +28,7 @@ async def test_t131_a_large_line_does_not_block_the_event_loop(arena, what):
     head, part, tail = LARGE[what]
     async with arena(zoo("says_much.py", protocol="2025-11-25")) as a:
         text = await a.call("say", head=head, part=part, times=SIZE // len(part), tail=tail)
-        assert text == "right"  # the arena complains if the loop was kept busy
+        assert text == "right"  # the arena fails the test if the event loop was blocked
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ async def test_t151_a_call_may_take_longer_than_other_requests(arena, way: Way):
                     "mcp__hostile__ledger", {"key": "k"}, reset_timeout_on_progress=reset_timeout_on_progress
                 )
             )
-            ended = await end_of(a, "hold", seconds=0.9, key="h")  # so much time has passed
+            ended = await end_of(a, "hold", seconds=0.9, key="h")  # the call has run this long
             assert isinstance(ended, CallTimeout)
             assert not calling.done()
             too_long.set()

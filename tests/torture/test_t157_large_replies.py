@@ -216,7 +216,7 @@ async def test_t157_a_large_notification_does_not_block_the_event_loop(arena, wh
         assert text == "right"
 
 
-# What large replies are read as.
+# Results of reading large replies.
 
 
 def test_t157_a_large_image_of_a_prompt_is_read_in_full():

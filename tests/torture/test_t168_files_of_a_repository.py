@@ -167,7 +167,7 @@ def test_t168_no_file_of_a_repository_takes_effect_before_approval(home: Path, f
         check_nothing_is_added(before)
 
 
-# --- a yes that was given elsewhere ---
+# --- an approval that was given elsewhere ---
 
 TOOL = {"command": "./tool"}
 
@@ -249,7 +249,7 @@ def test_t168_an_approval_moves_neither_with_a_folder_nor_with_a_symlink(home: P
     assert eligibilities(moved) == {"tool": "pending", "own": "pending"}
 
 
-# --- where the person's own files are ---
+# --- the folder of the person's own files ---
 
 
 @pytest.mark.parametrize("variable", ["DRAGOMAN_CONFIG_DIR", "HOME", "DRAGOMAN_MANAGED_DIR"])

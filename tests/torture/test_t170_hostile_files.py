@@ -101,5 +101,5 @@ def test_t170_a_file_of_problems_is_read_in_linear_time_and_few_are_reported(
     file.write_text(json.dumps(FILES[what](MANY)))
     many = shortest(_seconds, below=few * GROWTH)
     assert many < few * GROWTH, f"{FEW}: {few:.3f} s, {MANY}: {many:.3f} s"
-    # Of a file, of its policy and of its hooks.
+    # Problems of a file, of its policy and of its hooks.
     assert len(_problems()) <= 3 * (PROBLEM_LIMIT + 1)

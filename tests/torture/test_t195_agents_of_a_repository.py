@@ -83,7 +83,7 @@ async def test_t195_a_symlinked_folder_does_not_add_agents_of_another_project(wo
 
 @pytest.mark.parametrize("link", [".dragoman", FOLDER, f"{FOLDER}/helper.md"])
 async def test_t195_an_approval_in_an_inner_project_does_not_apply_to_the_outer_one(world: World, link: str):
-    outer, inner = world.folder("outer"), world.folder("outer/inner")  # as a submodule is
+    outer, inner = world.folder("outer"), world.folder("outer/inner")  # like a submodule
     world.put_agent(inner / FOLDER)
     approve_all(inner)
     assert await world.use(inner) == {"inner"}

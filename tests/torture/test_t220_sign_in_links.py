@@ -67,7 +67,7 @@ async def test_t220_a_form_post_without_the_page_is_refused(site: CallersSite):
             refused = await victim.press(link, token)
             assert (refused.status, refused.title) == (400, NOT_FOUND_TITLE)
             assert "Location" not in refused.headers
-        await victim.open(link)  # has a cookie of its own now
+        await victim.open(link)  # receives its own cookie
         assert (await victim.press(link, stolen)).status == 400
         for origin in ("https://evil.example", "null"):
             token = (await victim.open(link)).token

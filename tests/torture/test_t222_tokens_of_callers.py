@@ -120,7 +120,7 @@ async def test_t222_an_entry_that_gets_its_own_credentials_is_not_used_for_calle
 ):
     async with configured(home, site) as running, Client(running.url) as ada:
         await signed_in(ada, site, "anna")
-        site.tokens.add("canary-of-all")  # the server would take it
+        site.tokens.add("canary-of-all")  # the server would accept it
         before = len(site.sent)
         for entry in (
             {**site.entry, "headers": {"Authorization": "Bearer canary-of-all"}},

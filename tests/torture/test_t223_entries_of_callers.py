@@ -58,7 +58,7 @@ async def test_t223_a_policy_added_later_ends_the_servers_of_all_callers(home: P
     settings(home, site)
     async with gateway_of(Sources.here(), own=["tracker"]) as running, Client(running.url) as ada:
         await signed_in(ada, site, "anna")
-        for kind in ("resources", "resources/templates", "prompts"):  # read in the background until now
+        for kind in ("resources", "resources/templates", "prompts"):  # loaded in the background
             await ada.modern(f"{kind}/list")
         before = len(site.sent)
         settings(home, site, deniedMcpServers=[{"serverName": "tracker"}])

@@ -225,7 +225,7 @@ async def test_t231_a_modern_response_that_is_not_read_ends(
         if megabytes > 10:
             await until(lambda: running.gateway.metrics.disconnected.total() == 1)
             assert running.gateway.client_count == 0
-        else:  # the network takes it, and the client reads it later
+        else:  # buffered by the network; the client reads it later
             await until(lambda: running.gateway.client_count == 0)
             assert (await client.read_until(b'"isError":false')).startswith(b"HTTP/1.1 200 ")
 

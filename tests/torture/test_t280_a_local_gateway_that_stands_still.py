@@ -74,7 +74,7 @@ def test_t280_a_call_that_the_command_makes_itself_is_not_made_by_the_gateway_to
             gateway.send_signal(signal.SIGSTOP)
             os.waitid(os.P_PID, gateway.pid, os.WSTOPPED | os.WNOWAIT)
             command.sendall(b'{"words": ["count"]}\n')
-            lines.close()  # as a command does that has waited for a second
+            lines.close()  # like a command after it has waited for a second
         gateway.send_signal(signal.SIGCONT)
         assert run("call", "count").returncode == 0
     assert count.read_text() == "x"

@@ -72,7 +72,9 @@ async def test_t290_a_disconnect_during_the_session_lookup_is_not_an_error():
         asking = asyncio.create_task(client.post({"jsonrpc": "2.0", "id": 1, "method": "ping"}, **NONE))
         await until(lambda: store.lookups == 1)
         asking.cancel()
-        async with client.http.get(f"http://127.0.0.1:{running.port}/healthz"):  # the loop has seen its end
+        async with client.http.get(
+            f"http://127.0.0.1:{running.port}/healthz"
+        ):  # the event loop has processed the disconnect
             store.may_answer.set()
         await until(lambda: store.lookups == 0)
         assert (await client.post({"jsonrpc": "2.0", "id": 1, "method": "ping"}, **NONE)).status == 404

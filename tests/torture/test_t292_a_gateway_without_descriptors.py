@@ -39,7 +39,9 @@ async def test_t292_the_shortage_is_reported_once_and_the_gateway_continues():
         served.process.send_signal(signal.SIGTERM)
         said += (await served.process.communicate())[1].splitlines(keepends=True)
     assert said.pop() == b"The gateway has ended.\n"
-    assert [line for line in said if not line.startswith(b"! ")] == []  # files that cannot be opened, too
+    assert [
+        line for line in said if not line.startswith(b"! ")
+    ] == []  # also about files that cannot be opened
     assert [TEXT in line for line in said].count(True) == 1
 
 

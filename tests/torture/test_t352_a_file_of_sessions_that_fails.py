@@ -25,7 +25,7 @@ async def test_t352_sessions_continue_when_their_file_fails_later(
         running.gateway.report = reported.append
         await c.initialize()
         holder = sqlite3.connect(path, isolation_level=None)
-        holder.execute("begin immediate")  # as another program does that holds the file for too long
+        holder.execute("begin immediate")  # like another program that locks the file for too long
         try:
             assert [(await c.legacy("tools/list")).status for _ in range(3)] == [200, 200, 200]
         finally:

@@ -58,7 +58,7 @@ def test_t354_an_unreadable_folder_is_reported(tmp_path: Path):
     vault = Vault()
     vault.put("key", b"secret")
     vault.folder.rename(tmp_path / "moved")
-    vault.folder.symlink_to(vault.folder)  # as a network drive that has gone: errors, and not "no such file"
+    vault.folder.symlink_to(vault.folder)  # like a removed network drive: an error other than "no such file"
     with pytest.raises(StoreFailed, match="cannot be read"):
         vault.get("key")
     assert vault.description_of("key").endswith("which cannot be read")

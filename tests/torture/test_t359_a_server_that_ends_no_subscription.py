@@ -60,7 +60,9 @@ async def test_t359_a_denied_server_is_ended_at_once_although_another_does_not_a
             deniedMcpServers=[{"serverName": "demo"}],
             permissions={"deny": ["read_mcp_resource(server=silent)"]},
         )
-        async with asyncio.timeout(30):  # to wait for the server takes a minute: 5 seconds for each
+        async with asyncio.timeout(
+            30
+        ):  # waiting for the server would take a minute: 5 seconds for each subscription
             await host.reload()
         assert host.servers["demo"].status not in ("connected", "connecting")
         for updates in watched:

@@ -22,6 +22,6 @@ async def test_t386_the_server_is_notified_of_the_cancellation(revision: str):
         call = asyncio.create_task(host.call(CALL, timeout_seconds=SECONDS))
         await until(lambda: "hold" in office.ledger)
         asyncio.get_running_loop().call_later(SECONDS, call.cancel)
-        time.sleep(2 * SECONDS)  # the loop stands still: both timers are due when it goes on
+        time.sleep(2 * SECONDS)  # blocks the loop: both timers are due when it continues
         await asyncio.wait([call])
         await until(lambda: office.ledger == ["hold", "cancelled"])

@@ -48,12 +48,12 @@ def test_a_pipe_receives_the_text_unchanged():
     ended = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, env={**os.environ, "PYTHONUTF8": "1"}
     )
-    # click itself takes sequences away where there is no terminal; `print` writes all of it.
+    # click removes escape sequences if there is no terminal; `print` writes everything.
     assert ended.stdout.decode().endswith(RAW)
 
 
 def _read(master: int) -> bytes:
     try:
         return os.read(master, 65536)
-    except OSError:  # how Linux reports that no process has the terminal open any more
+    except OSError:  # Linux reports this when no process has the terminal open
         return b""

@@ -36,7 +36,7 @@ async def test_t403_the_same_command_in_another_folder_is_asked_about(
     vendor = str(work / "vendor")
     asked = [(question.arguments["command"], question.folder) for question in user.asked]
     assert asked == [(build, ""), ("cd vendor", ""), (build, vendor), ("cd ..", vendor)]
-    # A rule would hold in every folder.
+    # A rule would apply in every folder.
     assert (user.asked[0].rule, user.asked[2].rule) == (f"Bash({build})", "")
     show(user.asked[2])
     assert f"in the folder {vendor}" in capsys.readouterr().err.replace("\n    ", "")

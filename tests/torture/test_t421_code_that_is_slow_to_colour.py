@@ -24,7 +24,7 @@ LIMIT_SECONDS = 0.4
 )
 def test_t421_highlighting_takes_a_bounded_time(language: str, code: str):
     text = f"```{language}\n{code * 8000}"[:7990]
-    markdown_text(f"```{language}\n")  # the lexer is loaded
+    markdown_text(f"```{language}\n")  # loads the lexer
 
     def measured() -> float:
         timer = CpuTimer()

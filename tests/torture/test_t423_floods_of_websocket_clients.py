@@ -57,5 +57,5 @@ async def test_t423_the_number_of_messages_per_caller_and_loop_iteration_is_limi
         for socket in sockets:
             await socket.close()
     per_turn = pacing.TURN_SECONDS / 0.001
-    # A turn of the loop may begin before or behind that of the budget.
+    # A loop iteration may begin before or after the interval of the budget.
     assert max(taken.values()) <= 2 * per_turn

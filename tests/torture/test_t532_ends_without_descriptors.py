@@ -31,7 +31,7 @@ async def main():
     print((await host.call("mcp__server__child")).text, flush=True)
     closing = asyncio.create_task(host.close())
     while not closing.done():
-        with contextlib.suppress(OSError):  # whatever becomes free is taken at once
+        with contextlib.suppress(OSError):  # a descriptor that becomes free is used up at once
             while True:
                 os.open(os.devnull, os.O_RDONLY)
         await asyncio.sleep(0)

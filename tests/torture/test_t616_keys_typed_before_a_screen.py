@@ -34,7 +34,7 @@ def test_t616_a_form_is_not_submitted_by_keys_that_were_typed_before_it(home: Pa
             select.select([], [], [], 0.001)
         person.type(b"more\r")
         person.sees("No, decline")
-        person.type(b"x\r")  # they follow without a pause
+        person.type(b"x\r")  # sent without a pause
         time.sleep(2 * QUIET_SECONDS)
         person.type(b"\x0e")
         person.ends()

@@ -66,7 +66,7 @@ async def test_t650_answers_that_are_not_read_are_bounded():
 
         os.set_blocking(reading, False)
         async with asyncio.timeout(60):
-            while not pump.done():  # the program reads again, and everything arrives
+            while not pump.done():  # the program reads again and receives everything
                 with contextlib.suppress(BlockingIOError):
                     os.read(reading, 1 << 20)
                 await asyncio.sleep(0)

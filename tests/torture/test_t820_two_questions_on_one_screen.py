@@ -36,7 +36,7 @@ async def test_t820_an_elicitation_waits_for_the_end_of_a_sign_in(desk: Desk):
         await seat.until(lambda: seat.app.query(SignInPageView))
         question = asking(seat)
         await seat.pilot.pause()
-        page.cancel()  # the browser has returned
+        page.cancel()  # the browser was redirected back
         await seat.until(lambda: "Esc" in seat.shown("#question .keys") and seat.app.query(FormView))
         await seat.pilot.press("escape")
         assert await asyncio.wait_for(question, 10) == FormAnswer("cancel")
