@@ -33,7 +33,7 @@ def test_t120_an_editor_with_an_unknown_port_is_admitted_by_no_address(home: Pat
         assert eligibility(home, {"allowedMcpServers": [{"serverUrl": pattern}]}, {"type": kind}) == "refused"
 
 
-def test_t120_a_variable_is_not_hidden_in_the_name_of_another(home: Path):
+def test_t120_a_variable_cannot_be_hidden_in_the_name_of_another(home: Path):
     policy = {"allowedMcpServers": [{"serverCommand": ["/bin/echo", "a"]}]}
     entry = {"command": "/bin/echo", "args": ["a"], "env": {"LD_PRELOAD=/tmp/x.so:A_TOKEN": "x"}}
     assert eligibility(home, {}, entry) == "broken"

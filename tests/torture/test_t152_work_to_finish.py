@@ -66,7 +66,7 @@ async def test_t152_a_server_may_finish_its_work_however_it_is_closed(tmp_path: 
 
 
 @pytest.mark.parametrize("is_closing", [False, True])
-async def test_t152_closing_now_does_not_wait(tmp_path: Path, is_closing: bool):
+async def test_t152_an_immediate_close_does_not_wait_for_unfinished_work(tmp_path: Path, is_closing: bool):
     worker = Worker(tmp_path, "w")
     host = await used([worker])
     if is_closing:

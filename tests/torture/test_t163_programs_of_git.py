@@ -40,7 +40,7 @@ def test_t163_a_git_command_that_runs_programs_is_not_covered_by_a_wildcard(comm
 
 
 @pytest.mark.parametrize("command", ["git bisect start", "git bisect good a", "git-log -1", "git-status"])
-def test_t163_other_commands_are_covered(command: str):
+def test_t163_other_commands_are_covered_by_the_wildcard(command: str):
     assert decided(command, f"{command.partition(' ')[0]}:*", ("Bash(rm *)",)) == "allow"
 
 

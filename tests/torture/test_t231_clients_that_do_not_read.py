@@ -205,7 +205,7 @@ async def test_t231_a_client_that_does_not_read_a_message_is_disconnected(
 
 
 @pytest.mark.parametrize("megabytes", [0.5, 30])
-async def test_t231_a_modern_response_that_is_not_read_ends(
+async def test_t231_a_modern_response_that_the_client_does_not_read_is_ended(
     megabytes: float, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(streams, "STALL_SECONDS", 0.3)

@@ -1,4 +1,5 @@
-"""T388: after a reconnect, a server does not answer a subscription that a gateway client had before."""
+"""T388: after a restart of the gateway, a server does not answer a subscription that a client had
+before."""
 
 import asyncio
 from pathlib import Path

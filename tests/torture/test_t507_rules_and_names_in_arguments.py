@@ -35,7 +35,7 @@ async def test_t507_a_key_inside_an_argument_is_found(files: Any, kind: str):
     assert await called(files, allow=["mcp__box"], **{kind: [RULE]}) == []
 
 
-async def test_t507_other_names_are_not_denied():
+async def test_t507_other_keys_are_not_denied():
     files = {"/home/me/work/ssh": "x"}
     assert await called(files, allow=["mcp__box"], deny=[RULE]) == [files]
 

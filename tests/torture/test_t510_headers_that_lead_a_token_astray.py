@@ -17,7 +17,7 @@ HEADERS = ["X-Forwarded-Host", "Forwarded", "x-original-url", "X-Rewrite-URL", "
 
 @pytest.mark.parametrize("header", HEADERS)
 @pytest.mark.parametrize("scope", ["project", "local", "plugin"])
-async def test_t510_the_server_is_not_contacted(home: Path, scope: str, header: str):
+async def test_t510_the_server_is_refused_and_not_contacted(home: Path, scope: str, header: str):
     bearer = Bearer()
     with Listener() as listener:
         origin = f"https://127.0.0.1:{listener.port}"

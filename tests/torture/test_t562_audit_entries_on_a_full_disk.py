@@ -54,7 +54,7 @@ def test_t562_every_entry_is_written_once_and_in_order(
     assert len(reports) == 1
 
 
-def test_t562_closing_writes_what_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_t562_closing_writes_the_remaining_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     disk = Disk(monkeypatch)
     log = AuditLog(tmp_path, lambda _: None, "session")
     disk.room = 0

@@ -36,7 +36,9 @@ def entry(tool: str) -> dict[str, Any]:
         ("s", "rm?", "mcp__s__rm?"),
     ],
 )
-async def test_t580_the_hook_refuses_the_call(home: Path, server: str, tool: str, matcher: str):
+async def test_t580_a_hook_with_the_literal_name_refuses_the_call(
+    home: Path, server: str, tool: str, matcher: str
+):
     def refuse(given: Any) -> dict[str, str]:
         return {"decision": "block", "reason": "no"}
 

@@ -61,7 +61,7 @@ def test_t590_one_of_several_long_entries_is_named_in_the_error(home: Path):
     assert found.problems == (f"{path}, line 2, column 3: {reason}",)
 
 
-def test_t590_a_connector_list_has_the_same_limit():
+def test_t590_a_connector_list_has_the_same_limit_of_characters():
     rows = [{"name": "first", "url": "https://a.example.com/"}, {"name": "long", **LONG["headers"]}]
     found, problems = connectors.entries_of({"connectors": rows})
     assert list(found) == ["first"]

@@ -63,7 +63,7 @@ def test_t601_words_that_are_not_adjacent_are_not_found(sql: str):
         ('mcp__db__query(sql="* drop table *")', "'--'; drop/**/table x"),
     ],
 )
-def test_t601_patterns_of_other_forms_are_compared_in_the_same_way(rule: str, sql: str):
+def test_t601_patterns_in_other_forms_ignore_comments_too(rule: str, sql: str):
     assert behaviour_of(sql, rule) == "deny"
 
 

@@ -17,7 +17,7 @@ REASONS = {
 
 @pytest.mark.requirement("CAL-1")
 @pytest.mark.parametrize("argument", REASONS, ids=ascii)
-def test_t692_a_call_is_refused(argument: str):
+def test_t692_a_call_with_such_an_argument_is_refused(argument: str):
     done = run("call", "mcp__calm__echo", argument, "--mcp-config", config(calm=zoo("calm.py")))
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
     assert REASONS[argument] in done.stderr

@@ -22,7 +22,7 @@ SECONDS = 20.0
     ],
     ids=["13 digits", "400 digits", "a fraction", "milliseconds"],
 )
-async def test_t750_a_wait_of_many_digits_is_not_ignored(arena, era: str, headers: dict[str, str]):
+async def test_t750_a_retry_after_of_many_digits_is_not_ignored(arena, era: str, headers: dict[str, str]):
     way = Way("http", era, "json")
     async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
         server.on["tools/call"] = answers.status(429, "busy", headers=headers)

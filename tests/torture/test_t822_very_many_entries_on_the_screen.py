@@ -14,7 +14,7 @@ RESOURCES = 40_000
 
 
 @pytest.mark.parametrize("word", ["", "files", "FILE:///"])
-def test_t822_completing_takes_linear_time(word: str):
+def test_t822_completion_takes_linear_time(word: str):
     choices = [CompletionItem(f"files:file:///project/{number}") for number in range(RESOURCES)]
 
     def seconds() -> float:

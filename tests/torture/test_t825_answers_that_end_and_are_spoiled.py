@@ -32,7 +32,7 @@ ALL = {**DAMAGED, **{how: json.dumps(answer) for how, answer in ELSEWHERE.items(
 
 
 @pytest.mark.parametrize("how", ALL)
-async def test_t825_the_call_is_refused(home: Path, how: str):
+async def test_t825_a_hook_answer_with_continue_false_refuses_the_call(home: Path, how: str):
     (home / "answer").write_text(ALL[how], "utf-8", "surrogateescape")
     hook = {"type": "command", "command": f"cat {home / 'answer'}"}
     user(
