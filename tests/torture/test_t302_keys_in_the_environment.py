@@ -50,7 +50,7 @@ def test_t302_reading_process_files_needs_a_rule(home: object, tool: str, argume
     assert tool_result(forked.run, tool, arguments).startswith(REFUSED.format(tool))
 
 
-def test_t302_only_a_rule_allows_it(home: object):
+def test_t302_only_a_rule_allows_reading_process_files(home: object):
     environment = ("Read", {"file_path": "/proc/self/environ"})
     assert tool_result(as_installed, *environment).startswith(REFUSED.format("Read"))
     assert CANARY in tool_result(as_installed, *environment, "--allowed-tools", "Read")

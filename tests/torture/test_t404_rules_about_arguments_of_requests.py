@@ -39,7 +39,7 @@ CASES: list[tuple[Callable[[Host], Awaitable[None]], str]] = [
 
 @pytest.mark.parametrize("kind", ["deny", "ask"])
 @pytest.mark.parametrize(("way", "rule"), CASES)
-async def test_t404_the_rule_applies_to_requests(
+async def test_t404_a_rule_about_arguments_applies_to_requests(
     way: Callable[[Host], Awaitable[None]], rule: str, kind: str
 ):
     user = ScriptedUser()

@@ -27,7 +27,7 @@ DENIED = {
 @pytest.mark.parametrize(
     ("pattern", "text"), [(pattern, text) for pattern, texts in DENIED.items() for text in texts]
 )
-async def test_t508_the_call_is_denied(pattern: str, text: str):
+async def test_t508_a_call_with_a_nul_or_comments_is_denied(pattern: str, text: str):
     server, calls = InMemoryServer("box"), list[str]()
     server.add_tool("run", lambda arguments, context: calls.append(arguments["text"]) or "done")
     rules = {"allow": ["mcp__box"], "deny": [f'mcp__box__run(text="{pattern}")']}

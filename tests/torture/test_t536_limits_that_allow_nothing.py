@@ -25,7 +25,9 @@ def of_oauth(calls: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("calls", [0, -1, 1])
 @pytest.mark.parametrize(("file_with", "whose"), [(of_caller, "caller 'ada'"), (of_oauth, "oauth")])
-def test_t536_the_error_names_the_limit(tmp_path: Path, file_with: Any, whose: str, calls: int):
+def test_t536_the_error_names_the_limit_that_allows_no_call(
+    tmp_path: Path, file_with: Any, whose: str, calls: int
+):
     path = tmp_path / "gateway.json"
     path.write_text(json.dumps(file_with(calls)))
     path.chmod(0o600)

@@ -28,12 +28,12 @@ def test_t602_a_rule_for_a_url_does_not_admit_such_an_entry(home: Path, scope: s
     assert projects.seen().admit("box", WITH, scope=scope).eligibility == "ready"
 
 
-def test_t602_the_approval_question_warns_of_it():
+def test_t602_the_approval_question_warns_of_unbound_tokens():
     assert list(warnings_about_entry("box", WITHOUT)) == [f"oauth.sendResource: {TEXT}"]
     assert list(warnings_about_entry("box", WITH)) == []
 
 
-def test_t602_an_import_reports_it(home: Path):
+def test_t602_an_import_reports_unbound_tokens(home: Path):
     entry = {"type": "http", **WITHOUT}
     file = write(home / "work" / "theirs.json", servers(box=entry, plain={"type": "http", **WITH}))
     done = run("mcp", "import", "claude-code", str(file))

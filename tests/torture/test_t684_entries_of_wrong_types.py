@@ -27,7 +27,9 @@ INVALID: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("field", "value", "why"), INVALID, ids=lambda each: str(each)[:20])
-async def test_t684_the_error_names_the_field(home: Path, field: str, value: Any, why: str):
+async def test_t684_an_entry_of_a_wrong_type_is_refused_with_its_field(
+    home: Path, field: str, value: Any, why: str
+):
     entry = ServerConfig(command=sys.executable, **{field: value})
     async with Host({"box": entry}) as host:
         status = (await host.ready(timeout=20))["box"]

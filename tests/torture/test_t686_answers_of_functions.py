@@ -59,7 +59,7 @@ def box() -> InMemoryServer:
 
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
 @pytest.mark.parametrize("is_awaited", [False, True], ids=["function", "coroutine"])
-async def test_t686_a_refusal_applies(home: Path, answer: Any, is_awaited: bool):
+async def test_t686_a_refusal_with_python_types_applies(home: Path, answer: Any, is_awaited: bool):
     def now(given: dict[str, Any]) -> Any:
         return answer
 

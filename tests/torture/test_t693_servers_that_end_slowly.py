@@ -98,7 +98,7 @@ async def test_t693_only_the_last_entry_of_a_name_is_started(home: Path):
         assert slow.diary.read_text().splitlines() == ["its input ended", "finished"]
 
 
-async def test_t693_an_immediate_close_ends_it(home: Path):
+async def test_t693_an_immediate_close_ends_the_slow_server(home: Path):
     slow = Slow(home)
     async with host_with(slow) as host:
         reload = await begun(host, slow)

@@ -29,7 +29,7 @@ def denying(text: str, servers: Collection[str]) -> Rulebook:
     ("text", "meant"),
     [("all", "*"), ("All", "*"), ("any", "*"), ("everything", "*"), ("mcp__all", "mcp__*")],
 )
-def test_t752_such_a_rule_is_reported_and_denies(text: str, meant: str):
+def test_t752_a_rule_for_all_is_reported_and_denies(text: str, meant: str):
     book = denying(text, ("box",))
     [problem] = book.problems
     assert problem.startswith(f"file.json: deny rule {text!r}: ")
@@ -37,7 +37,7 @@ def test_t752_such_a_rule_is_reported_and_denies(text: str, meant: str):
     assert any(rule.is_about(ECHO) and rule.applies(ECHO) for rule in book.rules)
 
 
-def test_t752_such_a_rule_is_reported_without_configured_servers():
+def test_t752_a_rule_for_all_is_reported_without_configured_servers():
     assert len(denying("all", ()).problems) == 1
 
 
@@ -48,14 +48,14 @@ def test_t752_a_server_of_that_name_is_matched_instead():
 
 
 @pytest.mark.parametrize("kind", ["deny", "ask"])
-def test_t752_the_command_that_adds_such_a_rule_reports_it(home: Path, kind: str):
+def test_t752_the_command_that_adds_a_rule_for_all_reports_it(home: Path, kind: str):
     projects.user(home, projects.servers(github={"url": "https://github.example.com/mcp"}))
     added = run("permissions", "add", kind, "all")
     assert added.returncode == 0
     assert "(did you mean *?)" in " ".join(added.stderr.split())
 
 
-async def test_t752_such_a_rule_of_a_program_is_refused():
+async def test_t752_a_rule_for_all_by_a_program_is_refused():
     with pytest.raises(ConfigError, match="did you mean \\*"):
         Host({"box": InMemoryServer("box")}, rules={"deny": ["all"]})
 
