@@ -54,7 +54,7 @@ async def test_a_build_in_which_callers_may_call_unlisted_tools_is_found(
         if case == "callers":
             await cases.test_callers_may_use_what_their_entry_names()
         else:
-            await t230.test_t230_what_a_caller_may_not_use_is_neither_found_nor_called(helper.ADA)
+            await t230.test_t230_tools_that_a_caller_may_not_use_are_neither_found_nor_called(helper.ADA)
 
 
 # --- fail-open authentication (T77) ---
@@ -134,4 +134,4 @@ async def test_t231_finds_a_build_that_leaves_out_replies(monkeypatch: pytest.Mo
     monkeypatch.setattr(Outbox, "put", put)
     monkeypatch.setattr(t231, "WAIT_SECONDS", 2.0)
     with pytest.raises((AssertionError, TimeoutError)):
-        await t231.test_t231_a_slow_client_gets_every_reply_and_no_flood_of_progress(monkeypatch)
+        await t231.test_t231_a_slow_client_receives_every_reply_and_no_flood_of_progress(monkeypatch)

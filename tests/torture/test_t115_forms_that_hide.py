@@ -10,8 +10,8 @@ from dragoman.interaction import FormAnswer, FormElicitation
 from dragoman.protocol import INVALID_PARAMS
 from tests.unit.fakes import reply_of, requests_answered_by
 
-TRICK = "Amount\x1b[2K\u202e\u200b"
-SHOWN = "Amount\\x1b[2K\\u202e\\u200b"
+HIDDEN_CHARACTERS = "Amount\x1b[2K\u202e\u200b"
+ESCAPED = "Amount\\x1b[2K\\u202e\\u200b"
 
 
 class Person:
@@ -37,11 +37,14 @@ def form(**field: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("sent", "shown"),
     [
-        (form(title=TRICK), form(title=SHOWN)),
-        (form(description=TRICK), form(description=SHOWN)),
-        (form(enum=["a"], enumNames=[TRICK]), form(enum=["a"], enumNames=[SHOWN])),
-        (form(oneOf=[{"const": "a", "title": TRICK}]), form(oneOf=[{"const": "a", "title": SHOWN}])),
-        ({**form(), "description": TRICK}, {**form(), "description": SHOWN}),
+        (form(title=HIDDEN_CHARACTERS), form(title=ESCAPED)),
+        (form(description=HIDDEN_CHARACTERS), form(description=ESCAPED)),
+        (form(enum=["a"], enumNames=[HIDDEN_CHARACTERS]), form(enum=["a"], enumNames=[ESCAPED])),
+        (
+            form(oneOf=[{"const": "a", "title": HIDDEN_CHARACTERS}]),
+            form(oneOf=[{"const": "a", "title": ESCAPED}]),
+        ),
+        ({**form(), "description": HIDDEN_CHARACTERS}, {**form(), "description": ESCAPED}),
     ],
     ids=["title", "description", "names of choices", "titles of choices", "the form's own"],
 )
@@ -55,22 +58,22 @@ async def test_t115_labels_of_a_form_are_cleaned(sent: dict[str, Any], shown: di
 @pytest.mark.parametrize(
     "sent",
     [
-        form(enum=["a", TRICK]),
-        form(oneOf=[{"const": TRICK, "title": "a"}]),
-        form(default=TRICK),
-        form(**{TRICK: 1}),
-        {"type": "object", "properties": {TRICK: {"type": "string"}}},
+        form(enum=["a", HIDDEN_CHARACTERS]),
+        form(oneOf=[{"const": HIDDEN_CHARACTERS, "title": "a"}]),
+        form(default=HIDDEN_CHARACTERS),
+        form(**{HIDDEN_CHARACTERS: 1}),
+        {"type": "object", "properties": {HIDDEN_CHARACTERS: {"type": "string"}}},
     ],
     ids=["a choice", "a constant", "a default", "a keyword", "a name"],
 )
-async def test_t115_a_form_that_hides_something_in_what_is_sent_back_reaches_nobody(sent: dict[str, Any]):
+async def test_t115_a_form_with_hidden_characters_in_names_or_values_is_not_shown(sent: dict[str, Any]):
     questions, reply = await asked(sent)
 
     assert questions == []
     assert reply["error"]["code"] == INVALID_PARAMS
 
 
-async def test_t115_letters_of_all_languages_and_line_breaks_pass():
+async def test_t115_letters_of_all_languages_and_line_breaks_are_accepted():
     sent = form(title="数量 📦\nزیاد", enum=["größer", "数"], default="größer")
 
     questions, _ = await asked(sent)

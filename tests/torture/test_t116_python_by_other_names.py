@@ -1,4 +1,5 @@
-"""T116: interpreters of Python with a build's mark in their names take no module from the folder either."""
+"""T116: Python interpreters with a build suffix in their names do not import modules from the working
+folder."""
 
 import pytest
 
@@ -11,13 +12,13 @@ from dragoman.config.policy_subjects import as_started
     "command",
     ["python3.13t", "python3.14td", "python3-dbg", "pythonw.exe", "graalpy", "/opt/x/bin/python3.13t"],
 )
-def test_t116_an_interpreter_of_any_build_is_one(command: str):
+def test_t116_an_interpreter_of_any_build_is_recognised_as_python(command: str):
     config = ServerConfig(command=command, args=("-m", "server"), env={"PYTHONSAFEPATH": ""})
 
     assert as_started(config, Policy()).env == {"PYTHONSAFEPATH": "1"}
 
 
-def test_t116_another_program_is_none():
+def test_t116_another_program_is_not_recognised_as_python():
     config = ServerConfig(command="pythonista", args=("x",))
 
     assert as_started(config, Policy()).env == {}

@@ -1,4 +1,4 @@
-"""T117: a link to an allowed program does not make it run what lies around the link."""
+"""T117: a symlink to an allowed program does not run the virtual environment around the symlink."""
 
 import json
 import os
@@ -21,7 +21,8 @@ VERSION = f"python{sys.version_info[0]}.{sys.version_info[1]}"
 
 
 def environment(folder: Path, mark: Path) -> Path:
-    """A virtual environment whose module `safe_server` leaves a mark; its python is a link to ours."""
+    """A virtual environment with a module `safe_server` that creates a marker file; its python is a symlink
+    to the interpreter of the tests."""
     site = folder / "lib" / VERSION / "site-packages"
     site.mkdir(parents=True)
     (site / "safe_server.py").write_text(f"open({str(mark)!r}, 'w').close()")
@@ -42,7 +43,7 @@ async def has_run(mark: Path) -> bool:
 
 
 @pytest.mark.parametrize("written", ["absolute", "relative"])
-async def test_t117_the_environment_around_a_link_is_not_run(home: Path, written: str):
+async def test_t117_the_virtual_environment_around_a_symlink_is_not_run(home: Path, written: str):
     work, mark = home / "work", home / "mark"
     link = environment(work / ".venv", mark)
     command = str(link) if written == "absolute" else os.path.relpath(link, work)
@@ -54,7 +55,7 @@ async def test_t117_the_environment_around_a_link_is_not_run(home: Path, written
     assert not await has_run(mark)
 
 
-async def test_t117_a_link_that_is_allowed_itself_is_started(home: Path):
+async def test_t117_a_symlink_that_is_allowed_itself_is_started(home: Path):
     mark = home / "mark"
     link = environment(home / "own", mark)
     projects.user(home, servers(box={"command": str(link), "args": ["-m", "safe_server"]}))
@@ -69,7 +70,7 @@ def started(entry: dict[str, Any]) -> str | None:
     return configuration.as_started(server, server.config).command if server.config else None
 
 
-def test_t117_what_is_started_is_what_the_rule_names(home: Path):
+def test_t117_the_started_program_is_the_one_that_the_rule_names(home: Path):
     link = environment(home / "own", home / "mark")
     entry = {"command": str(link), "args": ["x"]}
     allow(home, [PYTHON, "x"])
@@ -80,7 +81,7 @@ def test_t117_what_is_started_is_what_the_rule_names(home: Path):
     assert started(entry) == str(link)
 
 
-def test_t117_a_helper_is_not_admitted_by_what_its_link_leads_to(home: Path):
+def test_t117_a_headers_helper_is_not_admitted_by_the_target_of_its_symlink(home: Path):
     link = environment(home / "own", home / "mark")
     lists = [{"serverUrl": "http://127.0.0.1:9"}, {"serverCommand": [PYTHON, "-m", "safe_server"]}]
     projects.managed(home, {"allowedMcpServers": lists})

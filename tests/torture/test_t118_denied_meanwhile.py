@@ -1,4 +1,5 @@
-"""T118: a deny that comes while a host runs ends subscriptions, and hides prompts that are known already."""
+"""T118: a deny rule that is added while a host runs ends subscriptions and hides prompts that are already
+known."""
 
 import asyncio
 from pathlib import Path
@@ -23,7 +24,7 @@ def deny(home: Path, rule: str) -> None:
 
 @pytest.mark.parametrize("rule", ["mcp__lib", "read_mcp_resource", "read_mcp_resource(uri=book://divan)"])
 @pytest.mark.parametrize("revisions", [("2026-07-28",), ("2025-11-25",)], ids=["modern", "legacy"])
-async def test_t118_a_subscription_ends_with_the_deny(home: Path, rule: str, revisions: tuple[str, ...]):
+async def test_t118_a_new_deny_rule_ends_a_subscription(home: Path, rule: str, revisions: tuple[str, ...]):
     library = Library(revisions=revisions)
     async with Host.configured(servers={"lib": library, "other": Library()}) as host:
         await host.ready()
@@ -45,7 +46,7 @@ async def test_t118_a_subscription_ends_with_the_deny(home: Path, rule: str, rev
             assert library.heard.count("resources/unsubscribe") == 1
 
 
-async def test_t118_a_known_prompt_with_a_cut_name_is_not_shown(home: Path):
+async def test_t118_a_known_prompt_with_a_shortened_name_is_hidden_by_a_new_deny_rule(home: Path):
     library = Library()
     async with Host.configured(servers={LONG: library}) as host:
         await host.ready()

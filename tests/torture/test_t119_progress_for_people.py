@@ -1,4 +1,4 @@
-"""T119: the words of progress are as harmless for a program's callback as they are in events."""
+"""T119: progress messages for a callback are cleaned in the same way as in events."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.requirement("CAT-2")
 
 
 @pytest.mark.parametrize("trick", TRICKS.values(), ids=TRICKS.keys())
-async def test_t119_a_callback_is_given_what_events_say(trick: str):
+async def test_t119_a_progress_callback_receives_the_same_text_as_the_event(trick: str):
     server = InMemoryServer("s")
 
     def work(_arguments: dict[str, Any], context: Any) -> str:

@@ -1,4 +1,4 @@
-"""T120: policy judges what an entry leads to also where the entry does not say it in so many words."""
+"""T120: policy judges the URL that an entry leads to, also where the entry does not contain it."""
 
 from pathlib import Path
 from typing import Any
@@ -28,12 +28,12 @@ def test_t120_an_editor_found_by_its_lockfile_is_denied_by_its_address(home: Pat
 
 
 @pytest.mark.parametrize("kind", LOCAL)
-def test_t120_no_address_admits_an_editor_whose_port_is_not_known(home: Path, kind: str):
+def test_t120_an_editor_with_an_unknown_port_is_admitted_by_no_address(home: Path, kind: str):
     for pattern in ("*", LOCAL[kind], f"{LOCAL[kind]}:*"):
         assert eligibility(home, {"allowedMcpServers": [{"serverUrl": pattern}]}, {"type": kind}) == "refused"
 
 
-def test_t120_a_variable_is_not_hidden_in_the_name_of_another(home: Path):
+def test_t120_a_variable_cannot_be_hidden_in_the_name_of_another(home: Path):
     policy = {"allowedMcpServers": [{"serverCommand": ["/bin/echo", "a"]}]}
     entry = {"command": "/bin/echo", "args": ["a"], "env": {"LD_PRELOAD=/tmp/x.so:A_TOKEN": "x"}}
     assert eligibility(home, {}, entry) == "broken"

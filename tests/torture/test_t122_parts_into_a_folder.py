@@ -1,4 +1,4 @@
-"""T122: files of a result replace nothing and follow no link, except under the name that the person gave."""
+"""T122: files of a result replace nothing and follow no symlink, except the path that the person named."""
 
 import base64
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.e2e.forked import run
 DEMO = ("--mcp-config", "demo", "--strict-mcp-config")
 
 
-def test_t122_a_link_in_the_folder_is_not_written_through(home: Path):
+def test_t122_a_symlink_in_the_folder_is_not_followed(home: Path):
     work, victim = home / "work", home / "profile"
     victim.write_text("mine")
     (work / "image.png").symlink_to(victim)
@@ -27,7 +27,7 @@ def test_t122_a_link_in_the_folder_is_not_written_through(home: Path):
     assert (work / "image-4.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_t122_further_parts_replace_nothing(home: Path):
+def test_t122_further_parts_do_not_overwrite_existing_files(home: Path):
     (home / "p.png").write_bytes(b"old")
     (home / "p-2.png").write_bytes(b"mine")
 

@@ -13,7 +13,7 @@ HOSTS = ("claude-code", "claude-desktop", "cursor", "windsurf", "gemini")
 
 @pytest.mark.requirement("PRM-2")
 @pytest.mark.parametrize("host", HOSTS)
-def test_t123_trust_is_not_taken_over(home: Path, host: str):
+def test_t123_an_import_does_not_take_over_trust(home: Path, host: str):
     entry = {"command": "/bin/true"}
     file = write(home / "work" / "theirs.json", servers(box={**entry, "trusted": True}))
 

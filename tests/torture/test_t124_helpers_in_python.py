@@ -1,4 +1,5 @@
-"""T124: a headers helper in Python takes no module from the project's folder, as a server does not."""
+"""T124: a headers helper in Python imports no module from the project's folder; the same applies to
+servers."""
 
 import sys
 from pathlib import Path
@@ -45,7 +46,7 @@ async def test_t124_an_allowed_helper_does_not_run_code_of_the_project(home: Pat
         ("print-token", Policy(), {"PYTHONSAFEPATH": ""}),
     ],
 )
-def test_t124_the_variables_of_a_helper(helper: str, policy: Policy, env: dict[str, str]):
+def test_t124_the_environment_of_a_headers_helper(helper: str, policy: Policy, env: dict[str, str]):
     config = ServerConfig(type="http", url=URL, headers_helper=helper, cwd="/w", env={"PYTHONSAFEPATH": ""})
 
     assert as_started(config, policy).env == env

@@ -7,7 +7,7 @@ from tests.e2e.forked import run
 from tests.torture.projects import servers, write
 
 
-def test_t125_a_name_like_an_option_is_not_proposed(home: Path):
+def test_t125_a_server_name_like_an_option_is_not_completed(home: Path):
     entry = {"command": "/bin/true"}
     write(home / "work" / ".mcp.json", servers(**{"--yes": entry, "-y": entry, "a-b": entry}))
     env = {**os.environ, "_DRAGOMAN_COMPLETE": "bash_complete", "COMP_CWORD": "3"}

@@ -1,4 +1,4 @@
-"""T130: a key that forbids something is not passed over because it is written a little otherwise."""
+"""T130: a setting that forbids something and is misspelled is not ignored."""
 
 from pathlib import Path
 from typing import Any
@@ -34,14 +34,16 @@ CASES = [
 
 @pytest.mark.requirement("CFG-10")
 @pytest.mark.parametrize(("place", "said"), CASES, ids=str)
-def test_t130_every_server_is_refused_until_it_is_corrected(home: Path, place: str, said: dict[str, Any]):
+def test_t130_a_misspelled_key_refuses_every_server_until_it_is_corrected(
+    home: Path, place: str, said: dict[str, Any]
+):
     file = projects.write(home / PLACES[place], said)
     seen = projects.seen(given={"box": ENTRY})
     assert seen.servers["box"].eligibility == "refused"
     assert str(file) in (seen.servers["box"].reason or "")
 
 
-def test_t130_an_unknown_key_beside_the_rules_is_told(home: Path):
+def test_t130_an_unknown_key_beside_the_rules_is_reported(home: Path):
     file = projects.write(home / PLACES["user"], {"permissions": {"denied": ["mcp__box"]}})
     assert projects.seen(given={"box": ENTRY}).problems == (
         f"{file}, line 3, column 5: permissions: unknown key 'denied'; did you mean deny?",

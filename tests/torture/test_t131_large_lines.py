@@ -1,4 +1,4 @@
-"""T131: a large message that is no result costs the loop no longer than reading it once."""
+"""T131: a large message that is not a result does not block the event loop longer than reading it once."""
 
 import time
 
@@ -24,15 +24,15 @@ LARGE = {
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("what", LARGE)
-async def test_t131_the_loop_goes_on(arena, what):
+async def test_t131_a_large_line_does_not_block_the_event_loop(arena, what):
     head, part, tail = LARGE[what]
     async with arena(zoo("says_much.py", protocol="2025-11-25")) as a:
         text = await a.call("say", head=head, part=part, times=SIZE // len(part), tail=tail)
-        assert text == "right"  # the arena complains if the loop was kept busy
+        assert text == "right"  # the arena fails the test if the event loop was blocked
 
 
 @pytest.mark.slow
-async def test_t131_of_a_large_log_line_the_beginning_is_shown(arena):
+async def test_t131_only_the_beginning_of_a_large_log_line_is_shown(arena):
     async with arena(zoo("says_much.py", protocol="2025-11-25")) as a:
         await a.call("say", head=LOG + "[", part="1,", times=100_000, tail="1]}}")
         await until(lambda: any(isinstance(event, ServerLogged) for event in a.events))
@@ -42,20 +42,20 @@ async def test_t131_of_a_large_log_line_the_beginning_is_shown(arena):
 
 
 @pytest.mark.slow
-async def test_t131_a_large_error_is_the_answer_without_its_data(arena):
+async def test_t131_a_large_error_is_returned_without_its_data(arena):
     async with arena(zoo("says_much.py", protocol="2025-11-25")) as a:
         head = '{"jsonrpc":"2.0","id":$ID,"error":{"code":7,"message":"no","data":['
         text = await a.call("say", head=head, part="1,", times=SIZE // 2, tail="1]}}")
         assert text == "hostile answered error 7: no"
 
 
-def test_t131_too_many_emoji_are_left_as_they_are():
+def test_t131_text_with_too_many_surrogate_pairs_is_left_unchanged():
     pair = b"\\ud83d\\ude00"
     assert replace_lone_surrogates(pair * 1000 + b"\\ud83d") == pair * 1000 + b"\\ufffd"
     assert replace_lone_surrogates(pair * 100_001 + b"\\ud83d") is None
 
 
-def test_t131_places_in_one_long_line_are_found_in_linear_time():
+def test_t131_positions_in_one_long_line_are_found_in_linear_time():
     def seconds(count: int) -> float:
         text = "{" + ",".join(f'"{number:06}":1' for number in range(count)) + "}"
         began = time.thread_time()

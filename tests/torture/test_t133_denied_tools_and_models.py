@@ -1,4 +1,4 @@
-"""T133: a tool of which a rule denies every call is shown to no model, whatever lists the tools for it."""
+"""T133: a tool of which a deny rule covers every call is not shown to a model by any list of tools."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -57,7 +57,7 @@ async def opened(home: Path, rule: str) -> AsyncIterator[Host]:
 
 
 async def shown(caller: Any) -> list[list[str]]:
-    """The names of the box's tools, by every way in which a model may be given them."""
+    """The names of the box's tools in every list that a model may receive."""
     context = RunContext[Any](deps=None, model=TestModel(), usage=RunUsage())
     lists: list[list[str]] = [
         [tool.name for tool in caller.tools()],
@@ -70,7 +70,7 @@ async def shown(caller: Any) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
-async def test_t133_no_model_is_shown_a_denied_tool(home: Path, rule: str):
+async def test_t133_a_denied_tool_is_not_shown_to_a_model(home: Path, rule: str):
     async with (
         opened(home, rule) as host,
         host.for_agent(["box"]) as sharing,
@@ -89,20 +89,20 @@ async def test_t133_no_model_is_shown_a_denied_tool(home: Path, rule: str):
 
 
 @pytest.mark.parametrize("rule", SHOWN.values(), ids=SHOWN)
-async def test_t133_a_tool_of_which_some_calls_may_be_made_is_shown(home: Path, rule: str):
+async def test_t133_a_tool_of_which_some_calls_are_allowed_is_shown(home: Path, rule: str):
     async with opened(home, rule) as host, host.for_agent(["box"]) as agent:
         for caller in (host, agent, host.toolbox()):
             assert await shown(caller) == [[DROP, READ]] * 5
 
 
-async def test_t133_a_program_sees_denied_tools_if_it_wants_to(home: Path):
+async def test_t133_a_program_can_list_denied_tools(home: Path):
     async with opened(home, "mcp__box__drop") as host, host.for_agent(["box"]) as agent:
         for caller in (host, agent):
             assert [tool.name for tool in caller.tools(include_denied=True)] == [DROP, READ]
             assert [tool.name for tool in caller.tools(include_app_tools=True)] == [READ]
 
 
-def test_t133_a_person_sees_denied_tools_and_is_told_the_rule(home: Path):
+def test_t133_a_person_sees_denied_tools_with_the_rule(home: Path):
     demo = ("--mcp-config", "demo")
     projects.user(home, {"permissions": {"deny": ["mcp__demo__add"]}})
     assert "mcp__demo__add" in run("tools", *demo).stdout

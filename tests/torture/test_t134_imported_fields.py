@@ -1,4 +1,4 @@
-"""T134: an import points out the fields by which an entry runs a command or reaches another peer."""
+"""T134: an import reports the fields by which an entry runs a command or connects to another peer."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,9 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.requirement("CFG-12")
 @pytest.mark.parametrize("what", FIELDS)
 @pytest.mark.parametrize("options", [(), ("--dry-run",), ("--json",)], ids=str)
-def test_t134_what_an_import_takes_over_is_pointed_out(home: Path, what: str, options: tuple[str, ...]):
+def test_t134_an_import_reports_fields_that_run_commands_or_change_the_peer(
+    home: Path, what: str, options: tuple[str, ...]
+):
     fields, note = FIELDS[what]
     entry = {"type": "http", "url": "https://box.example.com/mcp", **fields}
     file = write(home / "work" / "theirs.json", servers(box=entry, plain={"command": "/bin/true"}))
@@ -44,7 +46,7 @@ def test_t134_what_an_import_takes_over_is_pointed_out(home: Path, what: str, op
     assert told[0].startswith(f"box: {note}")
 
 
-def test_t134_fields_that_say_nothing_are_not_pointed_out(home: Path):
+def test_t134_fields_without_effect_are_not_reported(home: Path):
     entry = {"type": "http", "url": "https://box.example.com/mcp", "tls": {}, "oauth": {"clientId": "a"}}
     file = write(home / "work" / "theirs.json", servers(box=entry))
     assert run("mcp", "import", "claude-code", str(file)).stderr == ""

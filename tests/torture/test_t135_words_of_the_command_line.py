@@ -1,5 +1,5 @@
-"""T135: no word of the command line steers the terminal when it is repeated: it may be a stranger's file
-name. Nor does what another host's file would hold."""
+"""T135: arguments of the command line, file names and exported text do not control the terminal when they
+are printed."""
 
 import json
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ ENDLESS = ("--watch", "--help")
 
 
 def spelled(command: str) -> Iterator[list[str]]:
-    """The command with the hostile word in every place that takes one."""
+    """The command with the hostile argument in every position that takes one."""
     words = command.split()
     parameters = COMMANDS[command].get_params(click.Context(COMMANDS[command]))
     needed = [
@@ -49,7 +49,7 @@ def spelled(command: str) -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS.keys() - {"demo", "completion", "serve"}))
-def test_t135_a_command_repeats_no_word_as_it_was_typed(
+def test_t135_a_command_escapes_its_arguments_in_messages(
     home: Path, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     (home / "work" / HOSTILE).write_text("[]")
@@ -61,7 +61,7 @@ def test_t135_a_command_repeats_no_word_as_it_was_typed(
             assert is_safe(text.replace("\n", "")), (words, text)
 
 
-def test_t135_serve_repeats_no_word_as_it_was_typed(home: Path):
+def test_t135_serve_escapes_its_arguments_in_messages(home: Path):
     (home / "work" / HOSTILE).write_text("[]")
     for words in spelled("serve"):
         done = run(*words, "--stdio") if "--stdio" not in words else run(*words)
@@ -69,7 +69,7 @@ def test_t135_serve_repeats_no_word_as_it_was_typed(home: Path):
 
 
 @pytest.mark.parametrize("name", ["args\x1b[2J\nError: all is well", "args\u202e\x1b[2J\nx"], ids=ascii)
-def test_t135_a_file_of_arguments_is_named_in_one_line(home: Path, name: str):
+def test_t135_the_name_of_an_arguments_file_is_printed_in_one_line(home: Path, name: str):
     (home / "work" / name).write_text("[]")
     done = run("call", "add", f"@{name}", "--mcp-config", "demo")
     assert done.returncode == 2
@@ -82,7 +82,7 @@ def test_t135_a_file_of_arguments_is_named_in_one_line(home: Path, name: str):
 
 
 @pytest.mark.parametrize("host", ["codex", "cursor"])
-def test_t135_what_an_export_would_write_is_shown_with_visible_characters(home: Path, host: str):
+def test_t135_exported_text_is_shown_with_visible_control_characters(home: Path, host: str):
     projects.user(home, servers(box={"command": "/bin/true", "args": [HOSTILE]}))
     done = run("mcp", "export", host, "--dry-run")
     assert done.returncode == 0, done.stderr

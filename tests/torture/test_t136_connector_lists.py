@@ -1,4 +1,5 @@
-"""T136: a connector list is asked for with its own bearer alone, and names no address that is not public."""
+"""T136: a connector list is requested with its own bearer token only, and contributes public addresses
+only."""
 
 import socket
 from collections.abc import AsyncIterator
@@ -39,7 +40,7 @@ ADDRESSES = (
 
 
 @pytest.mark.parametrize("host", ADDRESSES)
-def test_t136_other_spellings_of_addresses_that_are_not_public_are_left_out(host: str):
+def test_t136_other_spellings_of_non_public_addresses_are_left_out(host: str):
     servers, problems = entries_of({"mcpServers": {"box": {"url": f"https://{host}/mcp"}}})
     assert servers == {}
     assert len(problems) == 1
@@ -96,7 +97,7 @@ async def test_t136_no_password_of_the_person_is_sent_to_the_endpoint(
     assert endpoint.authorizations == [None if bearer is None else f"Bearer {bearer}"]
 
 
-async def test_t136_the_list_is_asked_for_through_the_proxy_of_the_environment(
+async def test_t136_the_list_is_requested_through_the_proxy_of_the_environment(
     home: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{endpoint.port}")

@@ -1,4 +1,5 @@
-"""T137: no spelling of a path or a URL widens an allow or slips past a deny; other ones than those of T99."""
+"""T137: no spelling of a path or URL widens an allow rule or avoids a deny rule; other spellings than in
+T99."""
 
 from typing import Any
 
@@ -31,19 +32,19 @@ CLIMBS = (
 
 
 @pytest.mark.parametrize("path", CLIMBS)
-def test_t137_an_allow_for_a_folder_does_not_let_it_be_left_by_encodings_that_are_not_utf_8(path: str):
+def test_t137_an_allow_rule_for_a_folder_is_not_left_by_encodings_other_than_utf_8(path: str):
     assert decided("allow", "path=/home/me/*", path=f"/home/me/{path}") == "ask"
 
 
 @pytest.mark.parametrize("gap", ["a%c0%afb", "a%e0%80%afb", "a%u002fb", "a%U002Fb"])
-def test_t137_a_star_within_a_path_crosses_no_slash_in_such_an_encoding(gap: str):
+def test_t137_a_wildcard_within_a_path_matches_no_slash_in_such_an_encoding(gap: str):
     assert decided("allow", "path=/srv/*/notes.txt", path=f"/srv/{gap}/notes.txt") == "ask"
 
 
 @pytest.mark.parametrize(
     "path", ["notes.txt", "caf%C3%A9.txt", "%E0%A4%95.txt", "%F0%9F%98%80", "100%.txt", "a.u"]
 )
-def test_t137_what_can_be_read_is_still_allowed(path: str):
+def test_t137_readable_paths_are_still_allowed(path: str):
     assert decided("allow", "path=/home/me/*", path=f"/home/me/{path}") == "allow"
 
 
@@ -59,5 +60,5 @@ def test_t137_what_can_be_read_is_still_allowed(path: str):
         "https:admin.example.com?x",
     ],
 )
-def test_t137_a_deny_for_a_host_holds_without_slashes(url: str):
+def test_t137_a_deny_rule_for_a_host_applies_without_slashes(url: str):
     assert decided("deny", "url=https://admin.example.com*", url=url) == "deny"

@@ -1,4 +1,5 @@
-"""T138: an allow for a program does not let an option of it run another; other programs than those of T95."""
+"""T138: an allow rule for a program does not allow an option by which it runs another program; other
+programs than in T95."""
 
 import pytest
 
@@ -39,7 +40,7 @@ RUN = (
 
 
 @pytest.mark.parametrize("command", RUN)
-def test_t138_an_option_that_names_a_program_is_asked_about(command: str):
+def test_t138_an_option_that_names_a_program_needs_permission(command: str):
     program = command.partition(" ")[0]
     assert decided(command, f"{program} *") == "ask"
     assert decided(command, program, ("Bash(rm *)",)) == "ask"
@@ -50,5 +51,5 @@ def test_t138_an_option_that_names_a_program_is_asked_about(command: str):
     ["npm run build --silent", "npm test --workspace=a", "go test -run X ./...", "cargo build --release",
      "svn diff -r 5", "hg log -l 5", "install -m 644 a b", "tcpdump -r a"],
 )  # fmt: skip
-def test_t138_other_options_are_covered_by_the_allow(command: str):
+def test_t138_other_options_are_covered_by_the_allow_rule(command: str):
     assert decided(command, f"{command.partition(' ')[0]} *") == "allow"

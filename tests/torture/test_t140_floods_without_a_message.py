@@ -1,4 +1,4 @@
-"""T140: a flood of lines that never become an event is cut off like a flood of messages."""
+"""T140: a flood of lines that never complete an event is cut off in the same way as a flood of messages."""
 
 import pytest
 
@@ -12,7 +12,7 @@ LINES = {"times to wait": "retry: 1\n", "kinds": "event: x\n", "ids": "id: 1\n"}
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("what", LINES)
 @pytest.mark.parametrize("kind", ["sse", "http"])
-async def test_t140_an_event_that_consists_of_fields_without_end_is_a_flood(arena, flooding, kind, what):
+async def test_t140_an_event_with_endless_fields_is_a_flood(arena, flooding, kind, what):
     text = LINES[what]
     async with arena({"type": kind, "url": flooding(kind)}) as a:
         await is_cut_off(a, chunked(text) if kind == "sse" else text)

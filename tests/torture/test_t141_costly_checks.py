@@ -1,4 +1,4 @@
-"""T141: texts, numbers and misfits that are expensive to check or to tell of cost little time and memory."""
+"""T141: results and arguments that are expensive to validate or to report need little time and memory."""
 
 import time
 from collections.abc import AsyncIterator
@@ -47,7 +47,7 @@ ATTACKS: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.requirement("CAL-1")
 @pytest.mark.parametrize("attack", ATTACKS)
-async def test_t141_a_result_that_is_expensive_to_check_costs_little(arena, attack: str):
+async def test_t141_an_expensive_result_is_validated_in_little_time(arena, attack: str):
     async with _server(attack) as server, arena({"url": server.url, "protocol": MODERN}) as a:
         peak, began = Peak(), time.process_time()
         async with at_once(10):
@@ -59,7 +59,7 @@ async def test_t141_a_result_that_is_expensive_to_check_costs_little(arena, atta
 
 @pytest.mark.requirement("CAL-1")
 @pytest.mark.parametrize("attack", ATTACKS)
-async def test_t141_arguments_that_are_expensive_to_check_cost_little(arena, attack: str):
+async def test_t141_expensive_arguments_are_validated_in_little_time(arena, attack: str):
     async with _server(attack) as server, arena({"url": server.url, "protocol": MODERN}) as a:
         peak, began = Peak(), time.process_time()
         async with at_once(10):

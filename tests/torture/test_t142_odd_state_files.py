@@ -1,4 +1,4 @@
-"""T142: whatever lies where Dragoman keeps a file for itself, servers start and commands work."""
+"""T142: servers start and commands work with damaged files in Dragoman's state folder."""
 
 import json
 import os
@@ -33,21 +33,21 @@ def place(path: Path, what: str) -> None:
 
 
 @pytest.mark.parametrize("what", [*CONTENTS, "a pipe", "a device without end"])
-async def test_t142_a_server_starts_whatever_the_memory_of_eras_is(home: Path, what: str):
+async def test_t142_a_server_starts_with_a_damaged_era_memory(home: Path, what: str):
     place(paths.state_dir() / "eras.json", what)
     async with Host({"calm": zoo("calm.py")}, permission_mode="bypassPermissions") as host:
         assert (await host.call("mcp__calm__echo", {"message": "here"})).text == "here"
 
 
 @pytest.mark.parametrize("what", [*CONTENTS, "a pipe", "a device without end"])
-def test_t142_odd_memories_are_no_memories(home: Path, what: str):
+def test_t142_damaged_state_files_are_ignored(home: Path, what: str):
     place(paths.state_dir() / "eras.json", what)
     place(paths.state_dir() / "tools" / "f.json", what)
     assert EraMemory(SystemClock()).recall("a") is None
     assert stored_tools.load("f") is None
 
 
-def test_t142_a_line_of_the_audit_log_that_is_not_utf8_is_passed_over(home: Path):
+def test_t142_a_line_of_the_audit_log_that_is_not_utf8_is_skipped(home: Path):
     paths.logs_dir().mkdir(parents=True)
     lines = [b'{"tool":"a\xff"}', b'{"tool":"b"}', b"[" * 100_000, b'{"tool":"c"}']
     (paths.logs_dir() / audit.FILE).write_bytes(b"\n".join(lines) + b"\n")
@@ -55,14 +55,14 @@ def test_t142_a_line_of_the_audit_log_that_is_not_utf8_is_passed_over(home: Path
 
 
 @pytest.mark.parametrize("what", ["not UTF-8", "nested without end", "a pipe"])
-def test_t142_odd_names_for_completion_are_none(home: Path, what: str):
+def test_t142_damaged_names_for_completion_are_ignored(home: Path, what: str):
     from dragoman.cli.commands import completion
 
     place(completion._names_file(), what)
     assert completion._remembered() == {}
 
 
-def test_t142_a_pipe_among_the_ledgers_stops_no_sweep(home: Path):
+def test_t142_a_named_pipe_in_the_pid_registry_does_not_block_the_sweep(home: Path):
     orphans.pid_file_dir().mkdir(parents=True)
     os.mkfifo(orphans.pid_file_dir() / "999999999-1")
     (orphans.pid_file_dir() / "999999999-2").write_text(json.dumps("odd"))

@@ -1,4 +1,4 @@
-"""T143: numbers that take long to decode hold up nobody."""
+"""T143: numbers that take long to decode do not block the event loop."""
 
 import time
 
@@ -17,14 +17,14 @@ START = b'{"jsonrpc":"2.0","id":%d,'
 TOOL = b'{"content":[],"resultType":"complete","structuredContent":{"value":%b}}}' % SLOW
 
 
-def said(rest: bytes):
+def reply_with(rest: bytes):
     return answers.body(lambda ask: START % ask.message["id"] + rest)
 
 
 @pytest.mark.requirement("CAL-1")
 async def test_t143_a_result_of_slow_numbers_is_decoded_quickly(arena):
     async with streamable(revisions=(MODERN,)) as server, arena({"url": server.url, "protocol": MODERN}) as a:
-        server.on["tools/call"] = answers.first(1, said(b'"result":' + TOOL))
+        server.on["tools/call"] = answers.first(1, reply_with(b'"result":' + TOOL))
         began = time.process_time()
         async with at_once(10):
             outcome = await a.outcome("echo", text="x", raw=True)
@@ -36,7 +36,7 @@ async def test_t143_a_result_of_slow_numbers_is_decoded_quickly(arena):
 async def test_t143_an_error_of_slow_numbers_is_decoded_quickly(arena):
     async with streamable(revisions=(MODERN,)) as server, arena({"url": server.url, "protocol": MODERN}) as a:
         error = b'"error":{"code":-32000,"message":"no","data":%b}}' % SLOW
-        server.on["tools/call"] = answers.first(1, said(error))
+        server.on["tools/call"] = answers.first(1, reply_with(error))
         began = time.process_time()
         async with at_once(10):
             outcome = await a.outcome("echo", text="x")
@@ -45,7 +45,7 @@ async def test_t143_an_error_of_slow_numbers_is_decoded_quickly(arena):
         assert time.process_time() - began < WORK_UNITS * a.pulse.unit_seconds
 
 
-async def test_t143_what_only_looks_like_slow_numbers_is_decoded_as_ever(arena):
+async def test_t143_text_that_resembles_slow_numbers_is_decoded_as_before(arena):
     texts = {f"1e{number}": {"type": "string"} for number in range(100, 1_500)}
     async with streamable(revisions=(MODERN,)) as server:
         server.zoo.add_tool("odd", lambda *_: "ran", properties=texts)

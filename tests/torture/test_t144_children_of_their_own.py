@@ -1,4 +1,5 @@
-"""T144: children with a session and an environment of their own, and groups that fork all the time."""
+"""T144: child processes with a session and an environment of their own, and process groups that fork
+continuously."""
 
 import contextlib
 import os
@@ -18,7 +19,7 @@ FORKS = "import os, signal; pid = os.fork(); pid and print(pid, flush=True); sig
 
 
 @pytest.mark.requirement("TRN-1")
-async def test_t144_a_child_known_by_its_parent_alone_is_ended_though_its_server_ends_first(arena):
+async def test_t144_a_child_known_only_by_its_parent_is_ended_although_its_server_ends_first(arena):
     async with arena(zoo("has_a_child.py", "stranger", "orphaning")) as a:
         child = int(await a.call("child"))
         assert alive(child)
@@ -44,8 +45,9 @@ def group() -> Iterator[tuple[subprocess.Popen[bytes], int]]:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def test_t144_a_signal_reaches_the_whole_group_that_a_member_was_in(leader, group):
-    """The scan saw a process of the group that has ended since: the others were started after the scan."""
+def test_t144_a_signal_reaches_the_complete_group_of_a_member_that_ended(leader, group):
+    """The scan found a process of the group that has ended since; the other members were started after the
+    scan."""
     process, child = group
     family = Family(leader, "marker")
     ended = ProcessFacts(2**22 + 1, "S", 1, process.pid, process.pid, start_of(child))
@@ -53,7 +55,7 @@ def test_t144_a_signal_reaches_the_whole_group_that_a_member_was_in(leader, grou
     assert process.wait(10) == -signal.SIGKILL
 
 
-def test_t144_a_group_whose_number_belongs_to_a_younger_process_is_left_alone(leader, group):
+def test_t144_a_group_whose_id_was_reused_by_a_newer_process_is_not_signalled(leader, group):
     process, child = group
     family = Family(leader, "marker")
     older = ProcessFacts(2**22 + 1, "S", 1, process.pid, process.pid, start_of(process.pid) - 1)

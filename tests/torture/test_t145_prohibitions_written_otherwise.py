@@ -1,4 +1,4 @@
-"""T145: what forbids something holds although it is written, answered or saved in an unusual way."""
+"""T145: a prohibition applies although it is written, answered or saved in an unusual form."""
 
 import json
 import os
@@ -42,7 +42,7 @@ MISWRITTEN: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.requirement("CFG-10")
 @pytest.mark.parametrize(("place", "said"), MISWRITTEN, ids=str)
-def test_t145_a_key_with_the_right_letters_refuses_every_server(home: Path, place: str, said: dict[str, Any]):
+def test_t145_a_misspelled_prohibiting_key_refuses_every_server(home: Path, place: str, said: dict[str, Any]):
     file = (projects.managed if place == "managed" else projects.user)(home, said)
     seen = projects.seen(given={"box": {"command": "/bin/echo"}})
     assert seen.servers["box"].eligibility == "refused"
@@ -50,13 +50,13 @@ def test_t145_a_key_with_the_right_letters_refuses_every_server(home: Path, plac
     assert "must be written" in (seen.servers["box"].reason or "")
 
 
-async def said_by_the_call(**options: Any) -> str:
+async def text_of_the_call(**options: Any) -> str:
     async with Host.configured(servers={"box": zoo("calm.py")}, **BYPASS, **options) as host:
         await host.ready(timeout=30)
         return (await host.call("mcp__box__echo", {"message": "through"})).text
 
 
-NOES: list[object] = [
+REFUSING_ANSWERS: list[object] = [
     {"decision": "BLOCK"},
     {"Decision": "block"},
     {"continue": "false"},
@@ -71,25 +71,27 @@ NOES: list[object] = [
 
 
 @pytest.mark.requirement("PRM-5")
-@pytest.mark.parametrize("answer", NOES, ids=str)
-async def test_t145_a_no_counts_in_whatever_form_it_is_said(home: Path, answer: object):
+@pytest.mark.parametrize("answer", REFUSING_ANSWERS, ids=str)
+async def test_t145_a_refusal_counts_in_every_form(home: Path, answer: object):
     printed = answer if isinstance(answer, str) else json.dumps(answer)
     projects.user(home, hooked({"type": "command", "command": f"echo {shlex.quote(printed)}"}))
-    assert (await said_by_the_call()).startswith("mcp__box__echo was not allowed: refused by the hook")
+    assert (await text_of_the_call()).startswith("mcp__box__echo was not allowed: refused by the hook")
 
 
-HARMLESS: list[dict[str, Any]] = [
+PASSING_ANSWERS: list[dict[str, Any]] = [
     {"hookSpecificOutput": {"updatedInput": {"message": "through", "decision": "deny"}}},
     {"systemMessage": "decision: deny", "reason": "block"},
     {"continue": True},
 ]
 
 
-@pytest.mark.parametrize("answer", HARMLESS, ids=str)
-async def test_t145_what_a_hook_hands_on_is_not_a_no(home: Path, answer: dict[str, Any]):
+@pytest.mark.parametrize("answer", PASSING_ANSWERS, ids=str)
+async def test_t145_a_hook_answer_that_only_passes_text_on_is_not_a_refusal(
+    home: Path, answer: dict[str, Any]
+):
     command = f"echo {shlex.quote(json.dumps(answer))}"
     projects.user(home, hooked({"type": "command", "command": command}))
-    assert await said_by_the_call() == "through"
+    assert await text_of_the_call() == "through"
 
 
 REFUSING = {
@@ -99,13 +101,13 @@ REFUSING = {
 
 
 @pytest.mark.parametrize("settings", REFUSING.values(), ids=list(REFUSING))
-async def test_t145_a_hook_that_refuses_is_heard(home: Path, settings: dict[str, Any]):
+async def test_t145_a_refusal_by_a_hook_is_respected(home: Path, settings: dict[str, Any]):
     projects.user(home, settings)
-    assert (await said_by_the_call()).startswith("mcp__box__echo was not allowed: refused by the hook")
+    assert (await text_of_the_call()).startswith("mcp__box__echo was not allowed: refused by the hook")
 
 
 def keep_the_time(path: Path) -> None:
-    """Replaces the text by one of the same length, with the same time of the last change."""
+    """Replaces the text by one of the same length and keeps the modification time."""
     before = path.stat()
     path.write_text(json.dumps(DENY).ljust(before.st_size))
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
@@ -119,7 +121,7 @@ CHANGES: dict[str, tuple[bool, Callable[[Path], object]]] = {
 
 @pytest.mark.requirement("PRM-1")
 @pytest.mark.parametrize(("strict", "change"), CHANGES.values(), ids=list(CHANGES))
-async def test_t145_a_host_that_watches_follows_a_new_deny(home: Path, strict: bool, change: Any):
+async def test_t145_a_watching_host_applies_a_new_deny_rule(home: Path, strict: bool, change: Any):
     file = projects.user(home, {"permissions": {"allow": ["mcp__other__tool", "mcp__other__another_tool"]}})
     async with Host.configured(servers={"box": zoo("calm.py")}, strict=strict, watch=True, **BYPASS) as host:
         await host.ready(timeout=30)

@@ -1,4 +1,5 @@
-"""T146: a tool lock with half a surrogate pair is refused in words, like every other damaged one."""
+"""T146: a tool lock with a lone surrogate is refused with a readable error, like every other damaged
+one."""
 
 from pathlib import Path
 
@@ -15,7 +16,7 @@ LOCKS = {
 
 
 @pytest.mark.parametrize("tools", LOCKS.values(), ids=list(LOCKS))
-def test_t146_half_a_surrogate_pair_is_refused_in_words(tmp_path: Path, tools: str):
+def test_t146_a_lone_surrogate_is_refused_with_a_readable_error(tmp_path: Path, tools: str):
     lock = tmp_path / ".mcp.lock"
     lock.write_text(f'{{"version": 1, "servers": {{"box": {tools}}}}}')
     with pytest.raises(ConfigFileError, match=r"the digest of tool .* is not of its definition"):

@@ -1,4 +1,5 @@
-"""T147: control characters in arguments, options with one dash, parts of secrets, odd deny entries."""
+"""T147: control characters in arguments, options with one dash, parts of secrets, malformed deny
+entries."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ PASSWORD = "hunter2Xyz-77q"
 @pytest.mark.requirement("PRM-1")
 @pytest.mark.parametrize("mark", ["\x1c", "\x1d", "\x1e", "\x1f", "\x01"])
 @pytest.mark.parametrize("place", ["value", "path", "name"])
-async def test_t147_no_control_character_in_an_argument_escapes_a_deny(mark: str, place: str):
+async def test_t147_control_characters_in_an_argument_do_not_avoid_a_deny_rule(mark: str, place: str):
     arguments = {
         "value": {"path": f"dr{mark}op table t"},
         "path": {"path": f"/e{mark}tc/passwd"},
@@ -46,7 +47,7 @@ async def test_t147_no_control_character_in_an_argument_escapes_a_deny(mark: str
         "pnpm run a --config.script-shell=./x",
     ],
 )
-def test_t147_options_with_one_dash_that_name_a_program_are_asked_about(home: Path, command: str):
+def test_t147_options_with_one_dash_that_name_a_program_need_permission(home: Path, command: str):
     program = command.split()[0]
     projects.user(home, {"permissions": {"allow": [f"Bash({program} run *)"]}})
     assert run("permissions", "test", "Bash", command).returncode == 8
@@ -65,7 +66,7 @@ def test_t147_options_with_one_dash_that_name_a_program_are_asked_about(home: Pa
         ("PRIVATE_KEY", f"-----BEGIN-----\\n{KEY}\\n{OTHER}\\n-----END-----", f"{KEY}\r\n{OTHER}"),
     ],
 )
-async def test_t147_credentials_inside_a_secret_are_covered(name: str, value: str, said: str):
+async def test_t147_credentials_inside_a_secret_are_redacted(name: str, value: str, said: str):
     from dragoman.config.masking import secrets_of
     from dragoman.config.model import ServerConfig
     from dragoman.content.redact import Redactor
@@ -88,7 +89,7 @@ async def test_t147_credentials_inside_a_secret_are_covered(name: str, value: st
     ],
     ids=str,
 )
-def test_t147_no_entry_is_shown_with_a_secret(entry: dict[str, Any]):
+def test_t147_no_entry_is_printed_with_a_secret(entry: dict[str, Any]):
     assert PASSWORD not in str(masked_entry(entry))
 
 
@@ -108,7 +109,7 @@ def test_t147_no_entry_is_shown_with_a_secret(entry: dict[str, Any]):
     ],
     ids=str,
 )
-def test_t147_an_odd_deny_entry_denies_what_can_be_read_or_everything(
+def test_t147_a_malformed_deny_entry_denies_its_readable_part_or_everything(
     home: Path, place: str, item: Any, other: str
 ):
     entries = {"h": {"command": "/bin/echo", "args": ["h"]}, "other": {"command": "/bin/true"}}

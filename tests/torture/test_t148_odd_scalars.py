@@ -1,4 +1,4 @@
-"""T148: optional values of a wrong type, or far too large, beside a list cost only themselves."""
+"""T148: optional values of a wrong type, or far too large, beside a list affect only themselves."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ FILLER = [[]] * 3_000_000
     ],
     ids=str,
 )
-async def test_t148_an_odd_value_beside_a_list_costs_no_item(beside: dict[str, Any], problem: str | None):
+async def test_t148_a_wrong_value_beside_a_list_loses_no_item(beside: dict[str, Any], problem: str | None):
     async def fetch(params: Any) -> Raw:
         return Raw(msgspec.json.encode({"tools": [{"name": "a"}], **beside}))
 
@@ -36,7 +36,7 @@ async def test_t148_an_odd_value_beside_a_list_costs_no_item(beside: dict[str, A
     assert pages.problems == ([problem] if problem else [])
 
 
-async def test_t148_large_values_beside_what_is_needed_are_not_decoded():
+async def test_t148_large_values_beside_the_needed_ones_are_not_decoded():
     async def fetch(params: Any) -> Raw:
         return page
 

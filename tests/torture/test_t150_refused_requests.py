@@ -1,4 +1,5 @@
-"""T150: a 401 or 403 belongs to its request; only credentials that are dead make a server `needs-auth`."""
+"""T150: a 401 or 403 fails its request only; only credentials that are no longer valid make a server
+`needs-auth`."""
 
 import asyncio
 
@@ -20,8 +21,9 @@ REFUSALS = {
 WAYS = (Way("http", LEGACY, "sse"), Way("http", MODERN, "json"), Way("sse"))
 
 
-class Door:
-    """In front of the server: lets calls of `ledger` in when told, and refuses what else it is told to."""
+class HoldingProxy:
+    """A proxy in front of the server: forwards calls of `ledger` when released, and refuses other requests
+    as configured."""
 
     def __init__(self, refusal=None) -> None:
         self.refusal = refusal
@@ -37,8 +39,8 @@ class Door:
 
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=list(REFUSALS))
 @pytest.mark.parametrize("way", WAYS, ids=str)
-async def test_t150_a_refused_request_costs_neither_the_server_nor_another_call(arena, way: Way, refusal):
-    door = Door(refusal)
+async def test_t150_a_refused_request_affects_neither_the_server_nor_another_call(arena, way: Way, refusal):
+    door = HoldingProxy(refusal)
     async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
         tools, states = a.view.tool_count, len(a.happened(ServerStateChanged))
         server.on["tools/call"] = door
@@ -58,8 +60,8 @@ async def test_t150_a_refused_request_costs_neither_the_server_nor_another_call(
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-async def test_t150_dead_credentials_end_new_calls_and_none_that_is_under_way(arena, way: Way):
-    door = Door()
+async def test_t150_invalid_credentials_fail_new_calls_and_no_running_one(arena, way: Way):
+    door = HoldingProxy()
     async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
         server.on["*"] = door
         under_way = asyncio.create_task(a.call("ledger", key="k"))

@@ -1,4 +1,4 @@
-"""T151: a tool call has the tool's time, however its answer comes, and a time-out names the setting."""
+"""T151: a tool call has the tool's time limit on every transport, and a timeout names the setting."""
 
 import asyncio
 
@@ -14,8 +14,8 @@ SETTINGS = {"MCP_REQUEST_TIMEOUT_MS": 400}
 
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("way", WAYS, ids=str)
-async def test_t151_a_call_may_take_longer_than_any_other_request(arena, way: Way):
-    """The default limit of a call is 28 hours, that of any other request here 0.4 s."""
+async def test_t151_a_call_may_take_longer_than_other_requests(arena, way: Way):
+    """The default time limit of a call is 28 hours, that of any other request in this test 0.4 s."""
     too_long = asyncio.Event()
 
     async def hold(ask: Ask) -> None:
@@ -30,7 +30,7 @@ async def test_t151_a_call_may_take_longer_than_any_other_request(arena, way: Wa
                     "mcp__hostile__ledger", {"key": "k"}, reset_timeout_on_progress=reset_timeout_on_progress
                 )
             )
-            ended = await end_of(a, "hold", seconds=0.9, key="h")  # so much time has passed
+            ended = await end_of(a, "hold", seconds=0.9, key="h")  # the call has run this long
             assert isinstance(ended, CallTimeout)
             assert not calling.done()
             too_long.set()
@@ -40,7 +40,7 @@ async def test_t151_a_call_may_take_longer_than_any_other_request(arena, way: Wa
 
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("way", WAYS, ids=str)
-async def test_t151_the_limit_of_a_call_is_told_with_its_setting(arena, way: Way):
+async def test_t151_a_call_timeout_names_its_setting(arena, way: Way):
     async with way.server() as server, arena(way.entry(server), settings={"MCP_TOOL_TIMEOUT": 300}) as a:
         ended = await end_of(a, "hold", key="k", seconds=0.3)
         assert isinstance(ended, CallTimeout)

@@ -1,4 +1,4 @@
-"""T152: a server that was used may finish its work before it is ended, and nobody has to wait for it."""
+"""T152: a server that was used may finish its work before it is ended, without delaying others."""
 
 import asyncio
 from pathlib import Path
@@ -37,7 +37,7 @@ async def used(workers: list[Worker], **settings: int) -> Host:
     return host
 
 
-async def test_t152_servers_that_were_used_finish_side_by_side(tmp_path: Path):
+async def test_t152_used_servers_finish_their_work_concurrently(tmp_path: Path):
     workers = [Worker(tmp_path, f"w{number}") for number in range(4)]
     host = await used(workers)
     closing = asyncio.create_task(host.close())
@@ -50,7 +50,7 @@ async def test_t152_servers_that_were_used_finish_side_by_side(tmp_path: Path):
 
 
 @pytest.mark.parametrize("how", ["close", "disable", "reconnect"])
-async def test_t152_however_its_end_is_asked_for_it_may_finish(tmp_path: Path, how: str):
+async def test_t152_a_server_may_finish_its_work_however_it_is_closed(tmp_path: Path, how: str):
     worker = Worker(tmp_path, "w")
     host = await used([worker])
     ending = asyncio.create_task(
@@ -66,7 +66,7 @@ async def test_t152_however_its_end_is_asked_for_it_may_finish(tmp_path: Path, h
 
 
 @pytest.mark.parametrize("is_closing", [False, True])
-async def test_t152_closing_now_does_not_wait(tmp_path: Path, is_closing: bool):
+async def test_t152_an_immediate_close_does_not_wait_for_unfinished_work(tmp_path: Path, is_closing: bool):
     worker = Worker(tmp_path, "w")
     host = await used([worker])
     if is_closing:
@@ -79,7 +79,7 @@ async def test_t152_closing_now_does_not_wait(tmp_path: Path, is_closing: bool):
     assert "finished" not in worker.story
 
 
-async def test_t152_the_wait_has_an_end(tmp_path: Path):
+async def test_t152_the_wait_for_a_server_has_a_limit(tmp_path: Path):
     worker = Worker(tmp_path, "w")
     host = await used([worker], DRAGOMAN_STOP_WAIT_MS=300)
     async with at_once():
@@ -87,7 +87,7 @@ async def test_t152_the_wait_has_an_end(tmp_path: Path):
     assert worker.story == ["its input ended"]
 
 
-async def test_t152_a_server_that_nobody_used_is_not_waited_for(tmp_path: Path):
+async def test_t152_a_server_that_was_not_used_is_not_waited_for(tmp_path: Path):
     worker = Worker(tmp_path, "w")
     async with Host({"w": worker.entry}, settings=PATIENT) as host:
         assert (await host.ready(timeout=30))["w"].status == "connected"
@@ -96,7 +96,7 @@ async def test_t152_a_server_that_nobody_used_is_not_waited_for(tmp_path: Path):
     assert "finished" not in worker.story
 
 
-async def test_t152_what_a_server_leaves_behind_when_it_ends_is_not_waited_for():
+async def test_t152_child_processes_left_by_a_server_are_not_waited_for():
     async with Host(
         {"w": zoo("has_a_child.py", "orphaning")}, settings=PATIENT, permission_mode="bypassPermissions"
     ) as host:
@@ -107,7 +107,7 @@ async def test_t152_what_a_server_leaves_behind_when_it_ends_is_not_waited_for()
 
 
 @pytest.mark.slow
-def test_t152_a_person_at_the_terminal_does_not_have_to_wait(tmp_path: Path):
+def test_t152_an_interactive_command_does_not_wait(tmp_path: Path):
     worker = Worker(tmp_path, "w")
     arguments = ("call", "mcp__w__echo", "message=hello", "--mcp-config", config(w=worker.entry))
     with Terminal(*arguments, env={"DRAGOMAN_STOP_WAIT_MS": "60000"}) as terminal:

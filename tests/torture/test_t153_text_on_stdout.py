@@ -1,4 +1,5 @@
-"""T153: a server that fails is told with its own words, not with those that its end brought about."""
+"""T153: a server that fails is reported with the text that it printed, not with the errors that its end
+caused."""
 
 import sys
 
@@ -19,7 +20,7 @@ time.sleep(3600)
 """
 
 
-async def test_t153_text_on_stdout_is_named_as_the_reason(arena):
+async def test_t153_text_on_stdout_is_reported_as_the_reason(arena):
     entry = {"command": sys.executable, "args": ["-c", PRINTS]}
     async with arena(entry, settings=SHORT, wait=False) as a:
         async with at_once(10):

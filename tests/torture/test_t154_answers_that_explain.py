@@ -1,4 +1,4 @@
-"""T154: a page at the address, or a status instead of the list of tools, is told as what it is."""
+"""T154: an HTML page at the URL, or an error status instead of the list of tools, is reported as such."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.torture.conftest import MODERN
 
 @pytest.mark.requirement("LIF-3")
 @pytest.mark.parametrize("site", [streamable, http_sse], ids=["http", "sse"])
-async def test_t154_a_page_at_the_address_asks_whether_it_is_right(arena, site):
+async def test_t154_an_html_page_at_the_url_suggests_to_check_the_url(arena, site):
     async with site(on={"*": answers.html()}) as server:
         kind = "sse" if site is http_sse else "http"
         async with arena({"type": kind, "url": server.url}) as a:
@@ -22,7 +22,7 @@ async def test_t154_a_page_at_the_address_asks_whether_it_is_right(arena, site):
 
 @pytest.mark.requirement("LIF-3")
 @pytest.mark.parametrize(("status", "kind"), [(401, SignInNeeded), (500, Unreachable)])
-async def test_t154_a_status_instead_of_the_list_of_tools_is_told_as_one(arena, status, kind):
+async def test_t154_an_error_status_instead_of_the_list_of_tools_is_reported(arena, status, kind):
     async with (
         streamable(revisions=(MODERN,), on={"tools/list": answers.status(status)}) as server,
         arena({"url": server.url}) as a,

@@ -41,7 +41,7 @@ TEXT = {"type": "text", "text": "fine"}
     ],
     ids=str,
 )
-def test_t155_what_is_wrong_beside_the_content_counts_as_missing(read: Any, beside: dict[str, Any]):
+def test_t155_wrong_fields_beside_the_content_count_as_missing(read: Any, beside: dict[str, Any]):
     result, content = read(Raw(json.dumps({"content": [TEXT], **beside}).encode()))
 
     assert content == (TextBlock("fine"),)
@@ -50,7 +50,7 @@ def test_t155_what_is_wrong_beside_the_content_counts_as_missing(read: Any, besi
 
 @pytest.mark.parametrize("read", [read_result, read_large_now])
 @pytest.mark.parametrize("said", [True, "true", "yes", 1, [], {}], ids=str)
-def test_t155_an_error_that_is_badly_marked_is_not_taken_for_a_success(read: Any, said: Any):
+def test_t155_an_error_with_a_wrong_error_flag_is_not_a_success(read: Any, said: Any):
     result, content = read(Raw(json.dumps({"content": [TEXT], "isError": said}).encode()))
 
     assert result.is_error
@@ -58,7 +58,7 @@ def test_t155_an_error_that_is_badly_marked_is_not_taken_for_a_success(read: Any
 
 
 @pytest.mark.parametrize("read", [read_result, read_large_now])
-def test_t155_content_that_is_null_is_no_content(read: Any):
+def test_t155_null_content_counts_as_empty(read: Any):
     result, content = read(Raw(b'{"content": null, "structuredContent": {"a": 1}}'))
 
     assert content == ()
@@ -87,13 +87,13 @@ def test_t155_content_that_is_null_is_no_content(read: Any):
     ],
     ids=str,
 )
-def test_t155_a_wrong_optional_field_of_a_block_costs_only_itself(read: Any, sent: Any, read_as: Any):
+def test_t155_a_wrong_optional_field_of_a_block_affects_only_itself(read: Any, sent: Any, read_as: Any):
     _, content = read(Raw(json.dumps({"content": [sent, TEXT]}).encode()))
 
     assert content == (read_as, TextBlock("fine"))
 
 
-async def test_t155_a_call_with_wrong_optional_fields_is_answered(arena):
+async def test_t155_a_call_with_wrong_optional_fields_succeeds(arena):
     inside = '"isError":null,"_meta":[],"content":[{"type":"text","text":"fine","annotations":null}],"x":"'
     async with arena(zoo("answers_at_length.py")) as a:
         for count in (10, 200_000):

@@ -35,7 +35,7 @@ def test_t156_strings_with_escapes_are_read_in_linear_time(what: str):
     assert result.structured.size_bytes > 4 * MEGABYTE - len(piece)
 
 
-async def test_t156_the_time_limit_holds_while_a_result_is_read(arena, monkeypatch):
+async def test_t156_the_time_limit_applies_while_a_result_is_read(arena, monkeypatch):
     begun, over = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 

@@ -1,4 +1,5 @@
-"""T157: large replies other than results of tools hold up nobody: read in steps, in a thread, or refused."""
+"""T157: large replies other than tool results do not block the event loop: read in steps, in a thread, or
+refused."""
 
 import json
 from typing import Any
@@ -31,7 +32,7 @@ def large(before: str, piece: str, after: str, size: int = SIZE) -> bytes:
     return (before + piece * (size // len(piece.encode())) + after).encode()
 
 
-def said(result: bytes) -> Any:
+def reply_with(result: bytes) -> Any:
     return answers.body(lambda ask: b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (ask.message["id"], result))
 
 
@@ -54,12 +55,12 @@ PROMPTS = {
 @pytest.mark.slow
 @pytest.mark.requirement("CAT-10")
 @pytest.mark.parametrize("what", PROMPTS)
-async def test_t157_a_large_prompt_holds_up_nobody(arena, what):
+async def test_t157_a_large_prompt_does_not_block_the_event_loop(arena, what):
     async with streamable(revisions=(MODERN,)) as server:
         server.zoo.contents.add_prompt("ask", lambda _: "fine", [], {})
         entry = {"url": server.url, "protocol": MODERN, "headers": {"Authorization": "Bearer s3cr3t-0f-it"}}
         async with arena(entry) as a:
-            server.on["prompts/get"] = answers.first(1, said(large(*PROMPTS[what])))
+            server.on["prompts/get"] = answers.first(1, reply_with(large(*PROMPTS[what])))
             found = await a.host.prompts.get("mcp__hostile__ask", timeout_seconds=30)
             texts = [each.content.text for each in found.messages if isinstance(each.content, TextBlock)]
             assert sum(map(len, texts)) <= ALL_TEXT_LIMIT + 100
@@ -80,12 +81,12 @@ RESOURCES = {
 @pytest.mark.slow
 @pytest.mark.requirement("CAT-9")
 @pytest.mark.parametrize("what", RESOURCES)
-async def test_t157_a_large_resource_holds_up_nobody(arena, what):
+async def test_t157_a_large_resource_does_not_block_the_event_loop(arena, what):
     async with streamable(revisions=(MODERN,)) as server:
         server.zoo.contents.add_resource("a:b", "fine")
         entry = {"url": server.url, "protocol": MODERN, "headers": {"Authorization": "Bearer s3cr3t-0f-it"}}
         async with arena(entry) as a:
-            server.on["resources/read"] = answers.first(1, said(large(*RESOURCES[what])))
+            server.on["resources/read"] = answers.first(1, reply_with(large(*RESOURCES[what])))
             found = await a.host.resources.read("hostile", "a:b", timeout_seconds=30)
             texts = {"a text": HIDDEN * (SIZE // 5), "many e": "e" * SIZE, "escapes": "\n" * (SIZE // 2)}
             assert found.text == texts.get(what, "")
@@ -101,7 +102,7 @@ async def test_t157_a_large_completion_is_refused(arena, what):
         server.zoo.contents.add_prompt("ask", lambda _: "fine", [{"name": "word"}], {})
         async with arena({"url": server.url, "protocol": MODERN}) as a:
             reply = large('{"completion":{"values":' + what, piece, "]}}")
-            server.on["completion/complete"] = answers.first(1, said(reply))
+            server.on["completion/complete"] = answers.first(1, reply_with(reply))
             with pytest.raises(MessageTooLarge) as caught:
                 await a.host.prompts.complete("mcp__hostile__ask", "word", "x")
             limit = REPLY_LIMITS_BYTES["completion/complete"]
@@ -111,11 +112,11 @@ async def test_t157_a_large_completion_is_refused(arena, what):
 
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
-async def test_t157_a_large_introduction_is_refused(arena, revision):
+async def test_t157_large_server_instructions_are_refused(arena, revision):
     method = "initialize" if revision == LEGACY else "server/discover"
     start = f'{{"protocolVersion":"{revision}","supportedVersions":["{revision}"],"capabilities":{{"x":[1'
     async with streamable(revisions=(revision,)) as server:
-        server.on[method] = said(large(start, ",{}", "]}}"))
+        server.on[method] = reply_with(large(start, ",{}", "]}}"))
         async with arena({"url": server.url}, wait=False) as a:
             await a.host.ready(timeout=20)
             assert a.view.status == "failed"
@@ -130,14 +131,14 @@ def tool(name: str, inside: str) -> str:
 
 @pytest.mark.requirement("CAT-1")
 @pytest.mark.parametrize("key", ["required", "annotations"])
-async def test_t157_a_large_definition_is_left_out_alone(arena, key):
+async def test_t157_only_the_large_definition_is_left_out(arena, key):
     inside = large('"required":["a"', f',"{HIDDEN}"', "]", 7 * MEGABYTE).decode()
     odd = tool("odd", inside)
     if key == "annotations":
         odd = '{"name":"odd","inputSchema":{},"annotations":{"x":[1' + ",1e308" * 500_000 + "]}}"
     async with streamable(revisions=(MODERN,)) as server:
         page = f'{{"tools":[{tool("first", "")},{odd},{tool("last", "")}]}}'
-        server.on["tools/list"] = said(page.encode())
+        server.on["tools/list"] = reply_with(page.encode())
         async with arena({"url": server.url, "protocol": MODERN}) as a:
             assert [each.definition.name for each in a.host.tools() if each.server == "hostile"] == [
                 "first",
@@ -154,7 +155,7 @@ async def test_t157_many_definitions_below_the_limit_are_read_in_steps(arena):
     names = [f"t{number:02}" for number in range(64)]
     async with streamable(revisions=(MODERN,)) as server:
         page = '{"tools":[' + ",".join(tool(name, inside) for name in names) + "]}"
-        server.on["tools/list"] = said(page.encode())
+        server.on["tools/list"] = reply_with(page.encode())
         entry = {"url": server.url, "protocol": MODERN, "headers": {"Authorization": "Bearer s3cr3t-0f-it"}}
         async with arena(entry) as a:
             assert [each.definition.name for each in a.host.tools() if each.server == "hostile"] == names
@@ -170,7 +171,7 @@ class Person:
 
 
 @pytest.mark.requirement("TRN-9")
-async def test_t157_a_large_form_is_refused_and_one_below_the_limit_is_quick():
+async def test_t157_a_large_form_is_refused_and_a_smaller_one_is_processed_quickly():
     person = Person()
     start = '{"message":"?","requestedSchema":{"type":"object","x":[1'
     timer = CpuTimer()
@@ -190,7 +191,7 @@ async def test_t157_a_large_form_is_refused_and_one_below_the_limit_is_quick():
     assert len(person.asked) == 1
 
 
-NOTICES = {
+NOTIFICATIONS = {
     "progress": (
         '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"message":"',
         "e",
@@ -200,9 +201,9 @@ NOTICES = {
 
 
 @pytest.mark.requirement("TRN-9")
-@pytest.mark.parametrize("what", NOTICES)
-async def test_t157_a_large_notification_holds_up_nobody(arena, what):
-    head, part = NOTICES[what]
+@pytest.mark.parametrize("what", NOTIFICATIONS)
+async def test_t157_a_large_notification_does_not_block_the_event_loop(arena, what):
+    head, part = NOTIFICATIONS[what]
     async with arena(zoo("says_much.py", protocol=LEGACY)) as a:
         text = await a.call(
             "say",
@@ -215,10 +216,10 @@ async def test_t157_a_large_notification_holds_up_nobody(arena, what):
         assert text == "right"
 
 
-# What large replies are read as.
+# Results of reading large replies.
 
 
-def test_t157_a_large_image_of_a_prompt_is_read_whole():
+def test_t157_a_large_image_of_a_prompt_is_read_in_full():
     data = "A" * MEGABYTE
     link = {"type": "resource_link", "uri": "a:b", "name": None, "size": 7, "x": "y" * MEGABYTE}
     blocks = [{"type": "image", "data": data, "mimeType": "image/png"}, link, {"type": "x", "y": data}]
@@ -235,7 +236,7 @@ def test_t157_a_large_image_of_a_prompt_is_read_whole():
     assert found.problems == ()
 
 
-def test_t157_all_texts_of_a_prompt_together_have_a_limit():
+def test_t157_the_total_size_of_the_texts_of_a_prompt_is_limited():
     message = {"role": None, "content": [{"type": "text", "text": "x" * 90_000}] * 5}
     _, found = read_prompt_result(Raw(msgspec.json.encode({"messages": [message] * 5})))
 
@@ -246,7 +247,7 @@ def test_t157_all_texts_of_a_prompt_together_have_a_limit():
 
 
 @pytest.mark.parametrize("size", [10, MEGABYTE])
-def test_t157_a_part_of_a_resource_is_the_same_whatever_its_size(size):
+def test_t157_a_part_of_a_resource_is_the_same_at_every_size(size):
     text = 'é"\\\n😀' * size
     parts = [
         {"uri": "a:b", "text": text, "mimeType": None, "blob": None, "_meta": []},

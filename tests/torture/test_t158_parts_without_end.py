@@ -1,4 +1,4 @@
-"""T158: parts of a message, or replies before the answer, that never end are noticed."""
+"""T158: endless parts of a message, or endless interim replies before the answer, are detected."""
 
 import struct
 import subprocess
@@ -26,7 +26,7 @@ FRAMES = {
 
 
 @pytest.mark.parametrize("what", FRAMES)
-async def test_t158_tiny_parts_of_a_message_without_end_are_a_flood(arena, flooding, what):
+async def test_t158_endless_tiny_parts_of_a_message_are_a_flood(arena, flooding, what):
     async with arena({"type": "ws", "url": flooding("ws")}) as a:
         await is_cut_off(a, FRAMES[what], first="\x01\x00")
 
@@ -49,7 +49,7 @@ def size_of(part: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("part_bytes", [100, 1000, 70_000])
-async def test_t158_a_large_message_in_parts_is_no_flood(arena, part_bytes):
+async def test_t158_a_large_message_in_parts_is_not_a_flood(arena, part_bytes):
     links: list[Any] = []
 
     async def opened(ask: Ask) -> None:
@@ -88,7 +88,7 @@ while True:
 
 @pytest.fixture
 def hinting() -> Iterator[str]:
-    """The URL of a server that sends interim replies without end."""
+    """The URL of a server that sends endless interim replies."""
     process = subprocess.Popen(
         [sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True, env=program_environment()
     )
@@ -99,7 +99,7 @@ def hinting() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("kind", ["http", "sse", "ws"])
-async def test_t158_interim_replies_without_end_are_no_answer(arena, hinting, kind):
+async def test_t158_endless_interim_replies_are_not_an_answer(arena, hinting, kind):
     url = hinting.replace("http", "ws") if kind == "ws" else hinting
     async with arena({"type": kind, "url": url}, wait=False) as a:
         await until(lambda: a.view.status == "failed", 20)

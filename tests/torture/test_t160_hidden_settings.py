@@ -1,4 +1,4 @@
-"""T160: settings of a project that cannot be reached are not the same as none; mended ones count at once."""
+"""T160: project settings that cannot be read differ from missing settings; corrected ones apply at once."""
 
 import json
 import shutil
@@ -56,7 +56,9 @@ hidden = pytest.mark.parametrize("hide", HIDDEN, ids=lambda hide: hide.__name__)
 
 @pytest.mark.requirement("PRM-1")
 @hidden
-def test_t160_every_server_is_refused_and_the_place_is_named(home: Path, hide: Callable[[Path], str]):
+def test_t160_unreadable_settings_refuse_every_server_and_the_path_is_named(
+    home: Path, hide: Callable[[Path], str]
+):
     folder = home / "work" / ".dragoman"
     reason = hide(folder)
     told = f"{folder}: {reason}; correct the file, or ignore it for one run with --ignore-broken-settings"
@@ -73,7 +75,7 @@ def test_t160_every_server_is_refused_and_the_place_is_named(home: Path, hide: C
 
 @pytest.mark.requirement("PRM-1")
 @hidden
-async def test_t160_a_running_host_keeps_the_denies_read_before(home: Path, hide: Callable[[Path], str]):
+async def test_t160_a_running_host_keeps_the_deny_rules_read_before(home: Path, hide: Callable[[Path], str]):
     folder = projects.write(home / "work" / ".dragoman" / "settings.local.json", DENY).parent
     async with Host.configured(servers={"box": zoo("calm.py")}, permission_mode="bypassPermissions") as host:
         await host.ready(timeout=30)
@@ -101,7 +103,7 @@ PROBLEMS = {
 
 @pytest.mark.requirement("CFG-11")
 @pytest.mark.parametrize("text", PROBLEMS.values(), ids=list(PROBLEMS))
-async def test_t160_problems_that_come_with_a_reload_are_told_until_they_are_mended(home: Path, text: str):
+async def test_t160_problems_found_by_a_reload_are_reported_until_they_are_corrected(home: Path, text: str):
     file = projects.user(home, {})
     async with Host.configured(servers={"box": zoo("calm.py")}) as host:
         events = host.events()

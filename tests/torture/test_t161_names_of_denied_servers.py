@@ -1,4 +1,5 @@
-"""T161: a list that forbids servers by name matches generously, a list that permits them strictly."""
+"""T161: a list that forbids servers by name matches variants of a name, a list that permits them matches
+exactly."""
 
 import json
 from pathlib import Path
@@ -55,26 +56,26 @@ def eligibility(name: str, settings: dict[str, Any], home: Path) -> str:
 
 @pytest.mark.requirement("CFG-7")
 @pytest.mark.parametrize(("name", "written"), NAMES, ids=ascii)
-def test_t161_a_denied_name_means_every_way_to_write_it(home: Path, name: str, written: str):
+def test_t161_a_denied_name_matches_every_spelling(home: Path, name: str, written: str):
     assert eligibility(name, {"deniedMcpServers": [{"serverName": written}]}, home) == "refused"
     assert eligibility(name, {"deniedMcpServers": [written]}, home) == "refused"
     assert eligibility(name, {"disabledMcpServers": [written]}, home) == "disabled"
 
 
 @pytest.mark.parametrize(("name", "written"), NAMES, ids=ascii)
-def test_t161_a_declined_name_means_every_way_to_write_it(home: Path, name: str, written: str):
+def test_t161_a_declined_name_matches_every_spelling(home: Path, name: str, written: str):
     projects.write(home / "work" / ".mcp.json", projects.servers(**{name: ENTRY}))
     projects.user(home, {"disabledMcpjsonServers": [written], "enableAllProjectMcpServers": True})
     assert projects.eligibilities() == {name: "rejected"}
 
 
 @pytest.mark.parametrize(("name", "written"), OTHERS[:-1], ids=ascii)
-def test_t161_another_name_is_not_meant(home: Path, name: str, written: str):
+def test_t161_a_different_name_is_not_denied(home: Path, name: str, written: str):
     assert eligibility(name, {"deniedMcpServers": [{"serverName": written}]}, home) == "ready"
 
 
 @pytest.mark.parametrize(("name", "written"), OTHERS, ids=ascii)
-def test_t161_another_name_is_not_disabled(home: Path, name: str, written: str):
+def test_t161_a_different_name_is_not_disabled(home: Path, name: str, written: str):
     assert eligibility(name, {"disabledMcpServers": [written]}, home) == "ready"
 
 
@@ -85,20 +86,20 @@ def test_t161_a_denied_name_that_is_blank_denies_everything(home: Path, written:
 
 @pytest.mark.requirement("CFG-7")
 @pytest.mark.parametrize(("name", "written"), LITERAL, ids=ascii)
-def test_t161_a_name_that_permits_is_compared_by_the_letter(home: Path, name: str, written: str):
+def test_t161_a_permitted_name_matches_exactly(home: Path, name: str, written: str):
     assert eligibility(name, {"allowedMcpServers": [{"serverName": written}]}, home) == "refused"
     projects.write(home / "work" / ".mcp.json", projects.servers(**{name: ENTRY}))
     projects.user(home, {"enabledMcpjsonServers": [written]})
     assert projects.eligibilities() == {name: "pending"}
 
 
-def test_t161_a_disabled_name_that_is_a_servers_own_means_that_one_alone(home: Path):
+def test_t161_a_disabled_name_that_exactly_matches_a_server_applies_to_that_server_only(home: Path):
     projects.user(home, {"disabledMcpServers": ["box"]})
     assert projects.eligibilities(given={"box": ENTRY, "Box": ENTRY}) == {"box": "disabled", "Box": "ready"}
 
 
 @pytest.mark.parametrize(("name", "written"), LITERAL, ids=ascii)
-def test_t161_enabling_takes_out_what_disabled_the_server(home: Path, name: str, written: str):
+def test_t161_enabling_removes_the_entry_that_disabled_the_server(home: Path, name: str, written: str):
     file = projects.user(
         home, {"disabledMcpServers": [written, "another"], **projects.servers(**{name: ENTRY})}
     )
@@ -108,7 +109,7 @@ def test_t161_enabling_takes_out_what_disabled_the_server(home: Path, name: str,
     assert projects.eligibilities() == {name: "ready"}
 
 
-def test_t161_a_pattern_that_disables_is_left_to_the_person(home: Path):
+def test_t161_a_pattern_that_disables_is_not_edited_by_the_command(home: Path):
     file = projects.user(home, {"disabledMcpServers": ["b*"], **projects.servers(box=ENTRY)})
     with pytest.raises(ConfigError) as caught:
         edits.save_enabled(projects.seen(), "box")

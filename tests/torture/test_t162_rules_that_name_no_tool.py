@@ -1,4 +1,5 @@
-"""T162: a rule that can name no tool by its form is told, and a deny holds for what it probably means."""
+"""T162: a rule that cannot name a tool is reported, and as a deny rule it applies to the probably meant
+tools."""
 
 from pathlib import Path
 
@@ -11,8 +12,8 @@ from dragoman.permissions.rules import BEHAVIOURS, BadRule, Behaviour, Call, Rul
 from tests.servers import zoo
 from tests.torture import projects
 
-HOLDS = "until it is corrected it applies to all calls of"
-TOLD: list[tuple[str, str]] = [
+APPLIES = "until it is corrected it applies to all calls of"
+LISTS_AND_PARTS: list[tuple[str, str]] = [
     ("mcp__box, mcp__b", "mcp__box and mcp__b"),
     ("mcp__b,box", "mcp__b and mcp__box"),
     ("mcp__box__x, echo", "mcp__box__x and mcp__box__echo"),
@@ -49,23 +50,25 @@ def denying(text: str, scope: str = "user") -> Rulebook:
 
 
 @pytest.mark.requirement("PRM-1")
-@pytest.mark.parametrize(("text", "names"), TOLD, ids=ascii)
-def test_t162_a_deny_that_names_no_tool_is_told_and_holds_for_what_it_means(text: str, names: str):
+@pytest.mark.parametrize(("text", "names"), LISTS_AND_PARTS, ids=ascii)
+def test_t162_a_deny_rule_that_names_no_tool_is_reported_and_applies_to_the_probable_meaning(
+    text: str, names: str
+):
     book = denying(text)
     [problem] = book.problems
     assert problem.startswith("file.json: deny rule ")
-    assert problem.endswith(f"; {HOLDS} {names}")
+    assert problem.endswith(f"; {APPLIES} {names}")
     assert any(rule.is_about(ECHO) and rule.applies(ECHO) for rule in book.rules)
 
 
-@pytest.mark.parametrize(("text", "names"), TOLD, ids=ascii)
+@pytest.mark.parametrize(("text", "names"), LISTS_AND_PARTS, ids=ascii)
 @pytest.mark.parametrize("behaviour", BEHAVIOURS)
-def test_t162_it_is_a_problem_of_every_rule(behaviour: Behaviour, text: str, names: str):
+def test_t162_the_problem_is_reported_for_every_kind_of_rule(behaviour: Behaviour, text: str, names: str):
     with pytest.raises(BadRule):
         parse(text, behaviour, scope="user", source="file.json")
 
 
-MEANT: list[tuple[str, str]] = [
+RULES_AND_HINTS: list[tuple[str, str]] = [
     ("mcp__box:echo", "no name of a tool has the character : in it (did you mean mcp__box__echo?)"),
     ("mcp_box", "the names of servers' tools begin with mcp__ (did you mean mcp__box?)"),
     ("mcp__box__.*", "* alone matches any characters (did you mean mcp__box__*?)"),
@@ -85,8 +88,8 @@ MEANT: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "reason"), MEANT, ids=ascii)
-def test_t162_the_right_spelling_is_told(text: str, reason: str):
+@pytest.mark.parametrize(("text", "reason"), RULES_AND_HINTS, ids=ascii)
+def test_t162_the_correct_spelling_is_suggested(text: str, reason: str):
     with pytest.raises(BadRule) as caught:
         parse(text, "deny", scope="user", source="file.json")
     assert str(caught.value) == reason
@@ -95,52 +98,59 @@ def test_t162_the_right_spelling_is_told(text: str, reason: str):
 @pytest.mark.parametrize(
     "text", ["Bash git push", "Bash: git push", "Bash(git push), Bash(rm *)", "bash = x"]
 )
-def test_t162_a_shell_rule_without_its_parentheses_holds_for_every_command(text: str):
+def test_t162_a_shell_rule_without_parentheses_applies_to_every_command(text: str):
     book = denying(text)
     assert [(rule.subject.text.lower(), rule.shell) for rule in book.rules] == [("bash", None)]
     assert len(book.problems) == 1
 
 
-def test_t162_of_an_administrator_a_rule_that_may_mean_all_others_holds_for_everything():
+def test_t162_a_managed_rule_that_may_mean_all_other_tools_applies_to_everything():
     assert [rule.subject.text for rule in denying("!mcp__box", "enterprise").rules] == ["*"]
 
 
-SILENT = ["mcp__box echo", "mcp__box__ echo", "mcp__ box", "mcp__box __echo", "box__echo", "mcp__box.echo"]
-SILENT += ["mcp__box/echo", "mcp__box__ec.*", "MCP__BOX", "mcp__box\t"]
+UNREPORTED_RULES = [
+    "mcp__box echo",
+    "mcp__box__ echo",
+    "mcp__ box",
+    "mcp__box __echo",
+    "box__echo",
+    "mcp__box.echo",
+]
+UNREPORTED_RULES += ["mcp__box/echo", "mcp__box__ec.*", "MCP__BOX", "mcp__box\t"]
 
 
 @pytest.mark.requirement("PRM-1")
-@pytest.mark.parametrize("text", SILENT, ids=ascii)
-def test_t162_a_deny_that_may_be_another_servers_name_holds_for_what_else_it_may_mean(text: str):
+@pytest.mark.parametrize("text", UNREPORTED_RULES, ids=ascii)
+def test_t162_a_deny_rule_that_may_name_another_server_also_applies_to_its_other_meanings(text: str):
     book = denying(text)
     assert book.problems == ()
     assert book.rules[0].is_about(ECHO)
 
 
-FINE = [
+VALID_RULES = [
     "mcp__claude.ai Google Drive",
     "mcp__Bob's R&D server",
     "mcp__@scope/server__x",
     "mcp__c#__x!",
     "mcp_*",
 ]
-FINE += ["mcp*", "*", "*__echo", "read_result", "mcpserver", "mcp__db__admin.*", "Bash(echo (x), (y))"]
+VALID_RULES += ["mcp*", "*", "*__echo", "read_result", "mcpserver", "mcp__db__admin.*", "Bash(echo (x), (y))"]
 
 
-@pytest.mark.parametrize("text", FINE)
+@pytest.mark.parametrize("text", VALID_RULES)
 @pytest.mark.parametrize("behaviour", BEHAVIOURS)
-def test_t162_what_can_be_a_name_is_no_problem(text: str, behaviour: Behaviour):
+def test_t162_a_possible_name_is_not_a_problem(text: str, behaviour: Behaviour):
     rules = PermissionRules(**{behaviour: (text,)})
     assert Rulebook.of([("user", "file.json", rules)]).problems == ()
 
 
-async def test_t162_the_host_tells_it_and_refuses_the_call(home: Path):
+async def test_t162_the_host_reports_the_rule_and_refuses_the_call(home: Path):
     file = projects.user(home, {"permissions": {"deny": ["mcp__b, mcp__box"]}})
     async with Host.configured(servers={"box": zoo("calm.py")}, permission_mode="bypassPermissions") as host:
         await host.ready(timeout=30)
         assert host.problems == (
             f"{file}: deny rule 'mcp__b, mcp__box': a rule names one tool or server (write each as a text of "
-            f'its own: "mcp__b", "mcp__box"); {HOLDS} mcp__b and mcp__box',
+            f'its own: "mcp__b", "mcp__box"); {APPLIES} mcp__b and mcp__box',
         )
         assert (await host.call("mcp__box__echo", {"message": "x"})).is_error
 
@@ -158,27 +168,27 @@ CONDITIONS += ["readOnly=true", "readOnlyHint=false", "destructive != true", "me
 
 @pytest.mark.requirement("PRM-1")
 @pytest.mark.parametrize("condition", CONDITIONS, ids=ascii)
-def test_t162_a_deny_with_conditions_of_another_language_holds_for_all_calls(condition: str):
+def test_t162_a_deny_rule_with_conditions_in_unknown_syntax_applies_to_all_calls(condition: str):
     book = denying(f"mcp__box__echo({condition})")
-    assert book.problems[0].endswith(f"; {HOLDS} mcp__box__echo")
+    assert book.problems[0].endswith(f"; {APPLIES} mcp__box__echo")
     assert [rule.is_bare for rule in book.rules] == [True]
 
 
 @pytest.mark.parametrize("command", ["'rm *'", '"rm *"', "`rm *`", "'rm -rf x'"])
-def test_t162_a_command_in_quotes_is_told(command: str):
+def test_t162_a_quoted_command_is_reported(command: str):
     book = denying(f"Bash({command})")
-    assert book.problems[0].endswith(f"; {HOLDS} Bash")
+    assert book.problems[0].endswith(f"; {APPLIES} Bash")
 
 
 @pytest.mark.parametrize(
     "text", ["Bash('my program' x)", "Bash(echo 'a b')", "Bash('ls')", "mcp__a(x=\"'b'\")"]
 )
-def test_t162_quotes_where_they_belong_are_no_problem(text: str):
+def test_t162_valid_quotes_are_not_a_problem(text: str):
     assert denying(text).problems == ()
 
 
 @pytest.mark.parametrize("value", ["'b'", "=b", "~b", "`b`", "\u201cb\u201d", "'b*'"])
-def test_t162_a_quoted_value_is_spelled_so_that_it_can_be_read_again(value: str):
+def test_t162_a_quoted_value_is_printed_so_that_it_can_be_parsed_again(value: str):
     first = parse(f'mcp__a(x="{value}")', "deny", scope="user", source="file.json")
     again = parse(first.spelled(), "deny", scope="user", source="file.json")
     assert again.conditions == first.conditions

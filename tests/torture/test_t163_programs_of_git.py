@@ -1,4 +1,4 @@
-"""T163: git's commands that run programs, and git's commands under the names of their own programs."""
+"""T163: commands of git that run programs, and commands of git that have programs of their own."""
 
 import pytest
 
@@ -33,14 +33,14 @@ RUN = (
 
 
 @pytest.mark.parametrize("command", RUN)
-def test_t163_a_command_of_git_that_runs_programs_is_covered_by_no_wildcard(command: str):
+def test_t163_a_git_command_that_runs_programs_is_not_covered_by_a_wildcard(command: str):
     assert decided(command, f"{command.partition(' ')[0]} *") == "ask"
     assert decided(command, f"{command.rpartition(' ')[0]} *") == "ask"
     assert decided(command, deny=("Bash(rm *)",)) == "ask"
 
 
 @pytest.mark.parametrize("command", ["git bisect start", "git bisect good a", "git-log -1", "git-status"])
-def test_t163_other_commands_are_covered(command: str):
+def test_t163_other_commands_are_covered_by_the_wildcard(command: str):
     assert decided(command, f"{command.partition(' ')[0]}:*", ("Bash(rm *)",)) == "allow"
 
 
@@ -62,18 +62,18 @@ PUSHES = (
 
 
 @pytest.mark.parametrize("command", PUSHES)
-def test_t163_a_deny_for_a_command_of_git_holds_for_its_own_program(command: str):
+def test_t163_a_deny_rule_for_a_git_command_applies_to_its_own_program(command: str):
     assert decided(command, deny=("Bash(git push *)",)) == "deny"
     assert decided(command, deny=("Bash(git push:*)",)) == "deny"
 
 
 @pytest.mark.parametrize("command", ["git push origin", "git -C . push", "git-push x", "env git push x"])
-def test_t163_a_deny_for_the_program_holds_for_the_command(command: str):
+def test_t163_a_deny_rule_for_the_program_applies_to_the_git_command(command: str):
     assert decided(command, deny=("Bash(git-push *)",)) == "deny"
 
 
 @pytest.mark.parametrize(
     "command", ["git-log", "git-pull origin", "git-pushed", "git log push", "mygit-push x"]
 )
-def test_t163_other_programs_are_not_meant(command: str):
+def test_t163_other_programs_are_not_denied(command: str):
     assert decided(command, deny=("Bash(git push *)",)) == "allow"

@@ -1,4 +1,4 @@
-"""T164: secrets that are one of several settings, or a word of their own behind their name, are not shown."""
+"""T164: a secret in one of several settings, or in an argument that follows its name, is redacted."""
 
 import json
 from pathlib import Path
@@ -33,7 +33,7 @@ ARGUMENTS: list[tuple[list[str], list[str]]] = [
 
 
 @pytest.mark.parametrize(("words", "shown"), ARGUMENTS, ids=str)
-def test_t164_a_secret_is_covered_and_known(words: list[str], shown: list[str]):
+def test_t164_a_secret_is_redacted_and_registered(words: list[str], shown: list[str]):
     entry = {"command": "server", "args": words}
     assert masked_entry(entry)["args"] == shown
     assert SECRET not in masked_text(" ".join(f"'{word}'" for word in words))
@@ -52,13 +52,13 @@ ORDINARY = [
 
 
 @pytest.mark.parametrize("words", ORDINARY, ids=str)
-def test_t164_ordinary_words_and_variables_are_shown(words: list[str]):
+def test_t164_ordinary_words_and_variables_are_not_redacted(words: list[str]):
     assert masked_entry({"command": "server", "args": words})["args"] == words
 
 
 @pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
 @pytest.mark.parametrize("command", [["mcp", "get", "box"], ["config", "explain", "box"], ["mcp", "list"]])
-def test_t164_no_command_shows_it(home: Path, command: list[str], as_json: bool):
+def test_t164_no_command_prints_the_secret(home: Path, command: list[str], as_json: bool):
     words = [word for arguments, _ in ARGUMENTS for word in arguments]
     projects.user(home, projects.servers(box={"command": "/no/such/server", "args": words}))
     done = run(*command, *(["--json"] if as_json else []))

@@ -1,4 +1,5 @@
-"""T165: a prohibition of a server or a program counts in another spelling, or is told to have no effect."""
+"""T165: a prohibition of a server or program applies in other spellings, or is reported to have no
+effect."""
 
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ def test_t165_a_denied_program_is_denied_in_every_spelling(
     assert denying(home, entry, command) == "refused"
 
 
-def test_t165_a_denied_path_means_the_program_that_a_link_leads_to(home: Path):
+def test_t165_a_denied_path_applies_to_the_target_of_a_symlink(home: Path):
     (home / "bin").symlink_to("/bin")
     assert denying(home, ECHO, [f"{home}/bin/echo"]) == "refused"
     assert denying(home, ECHO, ["~/bin/echo"]) == "refused"
@@ -58,14 +59,14 @@ def test_t165_another_program_is_not_denied(home: Path, command: list[str]):
 
 
 @pytest.mark.parametrize("command", [["$HOME/echo"], ["/bin//echo"], ["\u0435cho"], ["echo "]], ids=ascii)
-def test_t165_an_allowed_program_is_compared_by_the_letter(home: Path, command: list[str]):
+def test_t165_an_allowed_program_matches_exactly(home: Path, command: list[str]):
     projects.user(home, {"allowedMcpServers": [{"serverCommand": command}]})
     assert projects.eligibilities(given={"box": ECHO})["box"] == "refused"
 
 
 @pytest.mark.requirement("CFG-10")
 @pytest.mark.parametrize("program", ["echo", "/bin//echo", "ech*"])
-def test_t165_a_program_alone_that_a_server_starts_with_arguments_is_told(home: Path, program: str):
+def test_t165_a_rule_with_the_program_only_is_reported_for_a_server_with_arguments(home: Path, program: str):
     file = projects.user(home, {"deniedMcpServers": [{"serverCommand": [program]}]})
     seen = projects.seen(given={"box": WITH_ARGUMENTS, "other": WITH_ARGUMENTS, "third": {"command": "ls"}})
     assert seen.servers["box"].eligibility == "ready"
@@ -89,7 +90,7 @@ NAMES: list[tuple[str, str]] = [
 
 @pytest.mark.requirement("CFG-7")
 @pytest.mark.parametrize(("name", "written"), NAMES, ids=ascii)
-def test_t165_a_prohibited_name_counts_in_letters_that_look_alike(home: Path, name: str, written: str):
+def test_t165_a_prohibited_name_applies_to_lookalike_letters(home: Path, name: str, written: str):
     given = {name: ECHO}
     projects.user(home, {"deniedMcpServers": [{"serverName": written}]})
     assert projects.eligibilities(given=given) == {name: "refused"}
@@ -101,7 +102,7 @@ def test_t165_a_prohibited_name_counts_in_letters_that_look_alike(home: Path, na
 
 
 @pytest.mark.parametrize(("name", "written"), NAMES, ids=ascii)
-def test_t165_a_permitted_name_is_compared_by_the_letter(home: Path, name: str, written: str):
+def test_t165_a_permitted_name_matches_exactly(home: Path, name: str, written: str):
     projects.user(home, {"allowedMcpServers": [{"serverName": written}]})
     assert projects.eligibilities(given={name: ECHO}) == {name: "refused"}
     projects.user(home, {"enabledMcpjsonServers": [written]})
@@ -109,20 +110,20 @@ def test_t165_a_permitted_name_is_compared_by_the_letter(home: Path, name: str, 
     assert projects.eligibilities() == {name: "pending"}
 
 
-def test_t165_a_name_with_blanks_that_a_server_has_means_that_server_alone(home: Path):
+def test_t165_a_name_with_blanks_that_exactly_matches_a_server_applies_to_that_server_only(home: Path):
     given = {"Google Drive": ECHO, "drive": ECHO}
     for key, state in (("deniedMcpServers", "refused"), ("disabledMcpServers", "disabled")):
         projects.user(home, {key: ["Google Drive"]})
         assert projects.eligibilities(given=given) == {"Google Drive": state, "drive": "ready"}
 
 
-NEAR = ["boxx.echo", "mcp__boxx_echo", "mcp__boxx__echo", "boxx/echo", "boxxx", "bxx", "mcp__boxxx"]
+SIMILAR_NAMES = ["boxx.echo", "mcp__boxx_echo", "mcp__boxx__echo", "boxx/echo", "boxxx", "bxx", "mcp__boxxx"]
 
 
 @pytest.mark.requirement("CFG-10")
 @pytest.mark.parametrize("key", ["deniedMcpServers", "disabledMcpServers", "disabledMcpjsonServers"])
-@pytest.mark.parametrize("written", NEAR)
-def test_t165_a_name_that_no_server_has_is_told_with_the_nearest(home: Path, key: str, written: str):
+@pytest.mark.parametrize("written", SIMILAR_NAMES)
+def test_t165_a_name_that_no_server_has_is_reported_with_the_nearest_name(home: Path, key: str, written: str):
     file = projects.user(home, {key: [written]})
     seen = projects.seen(given={"boxx": ECHO})
     assert seen.servers["boxx"].eligibility == "ready"
@@ -132,6 +133,6 @@ def test_t165_a_name_that_no_server_has_is_told_with_the_nearest(home: Path, key
 
 
 @pytest.mark.parametrize("written", ["github", "boxx", "boxx*", "b*", "other boxx"])
-def test_t165_names_of_servers_that_are_configured_elsewhere_are_no_problem(home: Path, written: str):
+def test_t165_names_of_servers_that_are_configured_elsewhere_are_not_a_problem(home: Path, written: str):
     projects.user(home, {"deniedMcpServers": [written], "disabledMcpServers": [written]})
     assert projects.seen(given={"boxx": ECHO}).problems == ()

@@ -1,4 +1,5 @@
-"""T166: a deny rule holds for its program, server or tool in other spellings, or a problem tells why not."""
+"""T166: a deny rule applies to its program, server or tool in other spellings, or a problem explains why
+not."""
 
 from pathlib import Path
 
@@ -62,7 +63,9 @@ def test_t166_a_denied_command_is_denied_in_other_spellings(pattern: str, comman
     assert is_denied(pattern, command)
 
 
-def test_t166_a_program_of_a_folder_of_path_is_meant_by_its_name(monkeypatch: pytest.MonkeyPatch, home: Path):
+def test_t166_a_program_in_a_folder_of_path_is_matched_by_its_name(
+    monkeypatch: pytest.MonkeyPatch, home: Path
+):
     assert not is_denied(f"{home}/programs/tool *", "tool x")
     monkeypatch.setenv("PATH", f"/bin:{home}/programs/")
     assert is_denied(f"{home}/programs/tool *", "tool x")
@@ -84,7 +87,7 @@ def test_t166_other_commands_are_not_denied(pattern: str, command: str):
 
 
 @pytest.mark.parametrize("pattern", ["/bin/rm *", "/bin//rm x", "rm $X", "rm .*", "\u0433m x"], ids=ascii)
-def test_t166_an_allow_means_what_is_written(pattern: str):
+def test_t166_an_allow_rule_matches_exactly(pattern: str):
     [rule] = Rulebook.of([("user", "file.json", PermissionRules(allow=(f"Bash({pattern})",)))]).rules
     assert compare.covering("rm x", [rule], [rule]) == ()
 
@@ -94,7 +97,7 @@ def test_t166_an_allow_means_what_is_written(pattern: str):
 @pytest.mark.parametrize(
     "pattern", ["!ls", "${X} *", "$X rm", "$HOME/bin/x", "^rm", "rm$", "r? x", "[rl]m *", "{ls,rm} *"]
 )
-def test_t166_a_pattern_that_names_no_program_is_told_and_holds_for_every_command(
+def test_t166_a_pattern_that_names_no_program_is_reported_and_applies_to_every_command(
     behaviour: str, pattern: str
 ):
     rules = PermissionRules(**{behaviour: (f"Bash({pattern})",)})
@@ -117,14 +120,14 @@ COUNT = [
 
 @pytest.mark.requirement("PRM-1")
 @pytest.mark.parametrize("text", COUNT, ids=ascii)
-def test_t166_another_spelling_of_a_name_counts(text: str):
+def test_t166_another_spelling_of_a_denied_name_is_matched(text: str):
     book = denying(text, "box")
     assert any(rule.is_about(ECHO) for rule in book.rules)
     assert book.problems == ()
 
 
 @pytest.mark.parametrize("text", COUNT, ids=ascii)
-def test_t166_an_allow_counts_by_the_letter(text: str):
+def test_t166_an_allowed_name_matches_exactly(text: str):
     [rule] = Rulebook.of(
         [("user", "file.json", PermissionRules(allow=(text,)))], servers=["box"], chosen=["box"]
     ).rules
@@ -140,7 +143,9 @@ def test_t166_an_allow_counts_by_the_letter(text: str):
         ("mcp__box-echo", "mcp__box__echo", False),
     ],
 )
-def test_t166_a_name_that_surely_means_a_server_is_told_and_holds(text: str, meant: str, covers_other: bool):
+def test_t166_an_unambiguous_misspelling_of_a_server_is_reported_and_the_deny_rule_applies(
+    text: str, meant: str, covers_other: bool
+):
     book = denying(text, "box", "third")
     [problem] = book.problems
     assert problem.endswith(f"(did you mean {meant}?); until it is corrected it applies to {meant}, too")
@@ -152,7 +157,7 @@ def test_t166_a_name_that_surely_means_a_server_is_told_and_holds(text: str, mea
     ("text", "meant"),
     [("mcp__boxxes", "mcp__boxx"), ("mcp__bxx", "mcp__boxx"), ("mcp__boxxx__echo", "mcp__boxx__echo")],
 )
-def test_t166_a_name_that_is_nearly_a_servers_is_told(text: str, meant: str):
+def test_t166_a_name_similar_to_that_of_a_server_is_reported(text: str, meant: str):
     assert denying(text, "boxx").problems == (
         f"file.json: deny rule {text!r}: no server has that name (did you mean {meant}?); it has no effect",
     )
@@ -162,7 +167,7 @@ def test_t166_a_name_that_is_nearly_a_servers_is_told(text: str, meant: str):
     "text", ["mcp__github", "mcp__github__x", "mcp__boxx", "mcp__boxx__y", "mcp__bo*", "read_result", "Bash"]
 )
 @pytest.mark.parametrize("behaviour", BEHAVIOURS)
-def test_t166_rules_for_servers_that_may_come_are_no_problem(behaviour: str, text: str):
+def test_t166_rules_for_servers_that_may_be_added_later_are_not_a_problem(behaviour: str, text: str):
     rules = PermissionRules(**{behaviour: (text,)})
     book = Rulebook.of([("user", "file.json", rules)], servers=["boxx", "bash"], chosen=["boxx", "bash"])
     assert book.problems == ()
@@ -174,8 +179,9 @@ ENTRY = {"command": "/bin/echo"}
 
 @pytest.mark.requirement("CFG-8")
 @pytest.mark.parametrize("name", ["Box", "other box", "b\u043ex"], ids=ascii)
-def test_t166_a_projects_entry_lifts_no_prohibition_by_its_name(home: Path, name: str):
-    """A name that is a server's own by the letter means that one alone: not if a repository chose it."""
+def test_t166_the_name_of_a_project_entry_does_not_lift_a_prohibition(home: Path, name: str):
+    """A name that exactly matches a server applies to that server only, unless a repository chose the
+    name."""
     projects.write(home / "work" / ".mcp.json", projects.servers(**{name: ENTRY}))
     for key, state in (("deniedMcpServers", "refused"), ("disabledMcpServers", "disabled")):
         projects.user(home, {key: [name], **projects.servers(box=ENTRY)})
@@ -185,7 +191,7 @@ def test_t166_a_projects_entry_lifts_no_prohibition_by_its_name(home: Path, name
     )
 
 
-async def test_t166_the_host_tells_it_and_refuses_the_call(home: Path):
+async def test_t166_the_host_reports_the_rule_and_refuses_the_call(home: Path):
     file = projects.user(home, {"permissions": {"deny": ["mcp__box_echo"]}})
     async with Host.configured(servers={"box": zoo("calm.py")}, permission_mode="bypassPermissions") as host:
         await host.ready(timeout=30)

@@ -1,4 +1,5 @@
-"""T167: secrets in pairs of words, joined to an option, or in place of a name are covered, and so known."""
+"""T167: secrets in pairs of words, joined to an option, or in place of a name are redacted and
+registered."""
 
 import json
 from pathlib import Path
@@ -59,7 +60,7 @@ ORDINARY = [
 
 @pytest.mark.requirement("CFG-4")
 @pytest.mark.parametrize(("words", "shown"), ARGUMENTS, ids=str)
-def test_t167_a_secret_is_covered_and_known(words: list[str], shown: list[str]):
+def test_t167_a_secret_is_redacted_and_registered(words: list[str], shown: list[str]):
     entry = {"command": "server", "args": words}
     assert masked_entry(entry)["args"] == shown
     assert SECRET not in masked_text(" ".join(["server", *words]))
@@ -67,7 +68,7 @@ def test_t167_a_secret_is_covered_and_known(words: list[str], shown: list[str]):
 
 
 @pytest.mark.parametrize("program", ["sshpass", "/usr/bin/sshpass"])
-def test_t167_a_program_whose_option_takes_a_password_is_known(program: str):
+def test_t167_the_password_option_of_a_known_program_is_redacted(program: str):
     entry = {"command": program, "args": ["-p", SECRET, "ssh", "host"]}
     assert masked_entry(entry)["args"] == ["-p", "•••", "ssh", "host"]
     assert masked_text(f"{program} -p {SECRET} ssh host") == f"{program} -p ••• ssh host"
@@ -75,11 +76,11 @@ def test_t167_a_program_whose_option_takes_a_password_is_known(program: str):
 
 
 @pytest.mark.parametrize("words", ORDINARY, ids=str)
-def test_t167_ordinary_words_and_variables_are_shown(words: list[str]):
+def test_t167_ordinary_words_and_variables_are_not_redacted(words: list[str]):
     assert masked_entry({"command": "server", "args": words})["args"] == words
 
 
-def test_t167_a_secret_in_place_of_a_name_is_covered():
+def test_t167_a_secret_in_place_of_a_name_is_redacted():
     entry = {
         "command": "server",
         "env": {KEY: "1", f"{KEY}x": "2", f"A={SECRET}": "3", "PLAIN_NAME": "4"},
@@ -127,7 +128,7 @@ WRONG: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("entry", WRONG, ids=str)
-def test_t167_no_message_about_a_wrong_field_shows_its_value(entry: dict[str, Any]):
+def test_t167_an_error_about_a_wrong_field_does_not_contain_its_value(entry: dict[str, Any]):
     said = list(entry_warnings(entry))
     try:
         parse_entry("box", entry)
@@ -145,7 +146,7 @@ PLAIN = ("command", "cwd", "timeout", "url", "headersHelper")
     "words", [["mcp", "get", "box0"], ["config", "explain"], ["mcp", "list", "--no-health"]]
 )
 @pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
-def test_t167_no_command_shows_it(home: Path, words: list[str], as_json: bool):
+def test_t167_no_command_prints_the_secret(home: Path, words: list[str], as_json: bool):
     wrong = [entry for entry in WRONG if not any(SECRET in str(entry.get(field)) for field in PLAIN)]
     entries = [*wrong, *({"command": "/no/such/x", "args": words} for words, _ in ARGUMENTS)]
     named = {f"box{number}": entry for number, entry in enumerate(entries)}

@@ -1,4 +1,4 @@
-"""T168: no file of a repository, in any form, allows, starts or lifts anything before the person's yes."""
+"""T168: no file of a repository allows, starts or lifts anything before the person's approval."""
 
 import os
 import shutil
@@ -112,7 +112,7 @@ FORMS: dict[str, Callable[[str], bytes]] = {
 
 
 def in_effect() -> dict[str, Any]:
-    """What may start or be allowed, and by which entry."""
+    """What may be started or is allowed, and by which entry."""
     seen = projects.seen()
     rules = EffectiveRules.of(seen)
     return {
@@ -154,7 +154,7 @@ def check_nothing_is_added(before: dict[str, Any]) -> None:
     ("file", "what"),
     [*product(FILES[:IN_USE], DOCUMENTS), *some(FILES[IN_USE:], DOCUMENTS, each=3)],
 )
-def test_t168_no_file_of_a_repository_takes_effect(home: Path, file: str, what: str):
+def test_t168_no_file_of_a_repository_takes_effect_before_approval(home: Path, file: str, what: str):
     projects.user(home, OWN)
     before = in_effect()
     assert {name for name, *_ in before["ready"]} == {"mine"}
@@ -167,7 +167,7 @@ def test_t168_no_file_of_a_repository_takes_effect(home: Path, file: str, what: 
         check_nothing_is_added(before)
 
 
-# --- a yes that was given elsewhere ---
+# --- an approval that was given elsewhere ---
 
 TOOL = {"command": "./tool"}
 
@@ -223,7 +223,7 @@ MAKERS: list[Callable[[Path, Path, Path], None]] = [
 
 @pytest.mark.parametrize("place", ["clone", "good/clone", "GOOD", "good ", "x/.dragoman"])
 @pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
-def test_t168_a_yes_holds_for_no_other_folder(
+def test_t168_an_approval_applies_to_no_other_folder(
     home: Path, make: Callable[[Path, Path, Path], None], place: str
 ):
     good = approved(home / "work" / "good")
@@ -240,7 +240,7 @@ def test_t168_a_yes_holds_for_no_other_folder(
         assert part.rules.allow == () or not Path(part.source).is_relative_to(clone)
 
 
-def test_t168_a_yes_does_not_move_with_a_folder_or_stay_at_a_link(home: Path):
+def test_t168_an_approval_moves_neither_with_a_folder_nor_with_a_symlink(home: Path):
     good, moved = approved(home / "work" / "good"), home / "work" / "moved"
     write(home / "work" / "evil" / ".mcp.json", servers(tool=TOOL))
     good.rename(moved)
@@ -249,12 +249,12 @@ def test_t168_a_yes_does_not_move_with_a_folder_or_stay_at_a_link(home: Path):
     assert eligibilities(moved) == {"tool": "pending", "own": "pending"}
 
 
-# --- where the person's own files are ---
+# --- the folder of the person's own files ---
 
 
 @pytest.mark.parametrize("variable", ["DRAGOMAN_CONFIG_DIR", "HOME", "DRAGOMAN_MANAGED_DIR"])
 @pytest.mark.parametrize("value", [".", ".dragoman", "x/../.dragoman"])
-def test_t168_a_repositorys_folder_is_not_taken_for_the_persons(
+def test_t168_the_folder_of_a_repository_is_not_used_as_the_persons_folder(
     home: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
 ):
     for file in (".dragoman/settings.json", "settings.json", "managed-mcp.json"):

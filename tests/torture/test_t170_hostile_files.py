@@ -1,4 +1,5 @@
-"""T170: small files that are all problems. They take time in proportion to their size, and few are told."""
+"""T170: small files that consist of problems are read in linear time, and few of the problems are
+reported."""
 
 import gc
 import json
@@ -70,15 +71,15 @@ def _wrong(start: str, count: int) -> dict[str, Any]:
 
 
 def _problems() -> tuple[str, ...]:
-    """What every command does first."""
+    """The problems that every command reads first."""
     found = seen()
     warned = (warning for server in found.servers.values() for warning in server.warnings)
     return (*found.problems, *configured.from_parts(found.parts).problems, *warned)
 
 
 def _seconds() -> float:
-    """Process time, which other programs of the machine do not change. Without collections of garbage: those
-    take the longer the more tests have run."""
+    """Process time, which is independent of other programs. Garbage collection is disabled: it takes longer
+    the more tests have run."""
     gc.disable()
     try:
         start = time.process_time()
@@ -90,7 +91,9 @@ def _seconds() -> float:
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(("what", "place"), some(FILES, PLACES, each=2))
-def test_t170_a_file_of_problems_takes_time_in_proportion_and_few_are_told(home: Path, place: str, what: str):
+def test_t170_a_file_of_problems_is_read_in_linear_time_and_few_are_reported(
+    home: Path, place: str, what: str
+):
     file = home / PLACES[place]
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(FILES[what](FEW)))
@@ -98,5 +101,5 @@ def test_t170_a_file_of_problems_takes_time_in_proportion_and_few_are_told(home:
     file.write_text(json.dumps(FILES[what](MANY)))
     many = shortest(_seconds, below=few * GROWTH)
     assert many < few * GROWTH, f"{FEW}: {few:.3f} s, {MANY}: {many:.3f} s"
-    # Of a file, of its policy and of its hooks.
+    # Problems of a file, of its policy and of its hooks.
     assert len(_problems()) <= 3 * (PROBLEM_LIMIT + 1)

@@ -1,5 +1,5 @@
-"""T171: a sign-in contacts a server only if a start would: approved, admitted, enabled; and rules about the
-server hold for its pseudo-tool."""
+"""T171: a sign-in contacts a server only if it may be started: approved, admitted, enabled. Rules about the
+server apply to its pseudo-tool."""
 
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ async def test_t171_no_sign_in_contacts_a_server_that_may_not_be_started(home: P
 
 
 @pytest.mark.parametrize("rule", ["mcp__x", "mcp__x__*", "mcp__x__authenticate"])
-async def test_t171_what_denies_the_server_denies_its_sign_in(home: Path, rule: str):
+async def test_t171_rules_that_deny_the_server_deny_its_sign_in(home: Path, rule: str):
     async with streamable(on={"*": answers.challenge()}) as server:
         rules = {"deny": [rule]}
         async with Host({"x": {"url": server.url}}, rules=rules) as host:
@@ -59,7 +59,7 @@ async def test_t171_what_denies_the_server_denies_its_sign_in(home: Path, rule: 
             assert len(server.asks) == before
 
 
-async def test_t171_without_a_rule_it_is_allowed_in_every_mode(home: Path):
+async def test_t171_without_a_rule_the_sign_in_is_allowed_in_every_mode(home: Path):
     async with (
         streamable(on={"*": answers.challenge()}) as server,
         Host({"x": {"url": server.url}}, permission_mode="dontAsk") as host,

@@ -1,4 +1,5 @@
-"""T172: a stored sign-in belongs to one entry: that name and URL with a detour is another account."""
+"""T172: a stored sign-in belongs to one entry: the same name and URL with a proxy or other detour is
+another account."""
 
 import pytest
 from msgspec.structs import replace
@@ -34,18 +35,18 @@ def key_of(given: dict[str, object]) -> str:
 
 
 @pytest.mark.parametrize("detour", DETOURS)
-def test_t172_an_entry_with_a_detour_has_another_account(detour: str):
+def test_t172_an_entry_with_a_proxy_has_another_account(detour: str):
     assert key_of({**PLAIN, **DETOURS[detour]}) != key_of(PLAIN)
     assert key_of(PLAIN) == key_of({**PLAIN, "timeout": 5})
 
 
-def test_t172_a_key_can_be_made_of_any_text():
+def test_t172_the_account_key_can_be_computed_from_any_text():
     odd = replace(OAuthSettings(server="x", url="https://a.example.com/"), client=ConfiguredClient("a\ud83d"))
     assert odd.key != replace(odd, client=ConfiguredClient("b\ud83d")).key
     assert replace(odd, rules=TrustRules(frozenset({"https://b"}))).key != odd.key
 
 
-def test_t172_the_companys_provider_is_not_reached_by_the_entrys_proxy():
+def test_t172_the_identity_provider_of_the_organisation_is_not_reached_through_the_entrys_proxy():
     dependencies = TransportDependencies()
     dependencies.identity_provider = lambda: XaaIdpConfig("https://idp.example.com", "corp", enabled=True)
     given = {**PLAIN, "proxy": "http://127.0.0.1:1", "oauth": {"xaa": True, "clientId": "x"}}

@@ -1,4 +1,4 @@
-"""T173: an entry that is not approved costs nothing and ends nothing, whatever is written in it."""
+"""T173: an entry that is not approved delays and ends nothing, whatever its content."""
 
 import asyncio
 from pathlib import Path
@@ -12,36 +12,36 @@ from tests.cpu_time import CpuTimer
 from tests.integration.desk import Desk
 from tests.integration.waiting import until
 
-HALF = "ab\ud83dcd-secret-1"
-ODD: dict[str, dict[str, Any]] = {
-    "a variable": {"command": "x", "env": {"API_TOKEN": HALF}},
-    "an argument": {"command": "x", "args": ["--token", HALF]},
-    "a header": {"url": "https://x.example.com/", "headers": {"Authorization": f"Bearer {HALF}"}},
-    "a helper": {"url": "https://x.example.com/", "headersHelper": f"echo --token {HALF}"},
-    "a client secret": {"url": "https://x.example.com/", "oauth": {"clientSecret": HALF}},
-    "a private key": {"url": "https://x.example.com/", "oauth": {"privateKey": HALF}},
-    "a workload's token": {"url": "https://x.example.com/", "oauth": {"workloadToken": HALF}},
-    "a client id": {"url": "https://x.example.com/", "oauth": {"clientId": HALF}},
+LONE_SURROGATE = "ab\ud83dcd-secret-1"
+ENTRIES: dict[str, dict[str, Any]] = {
+    "a variable": {"command": "x", "env": {"API_TOKEN": LONE_SURROGATE}},
+    "an argument": {"command": "x", "args": ["--token", LONE_SURROGATE]},
+    "a header": {"url": "https://x.example.com/", "headers": {"Authorization": f"Bearer {LONE_SURROGATE}"}},
+    "a helper": {"url": "https://x.example.com/", "headersHelper": f"echo --token {LONE_SURROGATE}"},
+    "a client secret": {"url": "https://x.example.com/", "oauth": {"clientSecret": LONE_SURROGATE}},
+    "a private key": {"url": "https://x.example.com/", "oauth": {"privateKey": LONE_SURROGATE}},
+    "a workload's token": {"url": "https://x.example.com/", "oauth": {"workloadToken": LONE_SURROGATE}},
+    "a client id": {"url": "https://x.example.com/", "oauth": {"clientId": LONE_SURROGATE}},
 }
 
 
 @pytest.mark.requirement("CFG-10")
-@pytest.mark.parametrize("case", ODD)
-async def test_t173_half_a_character_in_an_entry_is_no_reason_to_fall(home: Path, case: str):
+@pytest.mark.parametrize("case", ENTRIES)
+async def test_t173_a_lone_surrogate_in_an_entry_causes_no_failure(home: Path, case: str):
     desk = Desk(home)
-    desk.in_project({"odd": ODD[case]})
+    desk.in_project({"odd": ENTRIES[case]})
     async with Host.configured(cwd=desk.project) as host:
         assert host.servers["odd"].status == "pending"
-    desk.user({"mine": {**ODD[case], "disabled": True}})
+    desk.user({"mine": {**ENTRIES[case], "disabled": True}})
     async with Host.configured(cwd=desk.project) as host:
         assert host.servers["mine"].status == "disabled"
 
 
 @pytest.mark.requirement("CFG-6")
-async def test_t173_a_prohibition_written_after_an_unexpected_error_is_seen(
+async def test_t173_a_prohibition_written_after_an_unexpected_error_is_applied(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Whatever the reading of files raises, the next change is read again."""
+    """Whatever error the reading of files raises, the next change is read again."""
     desk = Desk(home)
     desk.user({})
     failed = asyncio.Event()
@@ -61,8 +61,8 @@ async def test_t173_a_prohibition_written_after_an_unexpected_error_is_seen(
 
 
 @pytest.mark.requirement("CFG-6")
-def test_t173_a_huge_secret_of_an_entry_that_is_not_approved_takes_no_time(home: Path):
-    """The file is read in both cases; looking for spellings of the secret took forty seconds."""
+def test_t173_a_huge_secret_of_an_unapproved_entry_causes_no_delay(home: Path):
+    """The file is read in both cases; the search for spellings of the secret took forty seconds."""
     desk = Desk(home)
     times: list[float] = []
     for field in ("NOTE", "API_TOKEN"):

@@ -1,4 +1,5 @@
-"""T185: whatever a server says of its tasks is bounded: ids, states, intervals, input requests, results."""
+"""T185: everything that a server reports about its tasks is bounded: ids, states, intervals, input
+requests, results."""
 
 import asyncio
 import json
@@ -50,7 +51,7 @@ async def counts(a: Any) -> dict[str, int]:
     ],
     ids=str,
 )
-async def test_a_task_that_is_none_fails_its_call_alone(arena, kind: str, created: dict[str, Any]):
+async def test_an_invalid_task_fails_only_its_call(arena, kind: str, created: dict[str, Any]):
     async with arena(zoo("lies_about_tasks.py", kind)) as a:
         async with at_once():
             with pytest.raises(MalformedReply) as caught:
@@ -72,7 +73,7 @@ async def test_a_task_that_is_none_fails_its_call_alone(arena, kind: str, create
     ],
     ids=str,
 )
-async def test_a_state_that_is_none_ends_the_call_in_modern_servers(arena, state: dict[str, Any]):
+async def test_an_invalid_state_ends_the_call_of_a_modern_server(arena, state: dict[str, Any]):
     async with arena(zoo("lies_about_tasks.py", "modern")) as a, at_once(5):
         with pytest.raises(MalformedReply):
             await a.call("run", created={"pollIntervalMs": 0}, states=[state])
@@ -86,7 +87,7 @@ async def test_a_task_that_is_created_in_another_state_is_polled(arena, kind: st
         assert await a.call("run", created={"status": status}, states=states, result=result) == "done"
 
 
-async def test_a_task_whose_state_cannot_be_read_is_cancelled(arena, kind: str):
+async def test_a_task_with_an_unreadable_state_is_cancelled(arena, kind: str):
     async with arena(zoo("lies_about_tasks.py", kind)) as a:
         with pytest.raises(MalformedReply):
             await a.call("run", created={"pollInterval": 0, "pollIntervalMs": 0}, states=[{"taskId": "x"}])
@@ -94,7 +95,7 @@ async def test_a_task_whose_state_cannot_be_read_is_cancelled(arena, kind: str):
         await until(lambda: stored() == [])
 
 
-async def test_a_task_without_end_ends_with_the_time_limit_and_is_polled_in_moderation(arena, kind: str):
+async def test_an_endless_task_ends_with_the_time_limit_and_is_polled_at_a_limited_rate(arena, kind: str):
     async with arena(zoo("lies_about_tasks.py", kind)) as a:
         nothing = {"pollInterval": 0, "pollIntervalMs": 0}
         with pytest.raises(CallTimeout):
@@ -106,7 +107,7 @@ async def test_a_task_without_end_ends_with_the_time_limit_and_is_polled_in_mode
         await until(lambda: stored() == [])
 
 
-async def test_an_interval_of_thirty_years_delays_nothing_but_the_poll(arena, kind: str):
+async def test_a_poll_interval_of_thirty_years_delays_only_the_poll(arena, kind: str):
     async with arena(zoo("lies_about_tasks.py", kind)) as a:
         late = {"pollInterval": 10**12, "pollIntervalMs": 10**12}
         async with at_once(4):
@@ -114,13 +115,13 @@ async def test_an_interval_of_thirty_years_delays_nothing_but_the_poll(arena, ki
                 await a.call("run", created=late, states=[late], seconds=1)
 
 
-async def test_a_server_that_does_not_answer_about_its_task(arena, kind: str):
+async def test_an_unanswered_task_request_ends_with_the_time_limit(arena, kind: str):
     async with arena(zoo("lies_about_tasks.py", kind)) as a, at_once(4):
         with pytest.raises(CallTimeout):
             await a.call("run", states=[None], seconds=1)
 
 
-async def test_a_status_message_of_megabytes_is_cut(arena, kind: str):
+async def test_a_status_message_of_megabytes_is_shortened(arena, kind: str):
     seen: list[Any] = []
     async with arena(zoo("lies_about_tasks.py", kind)) as a:
         long = {"statusMessage": {"repeat": ["x", 4 * MEGABYTE]}, "pollInterval": 0, "pollIntervalMs": 0}
@@ -163,7 +164,7 @@ def answers(asked: list[Any]) -> Any:
     return hook(answer, "Elicitation")
 
 
-async def test_an_input_request_that_is_repeated_is_asked_once(arena):
+async def test_a_repeated_input_request_is_shown_once(arena):
     asked: list[Any] = []
     async with arena(zoo("lies_about_tasks.py", "modern"), hooks=[answers(asked)]) as a:
         with pytest.raises(CallTimeout):
@@ -172,7 +173,7 @@ async def test_an_input_request_that_is_repeated_is_asked_once(arena):
         assert (await counts(a))["tasks/update"] == 1
 
 
-async def test_new_input_requests_without_end_are_cut_off(arena):
+async def test_endless_new_input_requests_are_limited(arena):
     asked: list[Any] = []
     states = [asking([f"k{number}-{part}" for part in range(20)]) for number in range(10)]
     async with arena(zoo("lies_about_tasks.py", "modern"), hooks=[answers(asked)]) as a:
@@ -182,7 +183,7 @@ async def test_new_input_requests_without_end_are_cut_off(arena):
         assert len(asked) <= INPUT_LIMIT
 
 
-async def test_too_many_input_requests_at_once_are_not_asked(arena):
+async def test_too_many_simultaneous_input_requests_are_not_shown(arena):
     asked: list[Any] = []
     states = [asking([str(number) for number in range(1000)])]
     async with arena(zoo("lies_about_tasks.py", "modern"), hooks=[answers(asked)]) as a:
@@ -192,7 +193,7 @@ async def test_too_many_input_requests_at_once_are_not_asked(arena):
         assert asked == []
 
 
-async def test_input_of_a_kind_that_was_not_declared_ends_the_task(arena):
+async def test_an_undeclared_kind_of_input_ends_the_task(arena):
     states = [
         {"status": "input_required", "inputRequests": {"k": {"method": "sampling/createMessage"}}},
     ]
@@ -202,7 +203,7 @@ async def test_input_of_a_kind_that_was_not_declared_ends_the_task(arena):
         await is_cancelled(a)
 
 
-async def test_a_task_that_is_kept_for_a_million_years_is_told_without_a_time(arena, kind: str):
+async def test_a_task_with_a_ttl_of_a_million_years_is_reported_without_a_time(arena, kind: str):
     long = {"ttl": 1e300, "ttlMs": 1e300, "pollInterval": 0, "pollIntervalMs": 0}
     async with arena(zoo("lies_about_tasks.py", kind)) as a:
         outcome = await a.host.call(
@@ -213,7 +214,7 @@ async def test_a_task_that_is_kept_for_a_million_years_is_told_without_a_time(ar
 
 
 class Absent:
-    """A person who is shown forms, and answers none."""
+    """A person who is shown forms and answers none."""
 
     def __init__(self) -> None:
         self.shown = self.gone = 0
@@ -238,7 +239,7 @@ ENDS: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize("ends", ENDS.values(), ids=ENDS.keys())
-async def test_a_question_of_a_task_that_needs_no_answer_any_more_is_withdrawn(arena, ends: list[Any]):
+async def test_an_input_request_that_a_task_no_longer_needs_is_withdrawn(arena, ends: list[Any]):
     person = Absent()
     asks = {"status": "input_required", "inputRequests": {"a": FORM}, "pollIntervalMs": 100}
     async with arena(zoo("lies_about_tasks.py", "modern"), interaction=person) as a:

@@ -1,4 +1,4 @@
-"""T186: announcements of tasks without end, many tasks at once, and a server that dies amid a task."""
+"""T186: endless task notifications, many simultaneous tasks, and a server that ends during a task."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ from tests.torture.arena import HOSTILE, at_once
 pytestmark = pytest.mark.requirement("CAL-8")
 
 
-async def test_announcements_without_end_cause_no_poll_beyond_the_usual(arena):
+async def test_endless_status_notifications_cause_no_additional_polls(arena):
     async with arena(zoo("lies_about_tasks.py", "legacy")) as a:
         slow = {"pollInterval": 60000}
         with pytest.raises((CallTimeout, ConnectionLost)):
@@ -24,7 +24,7 @@ async def test_announcements_without_end_cause_no_poll_beyond_the_usual(arena):
 
 
 @pytest.mark.parametrize("kind", ["legacy", "modern"])
-async def test_a_hundred_tasks_at_once_all_end(arena, home: Path, kind: str):
+async def test_a_hundred_simultaneous_tasks_all_end(arena, home: Path, kind: str):
     async with arena(zoo("keeps_tasks.py", kind, str(home / "tasks"))) as a:
         async with at_once(40):
             calls = (a.call("work", text=str(number), steps=2, seconds=60) for number in range(100))
@@ -33,7 +33,7 @@ async def test_a_hundred_tasks_at_once_all_end(arena, home: Path, kind: str):
 
 
 @pytest.mark.parametrize("kind", ["legacy", "modern"])
-async def test_a_server_that_dies_amid_a_task_and_stays_away(arena, kind: str):
+async def test_a_server_that_ends_during_a_task_and_stays_away_fails_the_call(arena, kind: str):
     async with arena(zoo("lies_about_tasks.py", kind)) as a:
         async with at_once(10):
             with pytest.raises(DragomanError) as caught:

@@ -1,4 +1,5 @@
-"""T187: logs without end, on disks that are full or closed: the log is bounded, and calls go on."""
+"""T187: endless log output, also on disks that are full or closed: the log is bounded, and calls
+continue."""
 
 import errno
 import os
@@ -20,7 +21,7 @@ def texts() -> list[str]:
     return [line["text"] for line in read(path_of(HOSTILE))]
 
 
-async def test_a_flood_of_log_messages_is_cut_off_in_the_file_and_counted(arena):
+async def test_a_flood_of_log_messages_is_limited_in_the_file_and_counted(arena):
     async with arena(zoo("floods_logs.py"), server_logs=True) as a:
         assert await a.call("chatter", count=50_000) == "said 50000"
     found = texts()
@@ -29,7 +30,7 @@ async def test_a_flood_of_log_messages_is_cut_off_in_the_file_and_counted(arena)
     assert sum(int(text.split()[0]) for text in dropped) + found.count("x") == 50_000
 
 
-async def test_a_flood_on_stderr_is_cut_off_and_the_files_stay_small(arena):
+async def test_a_flood_on_stderr_is_limited_and_the_files_stay_small(arena):
     async with arena(zoo("floods_stderr.py"), server_logs=True) as a, at_once(30):
         await a.call("echo", message="still here")
     files = list(path_of(HOSTILE).parent.glob("*.jsonl"))
@@ -42,7 +43,7 @@ def full(path: Path, data: bytes, **limits: int) -> None:
 
 
 @pytest.mark.parametrize("obstacle", ["a full disk", "a file in the folder's place", "a pipe"])
-async def test_a_log_that_cannot_be_written_costs_no_call_and_is_reported_once(
+async def test_a_log_that_cannot_be_written_fails_no_call_and_is_reported_once(
     arena, home: Path, monkeypatch: pytest.MonkeyPatch, obstacle: str
 ):
     path = path_of(HOSTILE)

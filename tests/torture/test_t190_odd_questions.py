@@ -1,4 +1,5 @@
-"""T190: questions of servers with values of wrong types, endless numbers, and answers that cannot be sent."""
+"""T190: requests of servers with values of wrong types, very long numbers, and answers that cannot be
+encoded."""
 
 import json
 from typing import Any
@@ -45,21 +46,24 @@ def asking(era: str, method: str, params: dict[str, Any]) -> dict[str, Any]:
     return {"method": method, "params": params, **({"in_round": True} if era == MODERN else {})}
 
 
-def said(*content: dict[str, Any], role: str = "user") -> dict[str, Any]:
+def sampling_message(*content: dict[str, Any], role: str = "user") -> dict[str, Any]:
     return {"role": role, "content": list(content)}
 
 
-USE = {"type": "tool_use", "id": "1", "name": "rm", "input": {}}
-ODD_SAMPLING: dict[str, list[dict[str, Any]]] = {
-    "a list as a type": [said({"type": []})],
-    "an object as a type": [said({"type": {"a": 1}})],
-    "a result for a list": [said(USE, role="assistant"), said({"type": "tool_result", "toolUseId": ["1"]})],
-    "a use with a list as its id": [said({**USE, "id": ["1"]}, role="assistant")],
+TOOL_USE = {"type": "tool_use", "id": "1", "name": "rm", "input": {}}
+INVALID_SAMPLING: dict[str, list[dict[str, Any]]] = {
+    "a list as a type": [sampling_message({"type": []})],
+    "an object as a type": [sampling_message({"type": {"a": 1}})],
+    "a result for a list": [
+        sampling_message(TOOL_USE, role="assistant"),
+        sampling_message({"type": "tool_result", "toolUseId": ["1"]}),
+    ],
+    "a use with a list as its id": [sampling_message({**TOOL_USE, "id": ["1"]}, role="assistant")],
 }
 
 
 @both_eras
-@pytest.mark.parametrize("messages", ODD_SAMPLING.values(), ids=ODD_SAMPLING.keys())
+@pytest.mark.parametrize("messages", INVALID_SAMPLING.values(), ids=INVALID_SAMPLING.keys())
 async def test_t190_a_sampling_request_with_values_of_wrong_types_is_refused_at_once(arena, era, messages):
     model = Model()
     entry = zoo("asks_back.py", protocol=era, sampling="allow")
@@ -77,11 +81,11 @@ async def test_t190_a_sampling_request_with_values_of_wrong_types_is_refused_at_
 
 @both_eras
 @pytest.mark.parametrize("text", [object(), "half of an emoji: \ud83d"], ids=["an object", "a surrogate"])
-async def test_t190_a_models_answer_that_cannot_be_encoded_leaves_no_server_waiting(arena, era, text):
+async def test_t190_a_model_answer_that_cannot_be_encoded_does_not_leave_the_server_waiting(arena, era, text):
     entry = zoo("asks_back.py", protocol=era, sampling="allow")
     async with arena(entry, sampler=Model(text)) as a:
         async with at_once():
-            params = {"messages": [said({"type": "text", "text": "Hi"})], "maxTokens": 5}
+            params = {"messages": [sampling_message({"type": "text", "text": "Hi"})], "maxTokens": 5}
             outcome = await a.outcome("ask", **asking(era, "sampling/createMessage", params))
         if era == MODERN:
             assert isinstance(outcome.error, CallError)
@@ -101,7 +105,7 @@ FIELDS: dict[str, dict[str, Any]] = {
 
 @both_eras
 @pytest.mark.parametrize("field", FIELDS.values(), ids=FIELDS.keys())
-async def test_t190_an_odd_part_of_a_field_does_not_keep_the_form_from_the_person(arena, era, field):
+async def test_t190_a_wrong_part_of_a_field_does_not_prevent_the_form(arena, era, field):
     person = Person({"x": 1 if field["type"] == "number" else "x"})
     schema = {"type": "object", "properties": {"x": field}}
     async with arena(zoo("asks_back.py", protocol=era), interaction=person) as a:
@@ -121,7 +125,7 @@ NO_FORMS: dict[str, Any] = {
 
 @both_eras
 @pytest.mark.parametrize("field", NO_FORMS.values(), ids=NO_FORMS.keys())
-async def test_t190_a_field_without_a_type_is_refused_with_its_reason(arena, era, field):
+async def test_t190_a_field_without_a_type_is_refused_with_a_reason(arena, era, field):
     person = Person()
     schema = {"type": "object", "properties": {"x": field}}
     async with arena(zoo("asks_back.py", protocol=era), interaction=person) as a:
@@ -136,7 +140,7 @@ async def test_t190_a_field_without_a_type_is_refused_with_its_reason(arena, era
 
 
 @both_eras
-async def test_t190_a_persons_answer_with_half_of_an_emoji_leaves_no_server_waiting(arena, era):
+async def test_t190_a_persons_answer_with_a_lone_surrogate_does_not_leave_the_server_waiting(arena, era):
     person = Person({"x": "half: \ud83d"})
     schema = {"type": "object", "properties": {"x": {"type": "string"}}}
     async with arena(zoo("asks_back.py", protocol=era), interaction=person) as a:
@@ -154,12 +158,16 @@ HIDDEN = "a\u202eb\U000e0041c"
 
 
 @both_eras
-async def test_t190_no_text_of_a_sampling_request_is_hidden_from_a_reader(arena, era):
+async def test_t190_every_text_of_a_sampling_request_is_visible_to_the_person(arena, era):
     model = Model()
     tool = {"name": "rm", "description": HIDDEN, "inputSchema": {"type": "object", "title": HIDDEN}}
     result = {"type": "tool_result", "toolUseId": "1", "content": [{"type": "text", "text": HIDDEN}]}
-    use = {**USE, "input": {"x": HIDDEN}}
-    messages = [said({"type": "text", "text": HIDDEN}), said(use, role="assistant"), said(result)]
+    use = {**TOOL_USE, "input": {"x": HIDDEN}}
+    messages = [
+        sampling_message({"type": "text", "text": HIDDEN}),
+        sampling_message(use, role="assistant"),
+        sampling_message(result),
+    ]
     params = {"messages": messages, "maxTokens": 5, "tools": [tool], "stopSequences": [HIDDEN]}
     async with arena(zoo("asks_back.py", protocol=era, sampling="allow"), sampler=model) as a:
         await a.call("ask", **asking(era, "sampling/createMessage", params))

@@ -1,4 +1,4 @@
-"""T191: a sign-out forgets the tokens whatever has become of the entry's secrets and of the store."""
+"""T191: a sign-out deletes the tokens also if the entry's secrets or the store have changed."""
 
 import json
 import os
@@ -27,9 +27,7 @@ KEYS = {
 
 
 @pytest.mark.parametrize("key", KEYS.values(), ids=KEYS.keys())
-async def test_t191_a_client_that_cannot_sign_any_more_is_signed_out_all_the_same(
-    home: Path, key: str | None
-):
+async def test_t191_a_client_that_cannot_sign_any_more_is_signed_out(home: Path, key: str | None):
     async with AuthWorld() as world:
         client = OAuthClient("client-1", auth_method="private_key_jwt")
         account = replace(account_of(world), client=client)
@@ -41,7 +39,7 @@ async def test_t191_a_client_that_cannot_sign_any_more_is_signed_out_all_the_sam
     assert world.revoked == []
 
 
-async def test_t191_a_refused_revocation_of_one_token_does_not_spare_the_other(home: Path):
+async def test_t191_a_refused_revocation_of_one_token_does_not_skip_the_other(home: Path):
     async with AuthWorld() as world:
         asked: list[str] = []
 
@@ -64,7 +62,7 @@ async def test_t191_a_refused_revocation_of_one_token_does_not_spare_the_other(h
     assert left.tokens is None
 
 
-def test_t191_a_link_in_place_of_a_mark_is_not_followed(tmp_path: Path):
+def test_t191_a_symlink_in_place_of_a_marker_file_is_not_followed(tmp_path: Path):
     target = tmp_path / "precious.json"
     target.write_text(json.dumps({"precious": True}))
     (tmp_path / "x.needs-auth").symlink_to(target)
@@ -72,6 +70,6 @@ def test_t191_a_link_in_place_of_a_mark_is_not_followed(tmp_path: Path):
     assert json.loads(target.read_text()) == {"precious": True}
 
 
-def test_t191_a_pipe_in_place_of_a_mark_holds_nothing_up(tmp_path: Path):
+def test_t191_a_named_pipe_in_place_of_a_marker_file_does_not_block(tmp_path: Path):
     os.mkfifo(tmp_path / "x.needs-auth")
     NeedsAuthCache(tmp_path, "x").remember()

@@ -1,4 +1,5 @@
-"""T192: a task is fetched as what it is: the tool of its own server, whatever has its name meanwhile."""
+"""T192: a task result is fetched for the tool of its own server, also if another tool has that name
+meanwhile."""
 
 import sys
 from pathlib import Path
@@ -24,7 +25,7 @@ def entry(home: Path, folder: str, **more: Any) -> dict[str, Any]:
 
 
 async def left_running(home: Path) -> str:
-    """The id of a task of `s.1`, which has the name `mcp__s_1__work` to itself."""
+    """The id of a task of `s.1`, which is the only server with the name `mcp__s_1__work`."""
     async with Host({"s.1": entry(home, "one")}, permission_mode="bypassPermissions") as host:
         await host.ready()
         outcome = await host.call("mcp__s_1__work", {"text": "of s.1"}, background_after_seconds=0)
@@ -37,7 +38,7 @@ def both(home: Path, **options: Any) -> Host:
     return Host(servers, permission_mode="bypassPermissions", **options)
 
 
-async def test_t192_a_denied_tool_gives_no_result_under_the_name_of_another(home: Path):
+async def test_t192_a_denied_tool_returns_no_result_under_the_name_of_another_tool(home: Path):
     task = await left_running(home)
     async with both(home, rules={"deny": ["mcp__s.1"]}) as host:
         await host.ready()
@@ -45,7 +46,7 @@ async def test_t192_a_denied_tool_gives_no_result_under_the_name_of_another(home
         assert isinstance(outcome.error, PermissionRefused)
 
 
-async def test_t192_the_result_comes_from_its_own_server(home: Path):
+async def test_t192_the_result_is_fetched_from_its_own_server(home: Path):
     task = await left_running(home)
     seen: list[str] = []
 

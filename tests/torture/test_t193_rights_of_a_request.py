@@ -1,4 +1,4 @@
-"""T193: at the gateway, what a request may use is what its own token, path and headers say."""
+"""T193: the rights of a gateway request are determined by its own token, path and headers."""
 
 from collections.abc import Collection
 from typing import Any
@@ -18,12 +18,12 @@ NARROW = Rights(tools=("office__ledger",))
 
 
 async def by_scope(authorization: Collection[str]) -> KnownCaller:
-    """The same person, with an access token for everything or for one tool."""
+    """The same person, with an access token for all tools or for one tool."""
     is_wide = next(iter(authorization)).endswith(ADA)
     return KnownCaller(Caller("ada@issuer"), (EVERYTHING,) if is_wide else (NARROW,))
 
 
-async def test_t193_a_session_gives_a_token_no_rights_of_the_token_that_opened_it():
+async def test_t193_a_request_in_a_session_has_the_rights_of_its_own_token():
     async with (
         gateway_of({"office": Office()}, identify=by_scope) as running,
         Client(running.url, ADA) as wide,
@@ -36,7 +36,7 @@ async def test_t193_a_session_gives_a_token_no_rights_of_the_token_that_opened_i
         assert (await wide.post(asked)).status == 200
 
 
-async def test_t193_a_stream_over_sse_gives_a_token_no_rights_of_the_token_that_opened_it():
+async def test_t193_a_request_beside_an_sse_stream_has_the_rights_of_its_own_token():
     async with gateway_of({"office": Office()}, identify=by_scope) as running, Client(running.url) as wide:
         base = f"http://127.0.0.1:{running.port}"
         async with wide.http.get(f"{base}/sse", headers=wide.headers) as stream:
@@ -56,7 +56,7 @@ async def _until_endpoint(content: Any) -> Any:
             return
 
 
-def saying(name: str) -> InMemoryServer:
+def server_with_instructions(name: str) -> InMemoryServer:
     server = InMemoryServer(name, instructions=f"the secret way of {name}")
     server.add_tool("look", lambda arguments, context: "seen")
     return server
@@ -69,13 +69,13 @@ async def instructions(client: Client, era: str) -> str | None:
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
-async def test_t193_a_caller_gets_the_instructions_of_servers_it_may_use_only(era: str):
+async def test_t193_a_caller_receives_the_instructions_of_permitted_servers_only(era: str):
     callers = {
         "ada": CallerEntry(token=ADA, servers=("one",)),
         "bob": CallerEntry(token=BOB, tools=("two__look",)),
     }
     views = {"second": View(servers=("two",)), "none": View(tools=("three__look",))}
-    servers = {"one": saying("one"), "two": saying("two")}
+    servers = {"one": server_with_instructions("one"), "two": server_with_instructions("two")}
     async with gateway_of(servers, callers=callers, views=views) as running:
         expected = {
             (ADA, ""): "## one\nthe secret way of one",
@@ -101,7 +101,7 @@ CONTRADICTING = {
 
 @pytest.mark.requirement("GWY-1")
 @pytest.mark.parametrize(("message", "headers"), CONTRADICTING.values(), ids=CONTRADICTING.keys())
-async def test_t193_headers_that_contradict_the_body_are_refused_in_a_session_too(
+async def test_t193_headers_that_contradict_the_body_are_refused_in_a_session(
     message: Any, headers: dict[str, str]
 ):
     async with gateway_of({"office": Office()}) as running, Client(running.url) as client:
@@ -112,7 +112,7 @@ async def test_t193_headers_that_contradict_the_body_are_refused_in_a_session_to
         assert "result" in (await client.post(CALL, **right)).last
 
 
-async def test_t193_a_request_without_an_id_is_not_carried_out():
+async def test_t193_a_request_without_an_id_is_not_executed():
     office = Office()
     async with gateway_of({"office": office}) as running, Client(running.url) as client:
         await client.initialize()
@@ -123,7 +123,7 @@ async def test_t193_a_request_without_an_id_is_not_carried_out():
         assert [line for line in office.ledger if "hold" in line] == []
 
 
-async def test_t193_a_permission_question_that_was_not_asked_is_not_answered():
+async def test_t193_an_answer_to_a_permission_question_that_was_not_asked_is_ignored():
     office = Office()
     yes = {"action": "accept", "content": {"answer": "allow while the gateway runs"}}
     params: Json = {"name": "office__ledger", "arguments": {}, "inputResponses": {"": yes, "1": yes}}
@@ -145,7 +145,9 @@ def searching(name: str, seen: list[Any]) -> InMemoryServer:
 
 
 @pytest.mark.parametrize("renamed", [False, True])
-async def test_t193_another_servers_tool_of_the_same_name_frees_no_argument_of_a_view(renamed: bool):
+async def test_t193_a_tool_of_the_same_name_on_another_server_does_not_unlock_fixed_arguments_of_a_view(
+    renamed: bool,
+):
     seen: list[Any] = []
     servers = {"tickets": searching("tickets", seen), "evil": searching("evil", [])}
     name = "find" if renamed else "search"

@@ -1,4 +1,4 @@
-"""T194: a span contains no secret, whatever fails while it lasts."""
+"""T194: a span contains no secret, whatever fails during it."""
 
 import sys
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     provider.shutdown()
 
 
-async def test_t194_a_failed_connection_leaves_its_type_in_the_span_and_no_text(
+async def test_t194_a_failed_connection_records_its_error_type_in_the_span_without_text(
     spans: InMemorySpanExporter,
 ):
     entry = {"command": sys.executable, "args": ["-c", ANSWERS_WITH_ITS_KEY], "env": {"API_KEY": SECRET}}
@@ -44,7 +44,7 @@ async def test_t194_a_failed_connection_leaves_its_type_in_the_span_and_no_text(
     assert dict(span.attributes or {}) == {"dragoman.server": "s", "error.type": "HandshakeFailed"}
 
 
-async def test_t194_a_failed_request_for_a_token_leaves_no_query_and_no_text(
+async def test_t194_a_failed_token_request_records_neither_query_nor_text(
     spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
 ):
     async def fail(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""T195: an approved agent runs no program of another folder than the one it was approved in."""
+"""T195: an approved agent runs no program of a folder other than the one it was approved in."""
 
 import contextlib
 import sys
@@ -20,7 +20,7 @@ FOLDER = ".dragoman/agents"
 
 
 class World:
-    """A folder with a tool that leaves a mark with the folder's name, for each folder that is asked for."""
+    """A folder with a tool that writes the folder's name to a marker file, for each requested folder."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -41,7 +41,7 @@ class World:
         (folder / f"{name}.md").write_text(text)
 
     async def use(self, cwd: Path) -> set[str]:
-        """The folders whose tool runs when every agent that is ready there is used."""
+        """The folders whose tool ran when every ready agent was used there."""
         self.canary.forget()
         sources = Sources.here(cwd)
         for agent in find_agents(sources):
@@ -67,7 +67,7 @@ def approve_all(cwd: Path) -> None:
 
 
 @pytest.mark.parametrize("link", [".dragoman", FOLDER, f"{FOLDER}/helper.md"])
-async def test_t195_a_linked_folder_brings_no_other_projects_agents(world: World, link: str):
+async def test_t195_a_symlinked_folder_does_not_add_agents_of_another_project(world: World, link: str):
     good, clone = world.folder("good"), world.folder("clone")
     world.put_agent(good / FOLDER)
     approve_all(good)
@@ -82,8 +82,8 @@ async def test_t195_a_linked_folder_brings_no_other_projects_agents(world: World
 
 
 @pytest.mark.parametrize("link", [".dragoman", FOLDER, f"{FOLDER}/helper.md"])
-async def test_t195_an_approval_in_an_inner_project_holds_in_no_outer_one(world: World, link: str):
-    outer, inner = world.folder("outer"), world.folder("outer/inner")  # as a submodule is
+async def test_t195_an_approval_in_an_inner_project_does_not_apply_to_the_outer_one(world: World, link: str):
+    outer, inner = world.folder("outer"), world.folder("outer/inner")  # like a submodule
     world.put_agent(inner / FOLDER)
     approve_all(inner)
     assert await world.use(inner) == {"inner"}
@@ -94,7 +94,7 @@ async def test_t195_an_approval_in_an_inner_project_holds_in_no_outer_one(world:
     assert await world.use(inner) == {"inner"}
 
 
-async def test_t195_a_linked_folder_inside_the_project_counts(world: World):
+async def test_t195_a_symlinked_folder_inside_the_project_is_read(world: World):
     good = world.folder("good")
     world.put_agent(good / "shared/agents")
     (good / ".dragoman").symlink_to("shared")
@@ -109,7 +109,7 @@ async def test_t195_a_server_of_a_projects_agent_starts_in_the_projects_folder(w
     assert await world.use(vendored) == {"good"}
 
 
-async def test_t195_a_folder_of_an_entry_is_relative_to_the_project(world: World):
+async def test_t195_a_relative_cwd_of_an_entry_is_relative_to_the_project(world: World):
     good, vendored = world.folder("good"), world.folder("good/vendored")
     world.folder("good/tools")
     world.folder("good/vendored/tools2").rename(vendored / "tools")
@@ -119,7 +119,7 @@ async def test_t195_a_folder_of_an_entry_is_relative_to_the_project(world: World
 
 
 @pytest.mark.parametrize("place", ["agents", "plugins/p/agents"])
-async def test_t195_a_server_of_a_persons_own_or_a_plugins_agent_runs_no_program_of_the_folder(
+async def test_t195_a_server_of_a_personal_or_plugin_agent_runs_no_program_of_the_folder(
     world: World, place: str
 ):
     clone = world.folder("clone")
@@ -141,7 +141,7 @@ UNCLAIMED = (False, "off", None)
     ("field", "value"), [(field, value) for field, values in CLAIMED.items() for value in values]
 )
 @pytest.mark.parametrize("scope", ["project", "plugin"])
-async def test_t195_a_server_of_a_projects_agent_grants_itself_nothing(
+async def test_t195_a_server_of_a_projects_agent_cannot_grant_itself_permissions(
     world: World, field: str, value: str, scope: Scope
 ):
     text = AGENT.replace("./tool}", f"./tool, {field}: {value}}}")

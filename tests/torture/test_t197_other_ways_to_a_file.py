@@ -1,4 +1,4 @@
-"""T197: what a rule about Read denies, or has asked about, is not shown by a search either."""
+"""T197: a file that a rule about Read denies, or asks about, is not shown by a search."""
 
 import contextlib
 import os
@@ -40,7 +40,7 @@ async def found(folder: Path, behaviour: str, **arguments: object) -> str:
         ({"output": "count"}, "plain.txt:1\n"),
     ],
 )
-async def test_t197_a_search_leaves_out_what_may_not_be_read(
+async def test_t197_a_search_leaves_out_denied_files(
     folder: Path, behaviour: str, arguments: dict[str, object], shown: str
 ):
     note = "(4 files left out because of a rule about Read.)"
@@ -48,7 +48,7 @@ async def test_t197_a_search_leaves_out_what_may_not_be_read(
 
 
 @pytest.mark.parametrize("path", ["keys.txt", "sub", "sub/../keys.txt", "link.txt"])
-async def test_t197_a_search_of_the_file_itself_shows_nothing(folder: Path, path: str):
+async def test_t197_a_search_of_the_denied_file_itself_shows_nothing(folder: Path, path: str):
     (folder / "link.txt").symlink_to("keys.txt")
     assert "canary" not in await found(folder, "deny", path=str(folder / path))
 
@@ -58,7 +58,7 @@ async def test_t197_without_such_a_rule_nothing_is_left_out(folder: Path):
     assert sorted(text.splitlines()) == ["KEYS.TXT", "keys.txt"]
 
 
-def test_t197_a_name_with_a_line_break_is_judged_as_a_whole():
+def test_t197_a_name_with_a_line_break_is_checked_as_one_name():
     text = "a\nb\0" + "1:one\n--\nb\0" + "1:two\nb\0" + "2-three\nnot fin"
     seen: list[str] = []
 

@@ -1,5 +1,5 @@
-"""T198: no secret of a server's entry is in the icons or the execution of a tool: a client requests icons at
-the addresses that it is given."""
+"""T198: no secret of a server's entry appears in the icons or the execution field of a tool: a client
+requests icons from their URLs."""
 
 import json
 import sys
@@ -23,7 +23,7 @@ server.run_stdio()
 
 
 @pytest.mark.parametrize("hidden", ["", "\u200b"])
-async def test_t198_secrets_in_icons_are_covered(hidden: str):
+async def test_t198_secrets_in_icons_are_redacted(hidden: str):
     entry = {"command": sys.executable, "args": ["-c", SERVER, hidden], "env": {"API_KEY": SECRET}}
     async with gateway_of({"s": entry}) as running, Client(running.url) as client:
         (tool,) = (await client.modern("tools/list")).last["result"]["tools"]

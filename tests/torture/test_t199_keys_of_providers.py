@@ -1,4 +1,5 @@
-"""T199: a key of a model provider goes to that provider only: to no other's endpoint, and to no command."""
+"""T199: the key of a model provider is sent to that provider only, not to another endpoint, and to no
+command."""
 
 import re
 from pathlib import Path
@@ -30,7 +31,7 @@ HERE = "http://127.0.0.1:9/v1"
         ("openai-chat:other", HERE),
     ],
 )
-async def test_t199_an_agents_model_of_another_provider_is_not_asked_at_the_conversations_endpoint(
+async def test_t199_an_agents_model_of_another_provider_is_not_requested_at_the_conversations_endpoint(
     named: str, base_url: str | None
 ):
     loaded: list[ModelChoice] = []
@@ -52,7 +53,9 @@ async def test_t199_an_agents_model_of_another_provider_is_not_asked_at_the_conv
     ("named", "base_url"),
     [("anthropic:claude-opus-5", None), ("mistral:large", None), ("openai:gpt-5.5", HERE)],
 )
-async def test_t199_nor_is_a_model_that_the_person_changes_to(desk: Desk, named: str, base_url: str | None):
+async def test_t199_a_model_selected_by_the_person_is_not_requested_at_another_providers_endpoint(
+    desk: Desk, named: str, base_url: str | None
+):
     async with desk.opened() as seat:
         control = seat.app.control
         control.options = structs.replace(control.options, model=ModelChoice("openai-chat:llama3", HERE))
@@ -62,14 +65,16 @@ async def test_t199_nor_is_a_model_that_the_person_changes_to(desk: Desk, named:
 
 
 def known_keys() -> list[str]:
-    """The variables in which the model library looks for secrets."""
+    """The environment variables in which the model library looks for keys."""
     folder = Path(next(iter(pydantic_ai.providers.__path__)))
     text = "".join(path.read_text() for path in folder.glob("*.py"))
     names = set(re.findall(r"['\"]([A-Z][A-Z0-9_]+)['\"]", text))
     return sorted(name for name in names if re.search(r"_(KEY|TOKEN)(_|$)", name))
 
 
-async def test_t199_commands_of_a_model_are_given_no_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+async def test_t199_commands_of_a_model_receive_no_provider_key(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
     others = ("ANTHROPIC_AUTH_TOKEN", "OTEL_EXPORTER_OTLP_HEADERS", "DRAGOMAN_SECRETS_PASSPHRASE")
     names = [*known_keys(), *others]
     assert {"OPENROUTER_API_KEY", "GEMINI_API_KEY", "AWS_BEARER_TOKEN_BEDROCK"} <= set(names)

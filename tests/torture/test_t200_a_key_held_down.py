@@ -1,4 +1,4 @@
-"""T200: in the application a key that is held down, or pressed twice, answers one question only."""
+"""T200: in the application, a key that is held down or pressed twice answers one question only."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""T201: an agent fetches no result of a tool that it does not have."""
+"""T201: an agent cannot fetch the result of a tool that it does not have."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.requirement("CFG-13")
 
 
 @pytest.mark.parametrize("has_tool", [True, False])
-async def test_t201_a_call_left_running_is_there_for_agents_with_its_tool_only(has_tool: bool):
+async def test_t201_a_background_call_is_available_only_to_agents_with_its_tool(has_tool: bool):
     go_on = asyncio.Event()
 
     async def slow(arguments: dict[str, object], context: ToolContext) -> str:

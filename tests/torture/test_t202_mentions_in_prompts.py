@@ -1,4 +1,4 @@
-"""T202: the text of a server's prompt that mentions a file does not read it."""
+"""T202: a file mentioned in the text of a server's prompt is not read."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def prompt(desk: Desk, home: Path) -> None:
     desk.server.contents.add_prompt("attack", lambda _: TEXT, [], {})
 
 
-async def test_t202_mentions_in_a_servers_prompt_are_not_followed(desk: Desk, home: Path):
+async def test_t202_file_mentions_in_a_servers_prompt_are_not_followed(desk: Desk, home: Path):
     async with desk.opened("done", folder=home / "work") as seat:
         await seat.send("/mcp__desk__attack ")
         await seat.until(lambda: seat.model.requests)
@@ -28,7 +28,7 @@ async def test_t202_mentions_in_a_servers_prompt_are_not_followed(desk: Desk, ho
     assert seat.model.requests[-1][-1].parts[-1].content == TEXT
 
 
-async def test_t202_nor_are_they_when_the_prompt_waited_to_be_sent(desk: Desk, home: Path):
+async def test_t202_file_mentions_in_a_queued_server_prompt_are_not_followed(desk: Desk, home: Path):
     async with desk.opened(Calls("mcp__desk__hang"), "done", folder=home / "work") as seat:
         await seat.send("hang")
         await seat.until(desk.entered.is_set)

@@ -1,4 +1,4 @@
-"""T210: results of servers reach the clients of a gateway whole, in whatever form they come."""
+"""T210: results of servers reach the clients of a gateway in full, in every encoding and form."""
 
 import json
 from typing import Any
@@ -62,7 +62,7 @@ TEXT = [{"type": "text", "text": "x"}]
     ],
     ids=["a member of the structured content", "a text", "nothing"],
 )
-async def test_t210_every_modern_result_names_its_kind(result: dict[str, Any]):
+async def test_t210_every_modern_result_contains_its_result_type(result: dict[str, Any]):
     server = Raw(json.dumps(result).encode())
     async with gateway_of({"raw": server}) as running, Client(running.url) as client:
         reply = await client.modern("tools/call", CALL)
@@ -88,7 +88,7 @@ async def test_t210_line_ends_between_members_do_not_break_an_event_stream(line_
     ],
     ids=["a text", "a key", "a large text"],
 )
-async def test_t210_a_result_that_is_not_utf_8_fails_its_call_alone(result: bytes):
+async def test_t210_a_result_that_is_not_utf_8_fails_only_its_call(result: bytes):
     async with gateway_of({"raw": Raw(result)}) as running, Client(running.url) as client:
         await client.initialize()
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""T211: clients of a gateway that continue streams, end sessions or subscribe again lose no reply."""
+"""T211: gateway clients that resume streams, end sessions or subscribe again lose no reply."""
 
 import asyncio
 
@@ -26,7 +26,7 @@ async def test_t211_the_end_of_a_session_ends_the_responses_of_its_calls():
         assert office.ledger == ["hold", "cancelled"]
 
 
-async def test_t211_a_stream_that_is_continued_while_the_lost_connection_is_open_gets_the_reply(
+async def test_t211_a_stream_resumed_while_the_lost_connection_is_still_open_receives_the_reply(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr("dragoman.gateway.http.STREAM_AFTER_SECONDS", 0.05)
@@ -50,7 +50,7 @@ async def test_t211_a_stream_that_is_continued_while_the_lost_connection_is_open
         assert [each["id"] for each in messages_in("text/event-stream", body)] == [77]
 
 
-async def test_t211_an_event_id_with_too_many_digits_is_none_of_the_gateways():
+async def test_t211_an_event_id_with_too_many_digits_is_ignored():
     async with gateway_of({"office": Office()}) as running, Client(running.url) as client:
         await client.initialize()
         headers = {**client.headers, "Last-Event-ID": "s1." + "9" * 5000}
@@ -74,7 +74,7 @@ def watching_tasks() -> int:
     return len([each for each in asyncio.all_tasks() if "ClientHandlers._watch()" in repr(each)])
 
 
-async def test_t211_a_subscription_that_is_made_again_at_once_can_be_ended():
+async def test_t211_a_subscription_that_is_renewed_at_once_can_be_ended():
     office, uri = SlowOffice(), {"uri": "file:///a"}
     async with gateway_of({"office": office}) as running, Client(running.url) as client:
         await client.initialize()

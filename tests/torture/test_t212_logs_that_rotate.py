@@ -1,4 +1,4 @@
-"""T212: logs are read and followed while other processes make room in them."""
+"""T212: logs are read and followed while other processes rotate them."""
 
 import json
 from pathlib import Path
@@ -29,9 +29,7 @@ def log(tmp_path: Path) -> Path:
     return folder / "server.jsonl"
 
 
-def test_t212_room_that_is_made_while_a_log_is_opened_hides_no_entry(
-    log: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_t212_a_rotation_while_a_log_is_opened_hides_no_entry(log: Path, monkeypatch: pytest.MonkeyPatch):
     for number in range(3):
         append(log, number)
     is_file, is_turned = Path.is_file, False
@@ -48,7 +46,7 @@ def test_t212_room_that_is_made_while_a_log_is_opened_hides_no_entry(
     assert numbers(log_files.read(log, KEPT)) == [0, 1, 2, 3]
 
 
-def test_t212_a_followed_log_shows_the_lines_before_and_after_room_was_made(log: Path):
+def test_t212_a_followed_log_shows_the_lines_before_and_after_a_rotation(log: Path):
     append(log, 0)
     tail = logs._Tail(log)
     for number in range(1, 5):
@@ -58,7 +56,7 @@ def test_t212_a_followed_log_shows_the_lines_before_and_after_room_was_made(log:
     assert numbers(tail.new_lines()) == [5]
 
 
-def test_t212_a_followed_log_that_was_emptied_goes_on(log: Path):
+def test_t212_a_followed_log_that_was_truncated_continues(log: Path):
     append(log, 0)
     tail = logs._Tail(log)
     log.write_bytes(b"")
@@ -67,7 +65,7 @@ def test_t212_a_followed_log_that_was_emptied_goes_on(log: Path):
     assert numbers(tail.new_lines()) == [1]
 
 
-def test_t212_a_followed_log_may_be_absent_for_a_while(log: Path):
+def test_t212_a_followed_log_may_be_missing_for_a_while(log: Path):
     tail = logs._Tail(log)
     assert numbers(tail.new_lines()) == []
     append(log, 0)

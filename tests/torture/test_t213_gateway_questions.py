@@ -1,4 +1,4 @@
-"""T213: calls through a gateway that end while their clients are being asked something."""
+"""T213: calls through a gateway that end while their clients are being asked a question."""
 
 import asyncio
 import gc
@@ -18,7 +18,7 @@ ABLE: Json = {"elicitation": {}}
 
 
 class Impatient(Office):
-    """A server that asks, and ends the call before there is an answer."""
+    """A server that sends an elicitation, and ends the call before there is an answer."""
 
     def __init__(self, error: RequestError | None = None) -> None:
         super().__init__(("2025-11-25",))
@@ -37,13 +37,13 @@ class Impatient(Office):
 
 
 async def asked(client: Client) -> Json:
-    """The request to send again, with the answer."""
+    """The request to send again, with the input response."""
     needed = (await client.modern("tools/call", ASK, capabilities=ABLE)).last["result"]
     answers = {key: {"action": "accept", "content": {"name": "x"}} for key in needed["inputRequests"]}
     return {**ASK, "requestState": needed["requestState"], "inputResponses": answers}
 
 
-async def test_t213_a_call_that_ends_while_its_client_is_asked_gives_its_result():
+async def test_t213_a_call_that_ends_during_a_question_to_its_client_returns_its_result():
     office = Impatient()
     async with gateway_of({"office": office}) as running, Client(running.url) as client:
         again = await asked(client)
@@ -56,7 +56,7 @@ async def test_t213_a_call_that_ends_while_its_client_is_asked_gives_its_result(
         assert twice.last["error"]["code"] == -32602
 
 
-async def test_t213_a_call_that_fails_while_its_client_is_asked_gives_its_error():
+async def test_t213_a_call_that_fails_during_a_question_to_its_client_returns_its_error():
     office = Impatient(RequestError(-32050, "given up"))
     async with gateway_of({"office": office}) as running, Client(running.url) as client:
         again = await asked(client)
@@ -66,7 +66,7 @@ async def test_t213_a_call_that_fails_while_its_client_is_asked_gives_its_error(
         assert reply.last["error"] == {"code": -32050, "message": "given up"}
 
 
-async def test_t213_an_error_for_which_no_client_comes_back_is_not_reported():
+async def test_t213_an_error_that_no_client_fetches_is_not_logged():
     reports: list[Json] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: reports.append(context))
     office = Impatient(RequestError(-32050, "given up"))

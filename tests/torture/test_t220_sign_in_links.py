@@ -1,4 +1,5 @@
-"""T220: the link of a caller's sign-in in other hands, in another browser, too late, or without its page."""
+"""T220: the URL of a caller's sign-in is opened by another person, in another browser, too late, or without
+its page."""
 
 import contextlib
 import re
@@ -13,7 +14,7 @@ from tests.callers_site import Browser, CallersSite, begin, call, names
 from tests.gateway import ADA, BOB, Client, Running, gateway_of
 
 pytestmark = pytest.mark.requirement("GWY-3")
-NOTHING = "Nothing to do here"
+NOT_FOUND_TITLE = "Nothing to do here"
 
 
 @pytest.fixture
@@ -24,12 +25,14 @@ def site() -> Iterator[CallersSite]:
 
 @contextlib.asynccontextmanager
 async def begun(site: CallersSite) -> AsyncIterator[tuple[Running, Client, str]]:
-    """A gateway with a sign-in of ada that has begun, and its link."""
+    """A gateway with a started sign-in of ada, and its URL."""
     async with gateway_of({"tracker": site.entry}, own=["tracker"]) as running, Client(running.url) as ada:
         yield running, ada, await begin(ada)
 
 
-async def test_t220_the_page_names_the_caller_and_the_server_and_leads_nowhere_by_itself(site: CallersSite):
+async def test_t220_the_page_names_the_caller_and_the_server_and_does_not_redirect_by_itself(
+    site: CallersSite,
+):
     async with begun(site) as (running, _, link), Browser(site, "anna") as browser:
         page = await browser.open(link)
         assert (page.status, page.title) == (200, "Sign in to tracker")
@@ -45,7 +48,7 @@ async def test_t220_the_page_names_the_caller_and_the_server_and_leads_nowhere_b
         )
 
 
-async def test_t220_names_of_callers_and_servers_are_no_markup(site: CallersSite):
+async def test_t220_names_of_callers_and_servers_are_escaped_in_the_page(site: CallersSite):
     name = "<img src=x onerror=alert(1)>"
     callers = {name: CallerEntry(token=ADA)}
     servers = {"t": site.entry}
@@ -56,38 +59,40 @@ async def test_t220_names_of_callers_and_servers_are_no_markup(site: CallersSite
         assert "&lt;img src=x onerror=alert(1)&gt;" in page.text
 
 
-async def test_t220_without_the_page_the_button_does_nothing(site: CallersSite):
-    """A page of another site can make a browser send the form, but knows neither cookie nor token."""
+async def test_t220_a_form_post_without_the_page_is_refused(site: CallersSite):
+    """A page of another site can make a browser post the form, but knows neither cookie nor token."""
     async with begun(site) as (_, _, link), Browser(site, "anna") as victim, Browser(site, "m") as attacker:
         stolen = (await attacker.open(link)).token
         for token in (stolen, "", "0" * 64):
             refused = await victim.press(link, token)
-            assert (refused.status, refused.title) == (400, NOTHING)
+            assert (refused.status, refused.title) == (400, NOT_FOUND_TITLE)
             assert "Location" not in refused.headers
-        await victim.open(link)  # has a cookie of its own now
+        await victim.open(link)  # receives its own cookie
         assert (await victim.press(link, stolen)).status == 400
         for origin in ("https://evil.example", "null"):
             token = (await victim.open(link)).token
-            assert (await victim.press(link, token, Origin=origin)).title == NOTHING
+            assert (await victim.press(link, token, Origin=origin)).title == NOT_FOUND_TITLE
         assert (await victim.press(link, (await victim.open(link)).token)).status == 303
 
 
-async def test_t220_a_link_belongs_to_the_browser_in_which_the_button_was_pressed(site: CallersSite):
+async def test_t220_a_sign_in_url_is_bound_to_the_browser_in_which_the_button_was_pressed(site: CallersSite):
     async with begun(site) as (_, ada, link), Browser(site, "anna") as first, Browser(site, "m") as second:
         early = (await second.open(link)).token
         back = await first.to_return(link)
-        assert (await second.open(link)).title == NOTHING
-        assert (await second.press(link, early)).title == NOTHING
-        assert (await second.open(back)).title == NOTHING, "the answer of another browser is not taken"
+        assert (await second.open(link)).title == NOT_FOUND_TITLE
+        assert (await second.press(link, early)).title == NOT_FOUND_TITLE
+        assert (await second.open(back)).title == NOT_FOUND_TITLE, (
+            "the answer of another browser is not taken"
+        )
         again = await first.to_return(link)
         assert again != back
         assert (await first.open(again)).title == "You are signed in"
-        assert (await first.open(link)).title == NOTHING, "it was used"
-        assert (await first.open(again)).title == NOTHING
+        assert (await first.open(link)).title == NOT_FOUND_TITLE, "it was used"
+        assert (await first.open(again)).title == NOT_FOUND_TITLE
         assert await call(ada) == "anna"
 
 
-async def test_t220_a_link_ends_with_its_sign_in(site: CallersSite):
+async def test_t220_a_sign_in_url_expires_with_its_sign_in(site: CallersSite):
     async with begun(site) as (running, ada, link), Browser(site, "anna") as browser:
         page = await browser.open(link)
         back = await browser.to_return(link)
@@ -102,14 +107,14 @@ async def test_t220_a_link_ends_with_its_sign_in(site: CallersSite):
             await browser.press(link, page.token),
             await browser.open(back),
         ):
-            assert (ended.status, ended.title) == (400, NOTHING)
+            assert (ended.status, ended.title) == (400, NOT_FOUND_TITLE)
         assert await names(ada) == ["tracker__authenticate"]
 
 
 @pytest.mark.parametrize(
     "path", ["some-link", ".x-y-z", "all.some-link", "0123456789ab.some", "%2e%2e", "a/b", "é", "x" * 5000]
 )
-async def test_t220_other_links_lead_nowhere(site: CallersSite, path: str):
+async def test_t220_unknown_sign_in_urls_are_not_found(site: CallersSite, path: str):
     async with begun(site) as (running, _, _), Browser(site, "anna") as browser:
         url = f"http://127.0.0.1:{running.port}/sign-in/{path}"
         for page in (await browser.open(url), await browser.press(url, "x")):
@@ -117,19 +122,19 @@ async def test_t220_other_links_lead_nowhere(site: CallersSite, path: str):
             assert path not in page.text
 
 
-async def test_t220_the_pages_are_there_for_the_gateways_own_names_only(site: CallersSite):
+async def test_t220_the_pages_are_served_for_the_gateways_own_host_names_only(site: CallersSite):
     async with begun(site) as (_, _, link), Browser(site, "anna") as browser:
-        assert (await browser.open(link, Host="evil.example")).title == NOTHING
+        assert (await browser.open(link, Host="evil.example")).title == NOT_FOUND_TITLE
         assert (await browser.open(link)).title == "Sign in to tracker"
 
 
 async def test_t220_a_large_form_is_not_read(site: CallersSite):
     async with begun(site) as (_, _, link), Browser(site, "anna") as browser:
         await browser.open(link)
-        assert (await browser.press(link, "x" * 10_000)).title == NOTHING
+        assert (await browser.press(link, "x" * 10_000)).title == NOT_FOUND_TITLE
 
 
-async def test_t220_a_gateway_without_sign_ins_of_callers_has_no_such_pages(site: CallersSite):
+async def test_t220_a_gateway_without_caller_sign_ins_does_not_serve_the_pages(site: CallersSite):
     async with gateway_of({"tracker": site.entry}) as running, Browser(site, "anna") as browser:
         for path in ("sign-in/x", "oauth/callback"):
             assert (await browser.open(f"http://127.0.0.1:{running.port}/{path}")).status == 404
@@ -137,7 +142,7 @@ async def test_t220_a_gateway_without_sign_ins_of_callers_has_no_such_pages(site
             assert await names(bob) == []
 
 
-async def test_t220_many_browsers_at_once_are_told_to_come_back_later(
+async def test_t220_too_many_browsers_at_once_are_asked_to_retry_later(
     site: CallersSite, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(app, "PAGES_LIMIT", 0)

@@ -1,4 +1,5 @@
-"""T222: no caller's token is sent for another, whose name looks alike, or after a change."""
+"""T222: the token of a caller is never sent for another caller, also with a similar name or after a
+change."""
 
 import contextlib
 import itertools
@@ -40,13 +41,13 @@ def site() -> Iterator[CallersSite]:
         yield running
 
 
-def test_t222_names_that_look_alike_are_different_identities():
+def test_t222_names_of_lookalike_letters_are_different_identities():
     found = [identity_of(Caller(name)) for name in LOOK_ALIKE]
     assert len(set(found)) == len(LOOK_ALIKE)
     assert all(each.startswith("gateway-caller-") and len(each) == 79 and "|" not in each for each in found)
 
 
-async def test_t222_callers_whose_names_look_alike_have_accounts_of_their_own(site: CallersSite):
+async def test_t222_callers_with_lookalike_names_have_separate_accounts(site: CallersSite):
     tokens = {name: f"token-number-{number:04}" for number, name in enumerate(LOOK_ALIKE[:8])}
     callers = {name: CallerEntry(token=token) for name, token in tokens.items()}
     async with (
@@ -60,8 +61,8 @@ async def test_t222_callers_whose_names_look_alike_have_accounts_of_their_own(si
         assert [await call(client) for client in clients] == [f"account-{n}" for n in range(8)]
 
 
-async def test_t222_the_account_of_the_person_who_runs_the_gateway_is_not_used(site: CallersSite):
-    """It is stored for the same server, with and without an identity."""
+async def test_t222_the_account_of_the_gateways_operator_is_not_used(site: CallersSite):
+    """The operator's tokens are stored for the same server, with and without an identity."""
     site.owners["canary-of-the-person"] = "the person"
     site.tokens.add("canary-of-the-person")
     async with gateway_of({"tracker": site.entry}, own=["tracker"]) as running, Client(running.url) as ada:
@@ -95,7 +96,7 @@ def write(home: Path, servers: object) -> None:
     path.write_text(json.dumps({"mcpServers": servers}))
 
 
-async def test_t222_a_changed_entry_keeps_the_accounts_apart(home: Path, site: CallersSite):
+async def test_t222_a_changed_entry_keeps_the_accounts_separate(home: Path, site: CallersSite):
     async with configured(home, site) as running, Client(running.url) as ada, Client(running.url, BOB) as bob:
         await signed_in(ada, site, "anna")
         await signed_in(bob, site, "bert")
@@ -114,12 +115,12 @@ async def test_t222_a_changed_entry_keeps_the_accounts_apart(home: Path, site: C
         assert await names(ada) == await names(bob) == []
 
 
-async def test_t222_an_entry_that_gets_credentials_of_its_own_is_not_used_for_callers(
+async def test_t222_an_entry_that_gets_its_own_credentials_is_not_used_for_callers(
     home: Path, site: CallersSite
 ):
     async with configured(home, site) as running, Client(running.url) as ada:
         await signed_in(ada, site, "anna")
-        site.tokens.add("canary-of-all")  # the server would take it
+        site.tokens.add("canary-of-all")  # the server would accept it
         before = len(site.sent)
         for entry in (
             {**site.entry, "headers": {"Authorization": "Bearer canary-of-all"}},
@@ -137,7 +138,7 @@ async def test_t222_an_entry_that_gets_credentials_of_its_own_is_not_used_for_ca
         assert await call(ada) == "anna"
 
 
-async def test_t222_hosts_that_come_and_go_keep_the_accounts_apart(
+async def test_t222_hosts_that_are_added_and_removed_keep_the_accounts_separate(
     site: CallersSite, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(callers_module, "HOSTS_LIMIT", 1)

@@ -1,4 +1,4 @@
-"""T223: what holds for an entry in the gateway's own host holds for it in the host of a caller."""
+"""T223: rules for an entry in the gateway's own host apply to it in the host of a caller as well."""
 
 import json
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ async def test_t223_a_projects_entry_without_approval_is_not_contacted(home: Pat
         assert site.registrations == 0
 
 
-async def test_t223_an_approved_project_entry_stays_in_use_when_something_else_changes(
+async def test_t223_an_approved_project_entry_stays_connected_when_another_entry_changes(
     home: Path, site: CallersSite
 ):
     settings(home, site, mcpServers={}, enableAllProjectMcpServers=True)
@@ -54,11 +54,11 @@ async def test_t223_an_approved_project_entry_stays_in_use_when_something_else_c
         assert await names(ada) == []
 
 
-async def test_t223_a_policy_that_comes_later_ends_the_servers_of_all_callers(home: Path, site: CallersSite):
+async def test_t223_a_policy_added_later_ends_the_servers_of_all_callers(home: Path, site: CallersSite):
     settings(home, site)
     async with gateway_of(Sources.here(), own=["tracker"]) as running, Client(running.url) as ada:
         await signed_in(ada, site, "anna")
-        for kind in ("resources", "resources/templates", "prompts"):  # read in the background until now
+        for kind in ("resources", "resources/templates", "prompts"):  # loaded in the background
             await ada.modern(f"{kind}/list")
         before = len(site.sent)
         settings(home, site, deniedMcpServers=[{"serverName": "tracker"}])
@@ -68,7 +68,7 @@ async def test_t223_a_policy_that_comes_later_ends_the_servers_of_all_callers(ho
         assert len(site.sent) == before
 
 
-async def test_t223_a_rule_that_comes_later_holds_at_once(home: Path, site: CallersSite):
+async def test_t223_a_rule_added_later_applies_at_once(home: Path, site: CallersSite):
     settings(home, site)
     async with gateway_of(Sources.here(), own=["tracker"]) as running, Client(running.url) as ada:
         await signed_in(ada, site, "anna")
@@ -77,7 +77,7 @@ async def test_t223_a_rule_that_comes_later_holds_at_once(home: Path, site: Call
         assert await call(ada) == "Unknown tool: tracker__whoami"
 
 
-async def test_t223_a_caller_is_asked_as_for_a_shared_server_and_its_yes_is_its_own(site: CallersSite):
+async def test_t223_a_caller_is_asked_as_for_a_shared_server_and_its_approval_is_its_own(site: CallersSite):
     async with (
         gateway_of({"tracker": site.entry}, own=["tracker"], permission_mode="default") as running,
         Client(running.url) as ada,

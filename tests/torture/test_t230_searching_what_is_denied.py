@@ -1,5 +1,5 @@
-"""T230: what a caller may not use is not found by `tool_search`, and not called by `call_tool`, in any
-spelling; the answers are those for what does not exist."""
+"""T230: a caller can neither find denied tools with `tool_search` nor call them with `call_tool`, in any
+spelling; the answers are those for tools that do not exist."""
 
 import json
 
@@ -35,7 +35,7 @@ def servers() -> dict[str, InMemoryServer]:
 
 
 @pytest.mark.parametrize("token", [ADA, BOB])
-async def test_t230_what_a_caller_may_not_use_is_neither_found_nor_called(token: str):
+async def test_t230_tools_that_a_caller_may_not_use_are_neither_found_nor_called(token: str):
     views = {"": View(tool_search=True)}
     rules = {"deny": ["mcp__open__hidden"]}
     served = gateway_of(servers(), views=views, callers=CALLERS, rules=rules)
@@ -70,7 +70,7 @@ async def test_t230_a_tool_that_is_denied_later_is_not_found_any_more():
         assert "error" in (await client.modern("tools/call", call)).last
 
 
-async def test_t230_a_failed_server_is_named_to_those_only_that_may_use_it():
+async def test_t230_a_failed_server_is_named_only_to_callers_that_may_use_it():
     broken = {"command": "/does/not/exist"}
     callers = {"ada": CallerEntry(token=ADA), "bob": CallerEntry(token=BOB, servers=("open",))}
     served = gateway_of({**servers(), "broken": broken}, views={"": View(tool_search=True)}, callers=callers)

@@ -1,5 +1,5 @@
-"""T231: a client that stops reading is disconnected by name, its calls are cancelled, what waits for it is
-bounded, and other clients notice nothing. No reply is left out."""
+"""T231: a client that stops reading is disconnected, its calls are cancelled, its send queue is bounded,
+and other clients are not affected. No reply is lost."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ NOT_READING = "it does not read what it is sent"
 
 
 class Desk(InMemoryServer):
-    """`say` answers with so many megabytes; `hold` never answers; `count` reports progress, and answers."""
+    """`say` returns a given number of megabytes; `hold` never returns; `count` reports progress, and
+    returns."""
 
     def __init__(self) -> None:
         super().__init__("desk")
@@ -60,7 +61,7 @@ class Desk(InMemoryServer):
 
 
 class Silent:
-    """A client over a bare socket that sends, and reads when it is asked to."""
+    """A client over a bare socket that reads only on request."""
 
     def __init__(self, port: int, token: str = ADA) -> None:
         self._socket = socket.socket()
@@ -165,7 +166,7 @@ async def silent(running: Running, token: str = ADA) -> AsyncIterator[Silent]:
 
 
 @pytest.mark.parametrize("connect", [over_websocket, over_sse])
-async def test_t231_a_client_for_which_too_much_waits_is_disconnected_and_its_calls_are_cancelled(
+async def test_t231_a_client_with_a_full_send_queue_is_disconnected_and_its_calls_are_cancelled(
     connect: Callable[[Silent], Any], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(outbox, "WAITING_BYTES", 8 * MB)
@@ -188,7 +189,7 @@ async def test_t231_a_client_for_which_too_much_waits_is_disconnected_and_its_ca
 
 
 @pytest.mark.parametrize("connect", [over_websocket, over_sse])
-async def test_t231_a_client_that_reads_nothing_of_a_message_is_disconnected(
+async def test_t231_a_client_that_does_not_read_a_message_is_disconnected(
     connect: Callable[[Silent], Any], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(streams, "STALL_SECONDS", 0.3)
@@ -204,7 +205,7 @@ async def test_t231_a_client_that_reads_nothing_of_a_message_is_disconnected(
 
 
 @pytest.mark.parametrize("megabytes", [0.5, 30])
-async def test_t231_a_modern_response_that_is_not_read_ends(
+async def test_t231_a_modern_response_that_the_client_does_not_read_is_ended(
     megabytes: float, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(streams, "STALL_SECONDS", 0.3)
@@ -224,12 +225,14 @@ async def test_t231_a_modern_response_that_is_not_read_ends(
         if megabytes > 10:
             await until(lambda: running.gateway.metrics.disconnected.total() == 1)
             assert running.gateway.client_count == 0
-        else:  # the network takes it, and the client reads it later
+        else:  # buffered by the network; the client reads it later
             await until(lambda: running.gateway.client_count == 0)
             assert (await client.read_until(b'"isError":false')).startswith(b"HTTP/1.1 200 ")
 
 
-async def test_t231_a_slow_client_gets_every_reply_and_no_flood_of_progress(monkeypatch: pytest.MonkeyPatch):
+async def test_t231_a_slow_client_receives_every_reply_and_no_flood_of_progress(
+    monkeypatch: pytest.MonkeyPatch,
+):
     monkeypatch.setattr(outbox, "CROWDED_LIMIT", 100)
     async with gateway_of({"desk": Desk()}) as running, silent(running) as client:
         send = await over_websocket(client)
@@ -248,7 +251,7 @@ async def test_t231_a_slow_client_gets_every_reply_and_no_flood_of_progress(monk
         assert running.gateway.metrics.disconnected.total() == 0
 
 
-async def test_t231_streams_of_a_session_whose_connections_are_lost_have_one_limit(
+async def test_t231_disconnected_streams_of_a_session_share_one_limit(
     monkeypatch: pytest.MonkeyPatch,
 ):
     from dragoman.gateway import http, sessions
@@ -300,7 +303,7 @@ def resident_mb() -> float:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / MB
 
 
-async def test_t231_huge_results_for_slow_clients_delay_no_other_client(monkeypatch: pytest.MonkeyPatch):
+async def test_t231_large_results_for_slow_clients_delay_no_other_client(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(streams, "STALL_SECONDS", 3.0)
     monkeypatch.setattr(websocket, "STALL_SECONDS", 3.0)
     size, clients = 60, 4

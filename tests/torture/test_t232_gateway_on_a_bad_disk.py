@@ -1,5 +1,5 @@
-"""T232: a state folder that cannot be written, a full disk, a store that is garbage or locked, files that
-belong to others, a clock that is set: the gateway says what is wrong, or goes on; it never opens up."""
+"""T232: a state folder that cannot be written, a full disk, a damaged or locked store, files of other
+users, a changed clock: the gateway reports it or continues, and never admits anyone without a token."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def other_table(path: Path) -> object:
         (other_table, "no such column: expires"),
     ],
 )
-async def test_t232_sessions_live_in_memory_where_the_file_cannot_be_used(
+async def test_t232_sessions_are_kept_in_memory_if_the_file_cannot_be_used(
     spoil: Any, cause: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(sqlite, "LOCKED_SECONDS", 0.1)
@@ -99,7 +99,7 @@ async def test_t232_a_disk_that_becomes_full_ends_no_session(tmp_path: Path, mon
         assert "(database or disk is full)" in reported[0]
 
 
-async def test_t232_a_clock_that_is_set_neither_ends_sessions_nor_keeps_them(
+async def test_t232_a_changed_clock_neither_ends_nor_extends_sessions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     wall, passed = [1_000_000.0], [500.0]
@@ -121,7 +121,7 @@ async def test_t232_a_clock_that_is_set_neither_ends_sessions_nor_keeps_them(
 # The generated token.
 
 
-def test_t232_a_token_is_made_once_and_is_the_owners_alone(home: Path):
+def test_t232_a_token_is_created_once_and_readable_by_its_owner_only(home: Path):
     first = generated_token()
     assert generated_token() == first
     path = paths.state_dir() / gateway_clients.TOKEN_FILE
@@ -129,7 +129,7 @@ def test_t232_a_token_is_made_once_and_is_the_owners_alone(home: Path):
 
 
 @pytest.mark.parametrize("content", [b"", b"short", b"\xff\xfe" * 20, b"two words that are long", b"\0" * 40])
-def test_t232_a_token_that_is_none_is_replaced(home: Path, content: bytes):
+def test_t232_an_invalid_token_file_is_replaced(home: Path, content: bytes):
     path = paths.state_dir() / gateway_clients.TOKEN_FILE
     paths.make_private(path.parent)
     path.touch(0o600)
@@ -140,7 +140,9 @@ def test_t232_a_token_that_is_none_is_replaced(home: Path, content: bytes):
 
 
 @pytest.mark.parametrize("how", ["readable", "fifo", "of another user"])
-def test_t232_a_token_that_others_may_know_is_refused(home: Path, how: str, monkeypatch: pytest.MonkeyPatch):
+def test_t232_a_token_that_others_could_read_is_refused(
+    home: Path, how: str, monkeypatch: pytest.MonkeyPatch
+):
     path = paths.state_dir() / gateway_clients.TOKEN_FILE
     paths.make_private(path.parent)
     if how == "fifo":
@@ -156,7 +158,7 @@ def test_t232_a_token_that_others_may_know_is_refused(home: Path, how: str, monk
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.ENOSPC, errno.EACCES])
-def test_t232_a_token_that_cannot_be_kept_is_no_token(
+def test_t232_a_token_that_cannot_be_stored_is_not_used(
     home: Path, number: int, monkeypatch: pytest.MonkeyPatch
 ):
     def fail(*_: object, **__: object) -> None:
@@ -175,7 +177,7 @@ def test_t232_a_token_that_cannot_be_kept_is_no_token(
 # The program.
 
 
-async def test_t232_the_program_goes_on_without_its_files_and_says_so(home: Path, tmp_path: Path):
+async def test_t232_the_program_continues_without_its_files_and_reports_it(home: Path, tmp_path: Path):
     settings = tmp_path / "gateway.json"
     settings.write_text(json.dumps({"callers": {"ada": {"token": ADA}}}))
     settings.chmod(0o600)

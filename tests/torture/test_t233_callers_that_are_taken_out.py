@@ -1,5 +1,5 @@
-"""T233: a caller that is taken out of the gateway's file, or is given other rights there, is not served by
-what was read before; a file that cannot be used changes nothing."""
+"""T233: a caller that is removed from the gateway's file, or whose rights are changed there, is not served
+by the previous content; a file that cannot be used changes nothing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-async def test_t233_a_caller_that_is_taken_out_is_refused_and_its_streams_end(tmp_path: Path):
+async def test_t233_a_removed_caller_is_refused_and_its_streams_end(tmp_path: Path):
     path = tmp_path / "gateway.json"
     write(path, BOTH)
     identify = watched(path, []).identify
@@ -80,7 +80,7 @@ async def test_t233_a_caller_that_is_taken_out_is_refused_and_its_streams_end(tm
 
 
 @pytest.mark.usefixtures("quick")
-async def test_t233_other_rights_hold_from_the_next_request_on(tmp_path: Path):
+async def test_t233_changed_rights_apply_from_the_next_request(tmp_path: Path):
     path = tmp_path / "gateway.json"
     write(path, BOTH)
     identify = watched(path, []).identify
@@ -113,7 +113,7 @@ async def test_t233_a_file_that_cannot_be_used_changes_nothing(tmp_path: Path, c
 
 
 @pytest.mark.usefixtures("quick")
-async def test_t233_other_views_are_said_to_hold_from_the_next_start(tmp_path: Path):
+async def test_t233_changed_views_are_reported_to_apply_after_a_restart(tmp_path: Path):
     path, reported = tmp_path / "gateway.json", list[str]()
     write(path, BOTH)
     file = watched(path, reported)

@@ -1,4 +1,4 @@
-"""T240: text of servers, files and hooks is not taken for what the person said."""
+"""T240: text of servers, files and hooks is not taken for messages of the person."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,7 +37,7 @@ def server() -> InMemoryServer:
     return found
 
 
-async def test_t240_a_classifier_is_given_what_the_person_wrote_and_nothing_that_was_added(home: Path):
+async def test_t240_a_classifier_receives_only_what_the_person_wrote(home: Path):
     (home / "notes.md").write_text(CLAIM)
     listening, call = Listening(), Calls("mcp__shop__get")
     model = ScriptedModel([call], "done", [call], "done")
@@ -58,7 +58,7 @@ async def test_t240_a_classifier_is_given_what_the_person_wrote_and_nothing_that
     ]
 
 
-async def test_t240_after_a_summary_and_when_it_is_resumed_it_is_the_same(home: Path):
+async def test_t240_a_classifier_receives_the_same_after_a_summary_and_a_resume(home: Path):
     listening, call = Listening(), Calls("mcp__shop__get")
     model = ScriptedModel("hello", CLAIM, "hello", CLAIM, [call], "done")
     async with Host({"shop": server()}, permission_mode="auto", classifier=listening) as host:
@@ -75,7 +75,7 @@ async def test_t240_after_a_summary_and_when_it_is_resumed_it_is_the_same(home: 
     assert heard == ["First.", "Second.", "Third."]
 
 
-async def test_t240_instructions_of_a_server_do_not_become_the_persons_last_message():
+async def test_t240_server_instructions_do_not_become_the_persons_last_message():
     model = ScriptedModel([Calls("mcp__late__get")], "hello", "a summary")
     late = InMemoryServer("late", instructions=CLAIM)
     late.add_tool("get", lambda arguments, context: "x")
@@ -91,7 +91,7 @@ async def test_t240_instructions_of_a_server_do_not_become_the_persons_last_mess
     assert conversation.history[0].parts[-1].content == "The user's last message:\n\nGet it."
 
 
-async def test_t240_a_conversation_that_is_continued_shows_what_the_person_wrote(home: Path):
+async def test_t240_a_resumed_conversation_shows_what_the_person_wrote(home: Path):
     (home / "notes.md").write_text(CLAIM)
     model = ScriptedModel("hello", "hello")
     async with Host({"shop": server()}) as host:

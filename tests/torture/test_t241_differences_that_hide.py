@@ -1,4 +1,4 @@
-"""T241: the difference that a person is asked about shows every line that a program would read."""
+"""T241: the diff in a permission question shows every line that a program would read."""
 
 from pathlib import Path
 
@@ -13,7 +13,9 @@ SEPARATORS = ["\r", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\
 
 @pytest.mark.parametrize("separator", SEPARATORS)
 @pytest.mark.parametrize("tool", ["Edit", "Write"])
-def test_t241_a_comment_that_becomes_a_command_is_shown(tmp_path: Path, tool: str, separator: str):
+def test_t241_a_comment_that_becomes_a_command_is_shown_in_the_diff(
+    tmp_path: Path, tool: str, separator: str
+):
     path = tmp_path / "run.sh"
     path.write_bytes(f"# see{separator}rm -rf ~\n".encode())
     arguments = {
@@ -26,7 +28,7 @@ def test_t241_a_comment_that_becomes_a_command_is_shown(tmp_path: Path, tool: st
     assert diff_text(diff).plain.split("\n")[1:] == [f"-# see{escape}rm -rf ~", "+# see", "+rm -rf ~"]
 
 
-def test_t241_a_file_with_other_line_ends_throughout_is_shown_as_usual(tmp_path: Path):
+def test_t241_a_file_with_other_line_endings_is_shown_as_usual(tmp_path: Path):
     path = tmp_path / "run.bat"
     path.write_bytes(b"one\r\ntwo\r\n")
     change = {"file_path": str(path), "old_string": "two", "new_string": "three"}

@@ -1,4 +1,4 @@
-"""T242: a mention of a file adds that file, and no other that a repository or a rule keeps the model from."""
+"""T242: a file mention adds that file, and no file that a repository or a rule keeps from the model."""
 
 import os
 from pathlib import Path
@@ -24,44 +24,44 @@ def work(home: Path) -> Path:
     return folder
 
 
-async def said(text: str, folder: Path, **rules: list[str]) -> tuple[str, list[str]]:
+async def expanded_mentions(text: str, folder: Path, **rules: list[str]) -> tuple[str, list[str]]:
     async with Host({}, rules=rules) as host:
         return await expanded(text, host, folder)
 
 
 @pytest.mark.parametrize("target", ["../keys/id", "{home}/keys/id"])
 @pytest.mark.parametrize("mention", ["notes.md", "sub/../notes.md", "./notes.md"])
-async def test_t242_a_link_of_a_repository_leads_out_of_no_folder(
+async def test_t242_a_symlink_of_a_repository_does_not_lead_outside_the_folders(
     work: Path, home: Path, mention: str, target: str
 ):
     (work / "sub").mkdir()
     (work / "notes.md").symlink_to(target.format(home=home))
-    text, problems = await said(f"See @{mention}", work)
+    text, problems = await expanded_mentions(f"See @{mention}", work)
     assert text == f"See @{mention}"
     real = os.path.realpath(home / "keys/id")
     assert problems == [f"@{mention} was not added: it is a link to {real}, which is outside your folders"]
 
 
-async def test_t242_a_linked_folder_leads_out_neither(work: Path, home: Path):
+async def test_t242_a_symlinked_folder_does_not_lead_outside_the_folders(work: Path, home: Path):
     (work / "docs").symlink_to("../keys")
-    assert (await said("See @docs/id", work))[0] == "See @docs/id"
+    assert (await expanded_mentions("See @docs/id", work))[0] == "See @docs/id"
 
 
 @pytest.mark.parametrize("mention", ["inner.md", "../keys/id", "~/keys/id"])
-async def test_t242_links_inside_and_paths_that_the_person_writes_are_followed(work: Path, mention: str):
-    text, problems = await said(f"See @{mention}", work)
+async def test_t242_symlinks_inside_and_paths_that_the_person_types_are_followed(work: Path, mention: str):
+    text, problems = await expanded_mentions(f"See @{mention}", work)
     assert text.startswith(f'See @{mention}\n\n<file name="{mention}">\n')
     assert problems == []
 
 
 @pytest.mark.parametrize("mention", ["plain.md", "./plain.md", "inner.md", "~/work/plain.md"])
-async def test_t242_a_rule_that_denies_the_file_holds_for_a_mention(work: Path, mention: str):
-    text, problems = await said(f"See @{mention}", work, deny=["Read(file_path=*/plain.md)"])
+async def test_t242_a_rule_that_denies_the_file_applies_to_a_mention(work: Path, mention: str):
+    text, problems = await expanded_mentions(f"See @{mention}", work, deny=["Read(file_path=*/plain.md)"])
     assert text == f"See @{mention}"
     assert problems == [f"@{mention} was not added: a rule about Read denies it"]
 
 
-async def test_t242_a_hook_that_denies_the_file_holds_for_a_mention(work: Path):
+async def test_t242_a_hook_that_denies_the_file_applies_to_a_mention(work: Path):
     seen: list[object] = []
 
     def refuse(facts: dict[str, Any]) -> dict[str, Any]:

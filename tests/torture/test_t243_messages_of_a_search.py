@@ -1,4 +1,4 @@
-"""T243: a message that the search program writes between names hides no name from the rules about Read."""
+"""T243: a message that the search program prints between names hides no name from the rules about Read."""
 
 from pathlib import Path
 
@@ -17,7 +17,9 @@ printf './plain.txt\\0001:KEY=2\\n'
 """Writes what ripgrep 13 writes for these files, where the first has a NUL far behind."""
 
 
-async def test_t243_a_message_before_a_name_is_no_part_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_t243_a_message_before_a_name_is_not_part_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     program, folder = tmp_path / "bin" / "rg", tmp_path / "work"
     program.parent.mkdir()
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""T244: the answer that `dragoman -p` prints does not steer a terminal; scripts get it as it is."""
+"""T244: the answer that `dragoman -p` prints cannot control a terminal; scripts receive it unchanged."""
 
 import pytest
 
@@ -19,13 +19,13 @@ def words(provider: FakeProvider) -> tuple[str, ...]:
     return "--model", "openai-chat:m", "--base-url", f"{provider.url}/v1", "-p", "hello"
 
 
-def test_t244_on_a_terminal_control_characters_are_visible(home: object):
+def test_t244_control_characters_are_visible_on_a_terminal(home: object):
     with FakeProvider([ANSWER]) as provider:
         code, shown = in_terminal(*words(provider))
     assert (code, shown) == (0, "\\x1b]0;title\\x07done\\u202e\n")
 
 
-def test_t244_elsewhere_the_answer_is_what_the_model_wrote(home: object):
+def test_t244_other_outputs_receive_the_unchanged_answer(home: object):
     with FakeProvider([ANSWER]) as provider:
         done = command.run(*words(provider))
     assert (done.returncode, done.stdout) == (0, f"{ANSWER}\n")

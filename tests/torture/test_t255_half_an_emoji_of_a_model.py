@@ -1,5 +1,5 @@
-"""T255: a model sends a character in two halves, or one half alone, as providers do that cut their stream
-between two UTF-16 units; and a person's prompt contains bytes that are no text."""
+"""T255: a model sends a character in two surrogate halves, or a lone surrogate, as providers do that split
+their stream between two UTF-16 units; and a person's prompt contains bytes that are not text."""
 
 from pathlib import Path
 from typing import Any
@@ -29,11 +29,11 @@ pytestmark = pytest.mark.requirement("AGT-2")
         ("\ufeff\udcff", "\ufeff\ufffd"),
     ],
 )
-def test_t255_halves_are_joined_and_lone_ones_replaced(text: str, whole: str):
+def test_t255_surrogate_halves_are_joined_and_lone_ones_replaced(text: str, whole: str):
     assert joined(text) == whole
 
 
-async def test_t255_the_answer_and_its_calls_are_kept_and_the_conversation_goes_on(home: Path):
+async def test_t255_the_answer_and_its_calls_are_kept_and_the_conversation_continues(home: Path):
     server, given = InMemoryServer("desk"), list[Any]()
     server.add_tool("note", lambda arguments, context: given.append(arguments) or "noted")
     model = ScriptedModel(

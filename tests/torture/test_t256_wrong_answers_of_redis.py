@@ -1,4 +1,5 @@
-"""T256: what answers at the address of Redis is something else: no call waits for ever, and none goes on."""
+"""T256: another program answers at the address of Redis: no request waits forever or is treated as
+successful."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -22,8 +23,8 @@ ANSWERS = {
     "no text": b"-\xff\xfe\r\n",
     "full memory": b"-OOM command not allowed when used memory > 'maxmemory'\r\n",
 }
-Work = Callable[[RedisStore], Awaitable[Any]]
-WORK: dict[str, Work] = {
+Command = Callable[[RedisStore], Awaitable[Any]]
+COMMANDS: dict[str, Command] = {
     "count": lambda store: store.count_call("ada", 5),
     "get": lambda store: store.get("key", 60),
     "grants": lambda store: store.grants(),
@@ -33,7 +34,7 @@ WORK: dict[str, Work] = {
 
 @asynccontextmanager
 async def answering(answer: bytes) -> AsyncIterator[RedisStore]:
-    """A store at a server that accepts connections as Redis does, and gives this answer to everything."""
+    """A store that is connected to a server which sends the same answer to every Redis command."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(65536):
@@ -49,15 +50,15 @@ async def answering(answer: bytes) -> AsyncIterator[RedisStore]:
         await store.close()
 
 
-@pytest.mark.parametrize("work", WORK.values(), ids=WORK)
+@pytest.mark.parametrize("work", COMMANDS.values(), ids=COMMANDS)
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
-async def test_t256_an_answer_that_is_none_is_a_store_that_does_not_answer(answer: bytes, work: Work):
+async def test_t256_an_invalid_answer_counts_as_a_store_that_does_not_answer(answer: bytes, work: Command):
     async with asyncio.timeout(20), answering(answer) as store:
         with pytest.raises(StoreUnavailable):
             await work(store)
 
 
-async def test_t256_messages_are_waited_for_again(monkeypatch: pytest.MonkeyPatch):
+async def test_t256_the_wait_for_messages_is_retried_after_an_invalid_answer(monkeypatch: pytest.MonkeyPatch):
     pauses, twice = 0, asyncio.Event()
 
     async def pause(seconds: float) -> None:

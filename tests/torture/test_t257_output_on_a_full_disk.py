@@ -22,7 +22,7 @@ def full(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("full")
-def test_t257_a_file_that_is_there_stays_as_it_is(tmp_path: Path):
+def test_t257_an_existing_file_stays_unchanged(tmp_path: Path):
     (tmp_path / "there.png").write_bytes(b"old")
     with pytest.raises(click.FileError):
         _write(tmp_path / "there.png", "part", ".png", 1, DATA)
@@ -31,21 +31,21 @@ def test_t257_a_file_that_is_there_stays_as_it_is(tmp_path: Path):
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"there.png": b"old"}
 
 
-def test_t257_a_device_that_is_full_is_an_error(tmp_path: Path):
+def test_t257_a_full_device_is_an_error(tmp_path: Path):
     (tmp_path / "link").symlink_to("/dev/full")
     with pytest.raises(OSError, match="No space left"):
         write_named(tmp_path / "link", DATA)
 
 
 @pytest.mark.parametrize("place", ["missing/x.png", "file/x.png"])
-def test_t257_a_folder_that_is_none_is_an_error(tmp_path: Path, place: str):
+def test_t257_a_path_in_something_that_is_not_a_folder_is_an_error(tmp_path: Path, place: str):
     (tmp_path / "file").touch()
     with pytest.raises(click.FileError):
         _write(tmp_path / place, "part", ".png", 1, DATA)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_t257_what_is_no_file_is_written_to_and_links_are_followed(tmp_path: Path):
+def test_t257_special_files_are_written_to_and_symlinks_are_followed(tmp_path: Path):
     reading, writing = os.pipe()
     write_named(Path(f"/dev/fd/{writing}"), b"piped")
     assert os.read(reading, 10) == b"piped"

@@ -1,4 +1,4 @@
-"""T260: a program that starts the gateway over stdio and does not read stops nothing but its own messages."""
+"""T260: a program that starts the gateway over stdio and does not read delays only its own messages."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ async def messages(output: int, count: int) -> list[dict[str, Any]]:
         return [json.loads(line) for line in (await asyncio.to_thread(read)).splitlines()]
 
 
-async def test_t260_calls_go_on_while_the_client_does_not_read_and_no_reply_is_lost():
+async def test_t260_calls_continue_while_the_client_does_not_read_and_no_reply_is_lost():
     async with over_stdio() as over:
         over.call(1, "large")
         await until(lambda: over.calls == ["large"])
@@ -111,7 +111,7 @@ async def test_t260_calls_go_on_while_the_client_does_not_read_and_no_reply_is_l
         assert found[1]["result"]["content"][0]["text"] == LARGE
 
 
-async def test_t260_a_client_for_which_too_much_waits_is_disconnected(monkeypatch: pytest.MonkeyPatch):
+async def test_t260_a_client_with_a_full_send_queue_is_disconnected(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(outbox_module, "WAITING_BYTES", 2_000_000)
     async with over_stdio() as over:
         for number in range(1, 6):
@@ -121,7 +121,7 @@ async def test_t260_a_client_for_which_too_much_waits_is_disconnected(monkeypatc
         assert over.running.gateway.metrics.disconnected == {"it does not read what it is sent": 1}
 
 
-async def test_t260_a_client_that_is_gone_ends_the_gateway():
+async def test_t260_a_client_that_exits_ends_the_gateway():
     async with over_stdio() as over:
         await messages(over.output, 1)
         os.close(over.output)

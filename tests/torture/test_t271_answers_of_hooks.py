@@ -1,4 +1,4 @@
-"""T271: a hook that wants a call to be asked about is heard, however its answer is spoiled."""
+"""T271: the `ask` decision of a hook applies, also if its answer is otherwise damaged."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ from tests.torture.projects import user
 pytestmark = pytest.mark.requirement("PRM-5")
 
 ASK = '{"hookSpecificOutput": {"permissionDecision": "ask"}}'
-SPOILED = {
+DAMAGED = {
     "a line before it": f"checking\n{ASK}",
     "a trailing comma": ASK.replace('"ask"', '"ask",'),
     "cut off": ASK[:-2],
@@ -27,9 +27,9 @@ SPOILED = {
 }
 
 
-@pytest.mark.parametrize("how", SPOILED)
-def test_t271_an_ask_counts_against_an_allow_rule(home: Path, how: str):
-    (home / "answer").write_text(SPOILED[how], "utf-8", "surrogateescape")
+@pytest.mark.parametrize("how", DAMAGED)
+def test_t271_an_ask_decision_overrides_an_allow_rule(home: Path, how: str):
+    (home / "answer").write_text(DAMAGED[how], "utf-8", "surrogateescape")
     hook = {"type": "command", "command": f"cat {home}/answer"}
     user(
         home,

@@ -1,4 +1,4 @@
-"""T272: a caller that is taken out of the gateway's file while the gateway starts is refused."""
+"""T272: a caller that is removed from the gateway's file while the gateway starts is refused."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def identify_of(settings: GatewaySettings) -> Identify:
     return with_token(fixed_tokens(settings.callers))
 
 
-async def test_t272_a_caller_that_is_taken_out_after_the_first_reading_is_refused(tmp_path: Path):
+async def test_t272_a_caller_removed_after_the_first_read_is_refused(tmp_path: Path):
     path = tmp_path / "gateway.json"
     write(path, BOTH)
     settings = read_settings(path)
@@ -32,7 +32,7 @@ async def test_t272_a_caller_that_is_taken_out_after_the_first_reading_is_refuse
     assert (refused.value.status, reported) == (401, [])
 
 
-async def test_t272_a_file_that_is_gone_by_then_changes_nothing(tmp_path: Path):
+async def test_t272_a_file_that_is_deleted_by_then_changes_nothing(tmp_path: Path):
     path = tmp_path / "gateway.json"
     write(path, BOTH)
     settings = read_settings(path)

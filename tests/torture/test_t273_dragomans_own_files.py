@@ -1,4 +1,4 @@
-"""T273: a model that works in the home folder does not read the tokens of servers without a question."""
+"""T273: a model that works in the home folder cannot read the tokens of servers without permission."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ CANARY = "canary-token-0123456789"
 
 
 def told(home: Path, calls: list[tuple[str, dict[str, str]]], *options: str) -> list[str]:
-    """What a model that works in the home folder is told of its calls."""
+    """The tool results that a model which works in the home folder receives."""
     with FakeProvider([*calls], ["Done."]) as provider:
         said = ("--model", "openai-chat:gpt-5.5", "--base-url", f"{provider.url}/v1", "-p", "go", *options)
         done = run(*said, cwd=home)
@@ -43,21 +43,21 @@ def files(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
     ids=["Read", "through a link", "Grep", "Grep in a file", "Glob"],
 )
-def test_t273_its_own_folder_needs_a_rule(home: Path, tool: str, arguments: dict[str, str]):
+def test_t273_dragomans_own_folder_needs_a_rule(home: Path, tool: str, arguments: dict[str, str]):
     (result,) = told(home, [(tool, arguments)])
     assert result.startswith(f"{tool} was not allowed: no rule allows it")
 
 
-def test_t273_a_search_of_everything_leaves_it_out(home: Path):
+def test_t273_a_search_of_everything_leaves_dragomans_folder_out(home: Path):
     (result,) = told(home, [("Grep", {"pattern": CANARY[:9]})])
     assert [line.partition(":")[0] for line in result.splitlines() if CANARY in line] == ["notes.json"]
 
 
-def test_t273_a_rule_allows_it(home: Path):
+def test_t273_a_rule_allows_dragomans_folder(home: Path):
     (result,) = told(home, [("Read", {"file_path": "link.json"})], "--allowed-tools", "Read")
     assert CANARY in result
 
 
-def test_t273_other_files_of_the_folder_need_none(home: Path):
+def test_t273_other_files_of_the_folder_need_no_rule(home: Path):
     (result,) = told(home, [("Read", {"file_path": "notes.json"})])
     assert CANARY in result

@@ -1,4 +1,4 @@
-"""T280: a local gateway that is stopped while a command waits for it; output that a terminal cannot show."""
+"""T280: a local gateway is stopped while a command waits for it; output that a terminal cannot display."""
 
 import contextlib
 import json
@@ -37,7 +37,7 @@ for line in sys.stdin:
 
 @pytest.fixture
 def count(home: Path) -> Path:
-    """The file with one character for each call that was made."""
+    """The file with one character for each call."""
     (home / "server.py").write_text(SERVER)
     count, settings = home / "count", home / ".dragoman" / "settings.json"
     entry = {
@@ -65,7 +65,7 @@ def local_gateway() -> Iterator[subprocess.Popen[str]]:
         process.communicate(timeout=LIMIT_SECONDS)
 
 
-def test_t280_a_call_that_the_command_makes_itself_is_not_made_by_the_gateway_as_well(count: Path):
+def test_t280_a_call_that_the_command_makes_itself_is_not_made_by_the_gateway_too(count: Path):
     with local_gateway() as gateway:
         with socket.socket(socket.AF_UNIX) as command:
             command.connect(str(socket_path(os.getcwd())))
@@ -74,14 +74,14 @@ def test_t280_a_call_that_the_command_makes_itself_is_not_made_by_the_gateway_as
             gateway.send_signal(signal.SIGSTOP)
             os.waitid(os.P_PID, gateway.pid, os.WSTOPPED | os.WNOWAIT)
             command.sendall(b'{"words": ["count"]}\n')
-            lines.close()  # as a command does that has waited for a second
+            lines.close()  # like a command after it has waited for a second
         gateway.send_signal(signal.SIGCONT)
         assert run("call", "count").returncode == 0
     assert count.read_text() == "x"
 
 
 @pytest.mark.parametrize("is_local", [False, True])
-def test_t280_what_a_terminal_cannot_show_is_shown_as_an_escape(
+def test_t280_characters_that_a_terminal_cannot_display_are_escaped(
     count: Path, is_local: bool, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("PYTHONIOENCODING", "latin-1")

@@ -1,4 +1,5 @@
-"""T281: the system gives a command no thread, or no file descriptor: it ends with one clear sentence."""
+"""T281: the system gives a command no thread or file descriptor: the command ends with one clear error
+message."""
 
 import json
 import subprocess
@@ -49,7 +50,7 @@ def test_t281_a_command_without_threads_ends_with_one_error(words: tuple[str, ..
     )
 
 
-def test_t281_a_command_without_descriptors_says_so_and_does_not_blame_the_output():
+def test_t281_a_command_without_descriptors_reports_that_and_not_a_failure_of_the_output():
     done = run(WITHOUT_DESCRIPTORS, "call", "count", "to=1", "4")
     assert (done.returncode, done.stderr.splitlines()[0]) == (
         1,
@@ -57,7 +58,7 @@ def test_t281_a_command_without_descriptors_says_so_and_does_not_blame_the_outpu
     )
 
 
-def test_t281_a_server_that_cannot_be_started_for_want_of_descriptors_is_not_blamed():
+def test_t281_a_server_that_cannot_be_started_without_descriptors_is_not_reported_as_faulty():
     done = run(WITHOUT_DESCRIPTORS, "call", "demo", "count", "to=1", "9")
     assert done.returncode == 4
     assert "cannot be run: Too many open files\n  hint: Raise the limits" in done.stderr

@@ -1,4 +1,4 @@
-"""T282: the file of a gateway's callers is replaced by something that cannot be read to its end."""
+"""T282: the callers file of a gateway is replaced by a file that cannot be read to its end."""
 
 import json
 import os
@@ -21,7 +21,7 @@ MAKE: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
-async def test_t282_requests_are_answered_and_the_callers_stay(
+async def test_t282_requests_are_answered_and_the_previous_callers_remain(
     make: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(callers_file, "CHECK_SECONDS", 0.0)

@@ -1,4 +1,4 @@
-"""T290: a client that leaves while the gateway answers it causes no error in the gateway's log."""
+"""T290: a client that disconnects while the gateway answers it causes no error in the gateway's log."""
 
 import asyncio
 import gc
@@ -19,7 +19,7 @@ NONE = {"Mcp-Session-Id": "none"}
 DEMO = {"demo": {"command": sys.executable, "args": ["-m", "dragoman.demo"]}}
 
 
-async def test_t290_a_connection_that_ends_just_before_its_stream_begins(
+async def test_t290_a_disconnect_just_before_the_stream_begins_is_not_an_error(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     real, taken = Outbox.get, []
@@ -43,14 +43,14 @@ async def test_t290_a_connection_that_ends_just_before_its_stream_begins(
 
 
 def _transports(port: int) -> list[asyncio.Transport]:
-    """Of the connections that the gateway has accepted."""
+    """The transports of the connections that the gateway has accepted."""
     kind: Any = asyncio.selector_events._SelectorSocketTransport  # type: ignore[attr-defined]
     found = [each for each in gc.get_objects() if type(each) is kind and not each.is_closing()]
     return [each for each in found if each.get_extra_info("sockname")[1:2] == (port,)]
 
 
 class WaitingStore(SqliteStore):
-    """A lookup lasts until the test says otherwise."""
+    """A store whose lookup lasts until the test releases it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class WaitingStore(SqliteStore):
         return await super().get(key, seconds)
 
 
-async def test_t290_a_client_that_does_not_wait_for_its_session_to_be_looked_up():
+async def test_t290_a_disconnect_during_the_session_lookup_is_not_an_error():
     told: list[Json] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
     store = WaitingStore()
@@ -72,7 +72,9 @@ async def test_t290_a_client_that_does_not_wait_for_its_session_to_be_looked_up(
         asking = asyncio.create_task(client.post({"jsonrpc": "2.0", "id": 1, "method": "ping"}, **NONE))
         await until(lambda: store.lookups == 1)
         asking.cancel()
-        async with client.http.get(f"http://127.0.0.1:{running.port}/healthz"):  # the loop has seen its end
+        async with client.http.get(
+            f"http://127.0.0.1:{running.port}/healthz"
+        ):  # the event loop has processed the disconnect
             store.may_answer.set()
         await until(lambda: store.lookups == 0)
         assert (await client.post({"jsonrpc": "2.0", "id": 1, "method": "ping"}, **NONE)).status == 404

@@ -1,4 +1,4 @@
-"""T291: half an emoji in a request to the gateway is replaced over HTTP, as over other transports."""
+"""T291: a lone surrogate in a request to the gateway is replaced over HTTP, as over other transports."""
 
 import pytest
 
@@ -16,7 +16,7 @@ META = (
 HEADERS = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": "box__echo"}
 
 
-async def test_t291_it_is_replaced_in_both_eras_and_in_a_batch():
+async def test_t291_a_lone_surrogate_is_replaced_in_both_eras_and_in_a_batch():
     box = InMemoryServer("box")
     box.add_tool("echo", lambda arguments, context: arguments["text"])
     async with gateway_of({"box": box}) as running:

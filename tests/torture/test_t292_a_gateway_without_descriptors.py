@@ -1,4 +1,5 @@
-"""T292: more connections than a gateway has file descriptors for; its end while a call does not end."""
+"""T292: more connections than a gateway has file descriptors for; and its shutdown while a call does not
+end."""
 
 import asyncio
 import resource
@@ -20,7 +21,7 @@ TEXT = b"no further connections can be accepted: Too many open files. Raise `uli
 DRAIN_SECONDS = 3.0
 
 
-async def test_t292_it_is_said_once_and_the_gateway_goes_on():
+async def test_t292_the_shortage_is_reported_once_and_the_gateway_continues():
     async with InstalledServing("--mcp-config", "demo") as served:
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE, (DESCRIPTORS, hard))
@@ -38,11 +39,13 @@ async def test_t292_it_is_said_once_and_the_gateway_goes_on():
         served.process.send_signal(signal.SIGTERM)
         said += (await served.process.communicate())[1].splitlines(keepends=True)
     assert said.pop() == b"The gateway has ended.\n"
-    assert [line for line in said if not line.startswith(b"! ")] == []  # files that cannot be opened, too
+    assert [
+        line for line in said if not line.startswith(b"! ")
+    ] == []  # also about files that cannot be opened
     assert [TEXT in line for line in said].count(True) == 1
 
 
-async def test_t292_a_call_that_does_not_end_delays_the_end_no_longer_than_said(
+async def test_t292_a_call_that_does_not_end_delays_the_shutdown_at_most_by_the_limit(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(app, "DRAIN_SECONDS", DRAIN_SECONDS)

@@ -1,4 +1,4 @@
-"""T293: a server that never answers with its resources or prompts does not delay others for long."""
+"""T293: a server that never answers a list of resources or prompts does not delay others for long."""
 
 import asyncio
 import sys
@@ -35,7 +35,7 @@ for line in sys.stdin:
 """
 
 
-async def test_t293_reads_prompts_and_lists_of_others_are_answered(
+async def test_t293_reads_prompts_and_lists_of_other_servers_are_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(requests, "LIST_SECONDS", 0.5)

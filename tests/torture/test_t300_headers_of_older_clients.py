@@ -73,7 +73,9 @@ async def next_data(events: asyncio.StreamReader) -> str:
 
 @pytest.mark.parametrize("body", [REQUEST, [REQUEST]], ids=["message", "batch"])
 @pytest.mark.parametrize("headers", CONTRADICTING, ids=str)
-async def test_t300_messages_beside_a_stream_are_refused_as_well(headers: dict[str, str], body: Json):
+async def test_t300_messages_beside_an_sse_stream_with_contradicting_headers_are_refused(
+    headers: dict[str, str], body: Json
+):
     async with box() as (client, regions), stream(client) as (url, events):
 
         async def post(message: object, **more: str) -> int:
@@ -89,7 +91,7 @@ async def test_t300_messages_beside_a_stream_are_refused_as_well(headers: dict[s
         assert regions == ["south"]
 
 
-async def test_t300_a_message_that_is_repaired_is_no_way_around_its_headers():
+async def test_t300_a_message_with_a_replaced_surrogate_is_still_checked_against_its_headers():
     async with box() as (client, regions), stream(client) as (url, _):
         body = json.dumps(REQUEST).replace("south", "\\ud83d")
         given = {**client.headers, "Mcp-Name": "box__other"}

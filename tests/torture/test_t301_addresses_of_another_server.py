@@ -1,4 +1,4 @@
-"""T301: a server that gives a resource the address by which clients reach another server's."""
+"""T301: a server gives its resource the URI under which the gateway offers another server's resource."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def office(name: str, *uris: str) -> Office:
     return found
 
 
-async def test_t301_an_address_that_names_a_server_leads_to_that_server():
+async def test_t301_a_uri_that_names_a_server_is_routed_to_that_server():
     servers = {
         "archive": office("archive", URI),
         "books": office("books", URI),

@@ -1,4 +1,4 @@
-"""T302: a model that works in the root folder does not read the keys of providers in /proc."""
+"""T302: a model that works in the root folder cannot read provider keys in /proc."""
 
 import os
 import subprocess
@@ -16,14 +16,14 @@ REFUSED = "{} was not allowed: no rule allows it"
 
 
 def as_installed(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """In a process whose environment is the given one; that of a forked process is its parent's."""
+    """Runs in a process with the given environment; a forked process would have its parent's."""
     return subprocess.run(
         [DRAGOMAN, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, **options
     )
 
 
-def told(run: Any, tool: str, arguments: dict[str, str], *options: str) -> str:
-    """What a model that works in the root folder is told of its call."""
+def tool_result(run: Any, tool: str, arguments: dict[str, str], *options: str) -> str:
+    """The tool result that a model which works in the root folder receives."""
     with FakeProvider([(tool, arguments)], ["Done."]) as provider:
         said = ["--model", "openai-chat:gpt-5.5", "--base-url", f"{provider.url}/v1", "-p", "go", *options]
         # The first value makes the beginning look like a text; the key follows, as a long line is cut.
@@ -46,11 +46,11 @@ def told(run: Any, tool: str, arguments: dict[str, str], *options: str) -> str:
     ],
     ids=["Read", "by a detour", "of a thread", "Grep", "Glob"],
 )
-def test_t302_processes_need_a_rule(home: object, tool: str, arguments: dict[str, str]):
-    assert told(forked.run, tool, arguments).startswith(REFUSED.format(tool))
+def test_t302_reading_process_files_needs_a_rule(home: object, tool: str, arguments: dict[str, str]):
+    assert tool_result(forked.run, tool, arguments).startswith(REFUSED.format(tool))
 
 
-def test_t302_a_rule_allows_it_and_nothing_else_does(home: object):
+def test_t302_only_a_rule_allows_reading_process_files(home: object):
     environment = ("Read", {"file_path": "/proc/self/environ"})
-    assert told(as_installed, *environment).startswith(REFUSED.format("Read"))
-    assert CANARY in told(as_installed, *environment, "--allowed-tools", "Read")
+    assert tool_result(as_installed, *environment).startswith(REFUSED.format("Read"))
+    assert CANARY in tool_result(as_installed, *environment, "--allowed-tools", "Read")

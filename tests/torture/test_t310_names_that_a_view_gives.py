@@ -1,4 +1,4 @@
-"""T310: a name that a view gives to a tool is never a tool of another server."""
+"""T310: a name that a view gives to a tool never calls a tool of another server."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def server_with(name: str, tools: list[str], seen: list[Any]) -> InMemoryServer:
 
 
 @pytest.mark.parametrize("own", [["search"], []], ids=["a tool of the same name", "the tool is missing"])
-async def test_t310_a_server_cannot_take_the_name_that_a_view_gives_to_another_servers_tool(own: list[str]):
+async def test_t310_a_server_cannot_take_a_name_that_a_view_gives_to_another_servers_tool(own: list[str]):
     seen: list[Any] = []
     taking = ["find_ticket", "search"] if own else ["find_ticket"]
     servers = {"tickets": server_with("tickets", own, []), "evil": server_with("evil", taking, seen)}

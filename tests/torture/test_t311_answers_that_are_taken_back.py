@@ -1,4 +1,4 @@
-"""T311: when a person takes back all answers about a project, no agent of the project stays approved."""
+"""T311: when a person resets all answers about a project, no agent of the project stays approved."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def approve_all(project: Path) -> None:
 
 
 @pytest.mark.parametrize("is_missing", [False, True], ids=["there", "missing at that moment"])
-def test_t311_reset_project_choices_takes_back_the_approval_of_agents(home: Path, is_missing: bool):
+def test_t311_reset_project_choices_removes_the_approval_of_agents(home: Path, is_missing: bool):
     work, other = home / "work", home / "other"
     path = put(work)
     put(other)

@@ -1,4 +1,4 @@
-"""T312: a client of a view is not told the arguments that the view fixes, in no question and no error."""
+"""T312: a client of a view does not learn the arguments that the view fixes, from questions or errors."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def error_of(reply: Any) -> str:
 
 @pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS.keys())
 @pytest.mark.parametrize("arguments", [{}, {'{"project"': 1}], ids=["none", "named like a part of a message"])
-async def test_t312_no_error_about_arguments_contains_those_that_are_fixed(schema: Json, arguments: Json):
+async def test_t312_no_error_about_arguments_contains_fixed_arguments(schema: Json, arguments: Json):
     served = gateway_of({"tickets": tickets(schema, [])}, views=VIEWS)
     async with served as running, Client(f"{running.url}/support") as client:
         reply = await client.modern("tools/call", {"name": "tickets__search", "arguments": arguments})
@@ -48,7 +48,7 @@ async def test_t312_no_error_about_arguments_contains_those_that_are_fixed(schem
     )
 
 
-async def test_t312_what_is_wrong_with_the_clients_own_arguments_is_said():
+async def test_t312_errors_in_the_clients_own_arguments_are_reported():
     served = gateway_of({"tickets": tickets({"required": ["id"]}, [])}, views=VIEWS)
     async with served as running, Client(f"{running.url}/support") as client:
         reply = await client.modern("tools/call", {"name": "tickets__search", "arguments": {"text": 5}})
@@ -58,7 +58,7 @@ async def test_t312_what_is_wrong_with_the_clients_own_arguments_is_said():
     )
 
 
-async def test_t312_the_question_whether_a_call_may_be_made_has_the_clients_own_arguments_only():
+async def test_t312_the_permission_question_contains_the_clients_own_arguments_only():
     seen: list[Any] = []
     served = gateway_of({"tickets": tickets({}, seen)}, permission_mode="default", views=VIEWS)
     call: Json = {"name": "tickets__search", "arguments": {"text": "x", "project": "mine"}}

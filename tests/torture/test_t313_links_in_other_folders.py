@@ -1,4 +1,4 @@
-"""T313: a mention follows no link out of the person's folders, by whichever path the file is mentioned."""
+"""T313: a file mention follows no symlink out of the person's folders, whatever path mentions the file."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.requirement("AGT-1")
 
 @pytest.fixture
 def work(home: Path) -> Path:
-    """A repository whose file is a link to a key, another folder with the same, and links to both."""
+    """A repository with a symlink to a key, another folder with the same, and symlinks to both."""
     (home / "keys").mkdir()
     (home / "keys/id").write_text("canary")
     for name in ("work", "library"):
@@ -28,7 +28,7 @@ MENTIONS = ["../to-work/notes.md", "~/to-work/notes.md", "../library/notes.md", 
 
 
 @pytest.mark.parametrize("mention", MENTIONS)
-async def test_t313_a_link_in_a_folder_of_the_person_leads_out_of_none_of_them(
+async def test_t313_a_symlink_in_a_folder_of_the_person_does_not_lead_outside(
     home: Path, work: Path, mention: str
 ):
     async with Host({}) as host:
@@ -39,7 +39,7 @@ async def test_t313_a_link_in_a_folder_of_the_person_leads_out_of_none_of_them(
 
 
 @pytest.mark.parametrize("mention", ["../to-library/plain.md", "other.md", "../keys/id"])
-async def test_t313_a_link_to_another_folder_of_the_person_and_a_path_as_written_are_followed(
+async def test_t313_a_symlink_to_another_folder_of_the_person_and_a_typed_path_are_followed(
     home: Path, work: Path, mention: str
 ):
     async with Host({}) as host:

@@ -21,7 +21,7 @@ server.run_stdio()
 
 
 @pytest.mark.parametrize("rule", ["mcp__home_drive__*", "mcp__home_drive"])
-async def test_t314_an_agents_own_server_takes_no_rule_of_a_server_whose_tools_are_named_alike(
+async def test_t314_a_rule_does_not_apply_to_an_agents_own_server_with_the_same_tool_names(
     home: Path, rule: str
 ):
     (home / "server.py").write_text(SERVER)

@@ -1,4 +1,5 @@
-"""T320: a file changes while it cannot be read. It counts as soon as it can be, without another change."""
+"""T320: a file changes while it cannot be read. The change applies as soon as it can be read, without
+another change."""
 
 import asyncio
 import json
@@ -21,7 +22,7 @@ UNREAD = (
 
 
 @pytest.mark.requirement("CFG-11")
-async def test_t320_a_deny_that_was_added_without_descriptors_counts_when_there_are_some(home: Path):
+async def test_t320_a_deny_rule_added_during_a_shortage_of_descriptors_applies_afterwards(home: Path):
     async with (
         InstalledServing("--mcp-config", "demo", *OPEN) as served,
         Client(served.url, token(home)) as client,
@@ -44,7 +45,7 @@ async def test_t320_a_deny_that_was_added_without_descriptors_counts_when_there_
 
 @pytest.mark.requirement("GWY-3")
 @pytest.mark.usefixtures("quick")
-async def test_t320_a_caller_is_taken_out_in_a_file_that_is_made_private_only_later(tmp_path: Path):
+async def test_t320_a_caller_is_removed_by_a_file_that_is_made_private_later(tmp_path: Path):
     path, reported = tmp_path / "gateway.json", list[str]()
     write(path, BOTH)
     callers = watched(path, reported)
@@ -68,7 +69,7 @@ async def test_t320_a_caller_is_taken_out_in_a_file_that_is_made_private_only_la
 
 @pytest.mark.requirement("GWY-3")
 @pytest.mark.usefixtures("quick")
-async def test_t320_a_file_of_callers_that_is_huge_is_not_read(tmp_path: Path):
+async def test_t320_a_very_large_callers_file_is_not_read(tmp_path: Path):
     path, reported = tmp_path / "gateway.json", list[str]()
     write(path, BOTH)
     callers = watched(path, reported)

@@ -1,4 +1,5 @@
-"""T321: a sign-in is cancelled while its listener is being opened. The port is free for the next one."""
+"""T321: a sign-in is cancelled while its listener is being opened. The port is free for the next
+sign-in."""
 
 import asyncio
 import contextlib
@@ -12,7 +13,7 @@ TURNS = 12
 
 
 @pytest.mark.requirement("AUT-2")
-async def test_t321_the_port_is_free_whenever_the_listener_is_cancelled():
+async def test_t321_the_port_is_free_after_the_listener_is_cancelled_at_any_time():
     async with CallbackListener() as first:
         port = first._port
     entered, in_use = list[int](), list[int]()

@@ -1,4 +1,4 @@
-"""T330: names of entries that nobody approved reach neither a terminal nor a model with hidden characters."""
+"""T330: names of unapproved entries are shown to a terminal and to a model without hidden characters."""
 
 from itertools import islice
 from pathlib import Path
@@ -32,21 +32,21 @@ def assert_visible(text: str) -> None:
 
 @pytest.mark.usefixtures("work")
 @pytest.mark.parametrize("command", sorted(projects.COMMANDS))
-def test_t330_no_command_shows_them_as_they_are(command: str):
+def test_t330_commands_escape_these_names(command: str):
     for words in islice(projects.invocations(command, ["other"]), 1, 3):
         shown = run(*words)
         assert_visible(shown.stdout + shown.stderr)
 
 
 @pytest.mark.usefixtures("work")
-async def test_t330_the_start_of_a_gateway_shows_them_with_escapes():
+async def test_t330_the_start_of_a_gateway_escapes_these_names():
     async with Serving("--mcp-config", "demo") as served:
         shown = "\n".join(served.lines)
     assert "pending" in shown
     assert_visible(shown)
 
 
-async def test_t330_a_model_that_names_no_server_is_given_names_with_escapes(work: Path):
+async def test_t330_tool_errors_for_a_model_escape_these_names(work: Path):
     async with Host.configured(cwd=work, permission_mode="bypassPermissions") as host:
         toolbox = host.toolbox()
         for name, more in (("list_mcp_resources", {}), ("read_mcp_resource", {"uri": "a://b"})):

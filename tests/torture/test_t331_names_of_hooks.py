@@ -1,4 +1,4 @@
-"""T331: a secret in the command of a hook is in no reason, and so in no answer to a model and no log."""
+"""T331: a secret in the command of a hook appears in no reason, and so in no model answer and no log."""
 
 import sys
 from pathlib import Path
@@ -22,7 +22,9 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("how", COMMANDS)
-def test_t331_a_refusal_names_the_program_alone(home: Path, how: str, monkeypatch: pytest.MonkeyPatch):
+def test_t331_a_refusal_names_only_the_program_of_the_hook(
+    home: Path, how: str, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.chdir(home / "work")
     (home / "work" / "deny.sh").write_text("exit 2\n")
     hook = {"type": "command", "command": COMMANDS[how]}
@@ -52,5 +54,5 @@ def test_t331_a_refusal_names_the_program_alone(home: Path, how: str, monkeypatc
         (f'KEY="$(vault read {SECRET})" check', "check"),
     ],
 )
-def test_t331_the_name_of_a_hook(command: str, name: str):
+def test_t331_the_display_name_of_a_hook_command(command: str, name: str):
     assert name_of_command(command) == name

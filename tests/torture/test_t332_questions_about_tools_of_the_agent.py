@@ -1,4 +1,4 @@
-"""T332: a rule or a hook that wants a question counts for tools that need no permission by themselves."""
+"""T332: an ask rule or a hook that asks also applies to tools that need no permission by themselves."""
 
 import json
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
 
 
 def worked(home: Path) -> list[str]:
-    """What the model is told of work that it gives to an agent."""
+    """The result that the model receives for work that it gives to an agent."""
     agent = home / ".dragoman/agents/counter.md"
     agent.parent.mkdir(parents=True, exist_ok=True)
     agent.write_text("---\ndescription: Counts.\n---\nYou count.\n")
@@ -42,19 +42,19 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("how", SETTINGS)
-def test_t332_an_agent_is_not_given_work_without_the_question(home: Path, how: str):
+def test_t332_starting_an_agent_is_asked_about(home: Path, how: str):
     projects.user(home, SETTINGS[how])
     (told,) = worked(home)
     assert told.startswith("Task was not allowed:")
 
 
-def test_t332_an_administrators_question_counts(home: Path):
+def test_t332_a_managed_ask_rule_applies(home: Path):
     projects.managed(home, SETTINGS["a rule"])
     (told,) = worked(home)
     assert told.startswith("Task was not allowed: ask rule Task of enterprise")
 
 
-def test_t332_a_question_about_everything_leaves_it_to_the_calls_of_the_agent(home: Path):
+def test_t332_an_ask_rule_for_everything_applies_to_the_agents_calls_and_not_to_its_start(home: Path):
     projects.user(home, {"permissions": {"ask": ["*"]}})
     assert worked(home) == ["One."]
 
@@ -68,7 +68,7 @@ async def test_t332_a_list_of_resources_is_asked_about():
     assert outcome.error.code == "refused"
 
 
-async def test_t332_a_hook_that_asks_about_a_search_is_heard():
+async def test_t332_a_hook_that_asks_about_a_search_applies():
     asks = hook(lambda given: {"permissionDecision": "ask"}, "PreToolUse", matcher="tool_search")
     async with Host({}, hooks=[asks], permission_mode="bypassPermissions") as host:
         outcome = await host.toolbox().call("tool_search", {"query": "add"})

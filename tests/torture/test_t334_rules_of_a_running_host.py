@@ -1,4 +1,5 @@
-"""T334: a deny that a program or a person adds to a running host ends subscriptions as one of a file does."""
+"""T334: a deny rule that a program or a person adds to a running host ends subscriptions, as a rule of a
+file does."""
 
 import pytest
 
@@ -10,7 +11,7 @@ BOOK = "book://divan"
 
 
 @pytest.mark.parametrize("rule", ["mcp__lib", "*", "read_mcp_resource(uri=book://*)"])
-async def test_t334_no_change_is_reported_after_the_deny(rule: str):
+async def test_t334_no_change_is_reported_after_the_deny_rule(rule: str):
     library = Library()
     async with Host({"lib": library}) as host:
         await host.ready()

@@ -1,4 +1,5 @@
-"""T335: a secret of its entry that a server puts into a sampling request reaches no model and no client."""
+"""T335: a secret of its entry that a server puts into a sampling request is sent to no model and no
+client."""
 
 import json
 from typing import Any
@@ -33,7 +34,7 @@ REQUEST = {
 
 
 @both_eras
-async def test_t335_the_model_is_not_given_it(arena, era):
+async def test_t335_the_secret_is_redacted_before_sampling(arena, era):
     model = Model(supports_tools=True)
     entry = zoo("asks_back.py", protocol=era, sampling="allow", env={"API_KEY": SECRET})
     async with arena(entry, sampler=model) as a:

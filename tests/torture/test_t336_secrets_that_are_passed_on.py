@@ -1,4 +1,4 @@
-"""T336: what a gateway passes on undecoded contains no secret that is spread over several texts."""
+"""T336: messages that a gateway forwards undecoded contain no secret that is split over several texts."""
 
 import sys
 from typing import Any
@@ -38,7 +38,7 @@ ENTRY: dict[str, Any] = {
 }
 
 
-async def test_t336_a_secret_in_two_blocks_is_not_passed_on():
+async def test_t336_a_secret_split_over_two_blocks_is_not_forwarded():
     async with Host({"box": ENTRY}, permission_mode="bypassPermissions") as host:
         await host.ready()
         split = await host.call("mcp__box__split", forward=True)
@@ -48,7 +48,7 @@ async def test_t336_a_secret_in_two_blocks_is_not_passed_on():
     assert plain.forwarded is not None, "what cannot hold it is not decoded"
 
 
-async def test_t336_nor_is_it_in_what_a_server_declares():
+async def test_t336_a_secret_in_the_servers_declarations_is_not_forwarded():
     async with Host({"box": ENTRY}) as host:
         await host.ready()
         assert host.servers["box"].capabilities["experimental"] == {"x": {"note": "[secret]"}}

@@ -1,4 +1,4 @@
-"""T337: a deny that comes while a call or a request waits, after its yes, keeps it from being sent."""
+"""T337: a deny rule that is added while a permitted call or request waits prevents it from being sent."""
 
 import asyncio
 from pathlib import Path
@@ -17,7 +17,7 @@ RULES = ["mcp__x", "mcp__x__ledger(key=secret*)", "*"]
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("by", ["the administrator", "the program"])
-async def test_t337_while_a_person_opens_a_page(home: Path, rule: str, by: str):
+async def test_t337_a_rule_added_while_a_person_opens_a_page_denies_the_call(home: Path, rule: str, by: str):
     async with two_servers(home) as (host, person, first, _):
 
         async def deny() -> None:
@@ -35,7 +35,7 @@ async def test_t337_while_a_person_opens_a_page(home: Path, rule: str, by: str):
     assert len(person.asked) == 1
 
 
-async def test_t337_a_rule_about_something_else_asks_no_second_question(home: Path):
+async def test_t337_a_rule_about_something_else_causes_no_second_question(home: Path):
     async with two_servers(home) as (host, person, first, _):
 
         async def deny() -> None:
@@ -51,11 +51,13 @@ async def test_t337_a_rule_about_something_else_asks_no_second_question(home: Pa
 
 @pytest.mark.parametrize("rule", ["mcp__x", "read_mcp_resource(uri=note:*)"])
 @pytest.mark.parametrize("way", ["a program", "a model"])
-async def test_t337_while_a_resource_is_asked_for_again(home: Path, rule: str, way: str):
+async def test_t337_a_rule_added_while_a_resource_request_is_retried_denies_it(
+    home: Path, rule: str, way: str
+):
     denied = asyncio.Event()
 
     async def lost(ask: Ask) -> Any:
-        """Loses the connection of the first request; the second is denied by then."""
+        """Loses the connection of the first request; before the second one, the rule is added."""
         if not denied.is_set():
             denied.set()
             host.add_rule("deny", rule)

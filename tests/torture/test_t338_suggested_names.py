@@ -1,4 +1,4 @@
-"""T338: a model that misspells the name of a tool is not told the names of tools that a rule denies."""
+"""T338: an error about a misspelled tool name does not suggest tools that a rule denies."""
 
 import sys
 
@@ -21,7 +21,7 @@ async def test_t338_a_denied_tool_is_not_suggested(rule: str):
             assert "mcp__demo__add" not in outcome.text
 
 
-async def test_t338_others_are():
+async def test_t338_other_tools_are_suggested():
     async with Host({"demo": DEMO}, permission_mode="bypassPermissions") as host:
         await host.ready()
         assert "Did you mean mcp__demo__add" in (await host.call("mcp__demo__ad")).text

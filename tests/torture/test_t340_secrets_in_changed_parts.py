@@ -1,4 +1,4 @@
-"""T340: a server does not get a secret of its entry through in the address of a changed part."""
+"""T340: a server cannot leak a secret of its entry through the URI of a changed sub-resource."""
 
 import sys
 
@@ -35,7 +35,7 @@ for line in sys.stdin:
 """
 
 
-async def test_t340_the_resource_is_reported_in_place_of_the_part():
+async def test_t340_the_subscribed_resource_is_reported_in_place_of_the_sub_resource():
     entry = {"command": sys.executable, "args": ["-c", SERVER], "protocol": "legacy", "env": {"KEY": SECRET}}
     async with Host({"box": entry}) as host:
         await host.ready()

@@ -27,7 +27,7 @@ def mark(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return mark
 
 
-async def test_t341_a_search_without_a_question_runs_none_of_them(home: Path, mark: Path):
+async def test_t341_a_search_without_a_question_runs_no_program_of_the_repository(home: Path, mark: Path):
     async with benched((home / "work").resolve()) as bench:
         assert "a.txt:1:hello" in await bench.text("Grep", pattern="hello")
         assert await bench.text("Bash", command="echo $BASH") != ""
@@ -36,6 +36,6 @@ async def test_t341_a_search_without_a_question_runs_none_of_them(home: Path, ma
 
 @pytest.mark.parametrize("more", [{}, {"BROWSER": "my-browser"}])
 @pytest.mark.usefixtures("mark")
-def test_t341_no_page_is_opened_with_one_of_them(more: dict[str, str]):
+def test_t341_a_page_is_never_opened_with_a_relative_program(more: dict[str, str]):
     found = opener({"DISPLAY": ":0", "PATH": os.environ["PATH"], **more})
     assert found is None or os.path.isabs(found[0])

@@ -1,4 +1,4 @@
-"""T342: definitions of tools that clients of a gateway give to their models hide nothing in descriptions."""
+"""T342: tool definitions that a gateway gives to its clients hide nothing in descriptions."""
 
 from typing import Any
 
@@ -41,13 +41,13 @@ def listed(hidden: str) -> dict[str, Any]:
     )
 
 
-def test_t342_labels_are_clean_and_names_and_values_stay():
+def test_t342_labels_are_cleaned_and_names_and_values_are_unchanged():
     assert listed(HIDDEN) == listed("")
     assert listed("")["inputSchema"] == schema("")
 
 
 @pytest.mark.parametrize("depth", [10, 200, 450, 2000])
-def test_t342_a_schema_without_end_costs_no_list(depth: int):
+def test_t342_an_endless_schema_does_not_affect_the_list(depth: int):
     inner = msgspec.json.encode({"description": HIDDEN})
     raw = Raw(b'{"properties":{"x":' * depth + inner + b"}}" * depth)
     tool = ServerTool(ServerName("box"), QualifiedName("mcp__box__tool"), ToolDefinition("tool", raw))

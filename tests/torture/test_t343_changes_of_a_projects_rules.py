@@ -1,4 +1,4 @@
-"""T343: a yes to every change of files in a folder is none to changes of the rules that are kept there."""
+"""T343: a permission for every edit in a folder does not cover changes of the rule files there."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.requirement("PRM-1")
 
 
 def decisions(folder: Path, *names: str) -> list[str]:
-    """About changes of these files, after a yes to all changes in the folder."""
+    """The decisions about edits of these files, after a permission for all edits in the folder."""
     arguments = {"file_path": str(folder / "a.py")}
     question = PermissionQuestion(
         server="",
@@ -38,7 +38,7 @@ def decisions(folder: Path, *names: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["plain", 'a "b" *c', "back\\slash"])
-def test_t343_other_files_are_allowed_and_rules_are_asked_about(tmp_path: Path, name: str):
+def test_t343_other_files_are_allowed_and_rule_files_are_asked_about(tmp_path: Path, name: str):
     folder = tmp_path / name
     folder.mkdir()
     assert decisions(folder, "b.py", "src/c.py") == ["allow"] * 4
@@ -47,7 +47,7 @@ def test_t343_other_files_are_allowed_and_rules_are_asked_about(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("link", [".dragoman", ".dragoman/settings.local.json"])
-def test_t343_also_where_they_are_kept_behind_a_link(tmp_path: Path, link: str):
+def test_t343_rule_files_behind_a_symlink_are_asked_about(tmp_path: Path, link: str):
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf/settings.local.json").write_text("{}")
     (tmp_path / link).parent.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""T350: name servers and a keychain that never answer occupy the threads that everything else needs."""
+"""T350: name resolution and a keychain that never answer occupy the threads that everything else needs."""
 
 import asyncio
 import json
@@ -23,8 +23,8 @@ MANY = 40
 
 
 @pytest.fixture
-def silence(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """Names below nowhere.example are not resolved before it is set."""
+def unresolved_names(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Names below nowhere.example are not resolved until the event is set."""
     over, resolve = threading.Event(), socket.getaddrinfo
 
     def getaddrinfo(host: Any, *rest: Any, **more: Any) -> Any:
@@ -38,8 +38,8 @@ def silence(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     over.set()
 
 
-async def test_t350_names_that_are_never_resolved_keep_no_new_deny_waiting(
-    home: Path, silence: threading.Event
+async def test_t350_unresolved_names_do_not_delay_a_new_deny_rule(
+    home: Path, unresolved_names: threading.Event
 ):
     settings = home / ".dragoman" / "settings.json"
     settings.parent.mkdir(exist_ok=True)
@@ -51,7 +51,7 @@ async def test_t350_names_that_are_never_resolved_keep_no_new_deny_waiting(
         async with asyncio.timeout(20):
             while host.servers["demo"].status != "connected":
                 await asyncio.sleep(0.02)
-            while threading.active_count() < MANY // 2 and not silence.is_set():
+            while threading.active_count() < MANY // 2 and not unresolved_names.is_set():
                 await asyncio.sleep(0.02)
             denied = {"permissions": {"deny": ["mcp__demo__add"]}, "mcpServers": servers}
             settings.write_text(json.dumps(denied))
@@ -59,18 +59,18 @@ async def test_t350_names_that_are_never_resolved_keep_no_new_deny_waiting(
                 await asyncio.sleep(0.02)
 
 
-async def test_t350_callers_share_the_thread_in_which_a_name_is_resolved(silence: threading.Event):
+async def test_t350_callers_share_the_thread_that_resolves_a_name(unresolved_names: threading.Event):
     before = set(threading.enumerate())  # threads of other tests may end meanwhile
     waiting = [asyncio.create_task(resolve("nowhere.example", 443)) for _ in range(MANY)]
     await asyncio.sleep(0)
     assert len(set(threading.enumerate()) - before) == 1
     waiting[0].cancel()
-    silence.set()
+    unresolved_names.set()
     found = await asyncio.gather(*waiting, return_exceptions=True)
     assert [type(each) for each in found] == [asyncio.CancelledError] + [socket.gaierror] * (MANY - 1)
 
 
-async def test_t350_a_keychain_that_waits_for_a_person_keeps_nothing_else_waiting(
+async def test_t350_a_keychain_that_waits_for_a_person_delays_nothing_else(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ):
     unlocked, vault = threading.Event(), Vault({"DRAGOMAN_SECRET_STORE": "keyring", "HOME": str(home)})
@@ -86,7 +86,7 @@ async def test_t350_a_keychain_that_waits_for_a_person_keeps_nothing_else_waitin
     assert await asyncio.gather(*reading) == [b"secret"] * MANY
 
 
-def test_t350_a_program_ends_while_a_name_is_resolved(home: Path):
+def test_t350_a_program_can_exit_while_a_name_is_resolved(home: Path):
     ended = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, timeout=50, check=False)
     assert (ended.returncode, ended.stdout) == (0, b"failed\n"), ended.stderr.decode()
 

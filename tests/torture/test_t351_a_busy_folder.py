@@ -1,4 +1,4 @@
-"""T351: programs, among them servers, write very many files into a folder whose settings are followed."""
+"""T351: programs, among them servers, write very many files into a folder whose settings are watched."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ for number in range({FILES}):
 
 
 async def follow(host: Host, file: Path, name: str) -> None:
-    """Adds a server to the file; returns when the host knows it."""
+    """Adds a server to the file; returns when the host has read it."""
     events = host.events(ConfigurationChanged)
     file.write_text(json.dumps({"mcpServers": {name: {"command": sys.executable}}}))
     async for event in events:
@@ -32,7 +32,7 @@ async def follow(host: Host, file: Path, name: str) -> None:
 
 
 @pytest.mark.requirement("CFG-11")
-async def test_t351_very_many_new_files_beside_a_projects_settings_cost_little(home: Path):
+async def test_t351_very_many_new_files_beside_project_settings_need_little_time(home: Path):
     folder = home / "work" / "a" / "deep" / "folder"
     folder.mkdir(parents=True)
     async with asyncio.timeout(50), Host.configured(cwd=folder, watch=True) as host:

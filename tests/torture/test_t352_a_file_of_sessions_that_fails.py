@@ -1,4 +1,4 @@
-"""T352: the file of a gateway's sessions cannot be used any more while clients are connected."""
+"""T352: the session file of a gateway becomes unusable while clients are connected."""
 
 import sqlite3
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.servers.office import Office
 pytestmark = pytest.mark.requirement("GWY-3")
 
 
-async def test_t352_sessions_go_on_that_were_in_a_file_which_fails_later(
+async def test_t352_sessions_continue_when_their_file_fails_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(sqlite, "LOCKED_SECONDS", 0.1)
@@ -25,7 +25,7 @@ async def test_t352_sessions_go_on_that_were_in_a_file_which_fails_later(
         running.gateway.report = reported.append
         await c.initialize()
         holder = sqlite3.connect(path, isolation_level=None)
-        holder.execute("begin immediate")  # as another program does that holds the file for too long
+        holder.execute("begin immediate")  # like another program that locks the file for too long
         try:
             assert [(await c.legacy("tools/list")).status for _ in range(3)] == [200, 200, 200]
         finally:
@@ -34,7 +34,7 @@ async def test_t352_sessions_go_on_that_were_in_a_file_which_fails_later(
         assert "sessions are kept in memory" in reported[0]
 
 
-async def test_t352_a_session_that_its_client_has_ended_stays_ended(
+async def test_t352_a_session_that_its_client_has_ended_is_not_restored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(sessions, "CHECK_SECONDS", 0.0)

@@ -1,4 +1,4 @@
-"""T353: hooks that are told about connections are slow, and very many of them are to run."""
+"""T353: hooks about connection events are slow, and very many of them are to run."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ DEMO = {"command": sys.executable, "args": ["-m", "dragoman.demo"]}
 WAITS = "until [ -e over ]; do sleep 0.05; done"
 
 
-async def test_t353_slow_hooks_about_failed_servers_hold_up_no_call(home: Path):
+async def test_t353_slow_hooks_about_failed_servers_delay_no_call(home: Path):
     settings = home / ".dragoman" / "settings.json"
     settings.parent.mkdir(exist_ok=True)
     missing = {f"bad{number}": {"command": f"/missing/{number}"} for number in range(COMMANDS_AT_ONCE + 4)}
@@ -36,7 +36,7 @@ async def test_t353_slow_hooks_about_failed_servers_hold_up_no_call(home: Path):
         assert outcome.text == "3"
 
 
-async def test_t353_of_what_happens_meanwhile_to_a_server_a_hook_is_told_the_last(home: Path):
+async def test_t353_a_slow_hook_is_run_for_the_latest_state_of_a_server_only(home: Path):
     told: list[object] = []
     changed: set[str] = set()
     begun, over = asyncio.Event(), asyncio.Event()

@@ -1,4 +1,4 @@
-"""T354: what is stored of a sign-in cannot be read for a moment, or is damaged. That is no sign-out."""
+"""T354: a stored sign-in is damaged, or cannot be read for a moment. This does not count as a sign-out."""
 
 import os
 import resource
@@ -34,7 +34,7 @@ def marker_of(vault: Vault, key: str) -> Path:
     return vault.lock_path(key).with_suffix(".json")
 
 
-async def test_t354_tokens_in_use_are_not_forgotten_because_no_file_can_be_opened():
+async def test_t354_tokens_in_use_are_not_discarded_when_no_file_can_be_opened():
     async with AuthWorld() as world:
         sign_in_before(world)
         vault, credentials = Vault(), credentials_of(world)
@@ -46,7 +46,7 @@ async def test_t354_tokens_in_use_are_not_forgotten_because_no_file_can_be_opene
         assert meanwhile == sent == await credentials.headers()
 
 
-def test_t354_what_could_not_be_deleted_is_not_called_deleted():
+def test_t354_a_secret_that_could_not_be_deleted_is_not_reported_as_deleted():
     vault = Vault()
     vault.put("key", b"secret")
     with no_descriptors(), pytest.raises(StoreFailed, match="Too many open files"):
@@ -54,11 +54,11 @@ def test_t354_what_could_not_be_deleted_is_not_called_deleted():
     assert vault.get("key") == b"secret"
 
 
-def test_t354_a_folder_that_cannot_be_read_is_said(tmp_path: Path):
+def test_t354_an_unreadable_folder_is_reported(tmp_path: Path):
     vault = Vault()
     vault.put("key", b"secret")
     vault.folder.rename(tmp_path / "moved")
-    vault.folder.symlink_to(vault.folder)  # as a network drive that has gone: errors, and not "no such file"
+    vault.folder.symlink_to(vault.folder)  # like a removed network drive: an error other than "no such file"
     with pytest.raises(StoreFailed, match="cannot be read"):
         vault.get("key")
     assert vault.description_of("key").endswith("which cannot be read")

@@ -1,5 +1,5 @@
-"""T355: the issuer of access tokens stalls, fails, or publishes a key that cannot be read, while clients with
-valid tokens use the gateway."""
+"""T355: the issuer of access tokens stalls, fails, or publishes an unreadable key, while clients with valid
+tokens use the gateway."""
 
 import asyncio
 from collections.abc import Callable
@@ -31,7 +31,7 @@ class StallingIssuer(Issuer):
         return await super().answer(ask)
 
 
-async def test_t355_a_token_of_nobody_keeps_no_valid_one_waiting_for_the_issuer():
+async def test_t355_a_token_of_an_unknown_caller_does_not_delay_valid_tokens():
     now = 1000.0
     async with StallingIssuer() as issuer, asyncio.timeout(20):
         verify = JwtVerifier(entry_of(issuer), lambda: now)
@@ -46,7 +46,7 @@ async def test_t355_a_token_of_nobody_keeps_no_valid_one_waiting_for_the_issuer(
 
 
 @pytest.mark.parametrize("how", ["stalls", "fails"])
-async def test_t355_known_keys_count_while_the_issuer_does_not_answer(
+async def test_t355_known_keys_are_used_while_the_issuer_does_not_answer(
     how: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(jwt, "WAIT_SECONDS", 0.05)
@@ -63,7 +63,7 @@ async def test_t355_known_keys_count_while_the_issuer_does_not_answer(
         issuer.goes_on.set()
 
 
-async def test_t355_requests_that_come_before_the_first_answer_share_one_question():
+async def test_t355_requests_before_the_first_answer_share_one_key_request():
     async with StallingIssuer() as issuer, asyncio.timeout(20):
         verify = JwtVerifier(entry_of(issuer), lambda: 1000.0)
         issuer.goes_on.clear()
@@ -75,7 +75,7 @@ async def test_t355_requests_that_come_before_the_first_answer_share_one_questio
         assert [ask.path for ask in issuer.asks].count("/jwks") == 1
 
 
-class OddKey:
+class InvalidKey:
     def __init__(self, **members: Any) -> None:
         self.members = members
 
@@ -83,17 +83,17 @@ class OddKey:
         return self.members
 
 
-ODD: dict[str, Callable[[], OddKey]] = {
-    "unknown kind": lambda: OddKey(kty="AKP", alg="ML-DSA-44", pub="AA"),
-    "unknown curve": lambda: OddKey(kty="EC", crv="P-999", x="AA", y="AA"),
-    "no numbers": lambda: OddKey(kty="RSA", kid="rsa"),
-    "not on the curve": lambda: OddKey(kty="EC", crv="P-256", x="AA", y="AA"),
-    "nothing": OddKey,
+INVALID: dict[str, Callable[[], InvalidKey]] = {
+    "unknown kind": lambda: InvalidKey(kty="AKP", alg="ML-DSA-44", pub="AA"),
+    "unknown curve": lambda: InvalidKey(kty="EC", crv="P-999", x="AA", y="AA"),
+    "no numbers": lambda: InvalidKey(kty="RSA", kid="rsa"),
+    "not on the curve": lambda: InvalidKey(kty="EC", crv="P-256", x="AA", y="AA"),
+    "nothing": InvalidKey,
 }
 
 
-@pytest.mark.parametrize("odd", ODD.values(), ids=ODD.keys())
-async def test_t355_a_key_that_cannot_be_read_costs_no_other(odd: Callable[[], OddKey]):
+@pytest.mark.parametrize("odd", INVALID.values(), ids=INVALID.keys())
+async def test_t355_an_unreadable_key_does_not_affect_the_others(odd: Callable[[], InvalidKey]):
     async with Issuer() as issuer:
         other = ECKey.generate_key("P-256", {"kid": "one"})
         issuer.keys = [odd(), *issuer.keys]

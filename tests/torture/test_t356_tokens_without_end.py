@@ -1,4 +1,4 @@
-"""T356: an authorization server, or a helper, gives out a new token all the time. Each is a secret."""
+"""T356: an authorization server, or a headers helper, issues new tokens continuously. Each is a secret."""
 
 import secrets
 
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.requirement("AUT-11")
 KEY = "k3y-0f-the-entry-itself"
 
 
-def test_t356_no_number_of_tokens_uncovers_a_secret_of_the_entry():
+def test_t356_any_number_of_tokens_does_not_displace_a_secret_of_the_entry():
     redactor = Redactor([KEY])
     tokens = [secrets.token_hex(16) for _ in range(3 * SECRET_LIMIT)]
     for token in tokens:
@@ -20,7 +20,7 @@ def test_t356_no_number_of_tokens_uncovers_a_secret_of_the_entry():
     assert redactor.text(tokens[-1]) == HIDDEN
 
 
-def test_t356_what_is_looked_for_does_not_grow_without_end():
+def test_t356_the_set_of_redacted_values_is_bounded():
     redactor, counts = Redactor([KEY]), list[int]()
     for _ in range(3):
         redactor.learn(secrets.token_hex(16) for _ in range(2 * SECRET_LIMIT))

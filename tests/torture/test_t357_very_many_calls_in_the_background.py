@@ -1,4 +1,4 @@
-"""T357: more calls are to go on in the background at the same moment than are kept."""
+"""T357: more calls are to continue in the background at the same time than are kept."""
 
 import asyncio
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ MORE = 8
 
 
 class Holding:
-    """A server that answers when it is told to."""
+    """A server that answers when it is released."""
 
     def __init__(self) -> None:
         self.goes_on = asyncio.Event()
@@ -34,7 +34,7 @@ def moved(host: Host, name: str) -> asyncio.Task[CallOutcome]:
     return asyncio.create_task(host.call(name, {}, background_after_seconds=0.05))
 
 
-async def test_t357_calls_for_which_there_is_no_room_are_waited_for():
+async def test_t357_calls_beyond_the_background_limit_are_waited_for():
     holding = Holding()
     async with (
         asyncio.timeout(30),
@@ -53,7 +53,7 @@ async def test_t357_calls_for_which_there_is_no_room_are_waited_for():
         assert holding.calls == len(calls)
 
 
-async def test_t357_a_server_that_never_answers_leaves_room_for_calls_of_others():
+async def test_t357_a_server_that_never_answers_leaves_room_for_calls_of_other_servers():
     stuck, good = Holding(), Holding()
     servers = {"stuck": stuck.server, "good": good.server}
     async with asyncio.timeout(30), Host(servers, permission_mode="bypassPermissions") as host:

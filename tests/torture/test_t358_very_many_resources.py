@@ -1,4 +1,4 @@
-"""T358: a server lists very many resources, or very large ones, before those of others."""
+"""T358: a server lists very many or very large resources before those of other servers."""
 
 import json
 from typing import Any

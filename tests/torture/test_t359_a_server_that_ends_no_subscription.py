@@ -1,4 +1,4 @@
-"""T359: a server does not answer when subscriptions are ended, while settings come to deny servers."""
+"""T359: a server does not answer the end of subscriptions, while new settings deny servers."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ def configure(home: Path, **more: Any) -> None:
     (home / ".dragoman" / "settings.json").write_text(json.dumps({"mcpServers": servers, **more}))
 
 
-async def test_t359_a_server_is_ended_at_once_although_another_ends_no_subscription(home: Path):
+async def test_t359_a_denied_server_is_ended_at_once_although_another_does_not_answer_unsubscribe(home: Path):
     (home / "server.py").write_text(SERVER)
     configure(home)
     async with (
@@ -60,7 +60,9 @@ async def test_t359_a_server_is_ended_at_once_although_another_ends_no_subscript
             deniedMcpServers=[{"serverName": "demo"}],
             permissions={"deny": ["read_mcp_resource(server=silent)"]},
         )
-        async with asyncio.timeout(30):  # to wait for the server takes a minute: 5 seconds for each
+        async with asyncio.timeout(
+            30
+        ):  # waiting for the server would take a minute: 5 seconds for each subscription
             await host.reload()
         assert host.servers["demo"].status not in ("connected", "connecting")
         for updates in watched:

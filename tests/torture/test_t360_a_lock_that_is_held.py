@@ -1,4 +1,4 @@
-"""T360: another process, perhaps a stopped one, holds the lock of the file of what is in use."""
+"""T360: another process, perhaps a stopped one, has locked the file of the approved entries in use."""
 
 import asyncio
 import hashlib
@@ -35,7 +35,7 @@ async def until_denied(host: Host, rule: str) -> None:
         await asyncio.sleep(0.02)
 
 
-async def test_t360_new_denials_do_not_wait_for_the_lock(home: Path):
+async def test_t360_new_deny_rules_apply_without_waiting_for_the_lock(home: Path):
     configure(home)
     state = _snapshots_file(Sources.here())
     lock = FileLock(lock_of(state))

@@ -1,4 +1,4 @@
-"""T370: an authorization server that repeats in an error what it was sent; no part of that is shown."""
+"""T370: an authorization server repeats in an error what it was sent; no part of that is printed."""
 
 from urllib.parse import parse_qsl
 
@@ -25,7 +25,7 @@ CLIENTS = {
 
 
 class Repeating:
-    """Answers with an error that has one of the secrets in it that came with the request."""
+    """Answers with an error that contains one of the secrets of the request."""
 
     def __init__(self, number: int, status: int) -> None:
         self._number = number
@@ -46,7 +46,7 @@ class Repeating:
     ("client", "path"),
     [("basic", "/token"), ("basic", "/device"), ("post", "/token"), ("post", "/device"), ("key", "/token")],
 )
-async def test_t370_an_error_of_an_authorization_server_shows_nothing_that_it_was_sent(
+async def test_t370_an_error_of_an_authorization_server_is_reported_without_the_values_sent_to_it(
     client: str, path: str, status: int, number: int
 ):
     async with AuthWorld() as world:

@@ -1,4 +1,4 @@
-"""T371: an import points out every field that policy counts as a detour, and variables that run code."""
+"""T371: an import reports every field that policy counts as a detour, and variables that run code."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ ENTRIES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("field", ENTRIES)
-def test_t371_what_an_import_takes_over_is_pointed_out(home: Path, field: str):
+def test_t371_an_import_reports_detours_and_code_variables(home: Path, field: str):
     file = write(home / "work" / "theirs.json", servers(box=ENTRIES[field], plain=LOCAL))
     done = run("mcp", "import", "claude-code", str(file))
     assert done.returncode == 0, done.stderr
@@ -34,7 +34,7 @@ def test_t371_what_an_import_takes_over_is_pointed_out(home: Path, field: str):
 
 
 @pytest.mark.parametrize("value", [None, 5, "text", ["LD_PRELOAD"], [5]], ids=str)
-def test_t371_fields_of_a_wrong_type_end_no_import(home: Path, value: Any):
+def test_t371_a_field_of_a_wrong_type_does_not_end_an_import(home: Path, value: Any):
     entry = {**REMOTE, "env": value, "unknown": value}
     file = write(home / "work" / "theirs.json", servers(box=entry, plain=LOCAL))
     done = run("mcp", "import", "claude-code", str(file))

@@ -17,7 +17,7 @@ async def sign_in(world: AuthWorld, browser: Browser, **oauth: Any) -> None:
         await host.sign_in("x", browser)
 
 
-async def test_t372_an_issuer_that_a_server_named_is_confirmed_before_it_gets_a_secret():
+async def test_t372_an_issuer_named_by_a_server_is_confirmed_before_it_receives_a_secret():
     async with AuthWorld() as world:
         await sign_in(world, Browser())
         world.expire_tokens()
@@ -29,7 +29,7 @@ async def test_t372_an_issuer_that_a_server_named_is_confirmed_before_it_gets_a_
         assert SECRET not in world.canaries_in(world.auth)
 
 
-async def test_t372_an_issuer_that_was_confirmed_is_not_asked_about_again():
+async def test_t372_a_confirmed_issuer_is_not_asked_about_again():
     async with AuthWorld() as world:
         person = Browser(confirms=True)
         for _ in range(2):

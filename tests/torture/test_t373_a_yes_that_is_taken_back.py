@@ -1,4 +1,5 @@
-"""T373: a lasting yes ends when the rule that it has written is removed, also in a host that goes on."""
+"""T373: a permanent permission ends when the rule that it has written is removed, also in a running
+host."""
 
 import asyncio
 from pathlib import Path
@@ -31,7 +32,9 @@ async def is_made(host: Host) -> bool:
 
 
 @pytest.mark.parametrize("given", ANSWERS.values(), ids=ANSWERS)
-async def test_t373_a_yes_is_asked_for_again_once_its_rule_is_removed(home: Path, given: dict[str, Any]):
+async def test_t373_permission_is_requested_again_after_its_rule_is_removed(
+    home: Path, given: dict[str, Any]
+):
     person = ScriptedUser(PermissionAnswer(True, **given), False)
     async with Host.configured(servers={"shop": shop()}, interaction=person) as host:
         await host.ready()
@@ -48,7 +51,7 @@ async def test_t373_a_yes_is_asked_for_again_once_its_rule_is_removed(home: Path
     assert len(person.asked) == 2
 
 
-async def test_t373_a_yes_whose_rule_cannot_be_written_holds_for_the_session(home: Path):
+async def test_t373_a_permission_whose_rule_cannot_be_written_applies_to_the_session(home: Path):
     person = ScriptedUser(PermissionAnswer(True, always="user"), False)
     async with Host.configured(servers={"shop": shop()}, interaction=person) as host:
         await host.ready()

@@ -1,4 +1,4 @@
-"""T374: a rule of policy repeats a server's command, and with it a secret, which nothing shows."""
+"""T374: a policy rule repeats a server's command, and with it a secret, which is never printed."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ COMMANDS = (["config", "explain"], ["config", "explain", "--json"], ["mcp", "lis
 @pytest.mark.parametrize("key", LISTS)
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("put", [user, managed])
-async def test_t374_no_view_shows_a_secret_of_a_rule(home: Path, put: Any, rule: str, key: str):
+async def test_t374_no_command_prints_a_secret_of_a_rule(home: Path, put: Any, rule: str, key: str):
     entry, said = RULES[rule]
     servers = {"mcpServers": {"box": entry}}
     if put is user:
@@ -43,7 +43,7 @@ async def test_t374_no_view_shows_a_secret_of_a_rule(home: Path, put: Any, rule:
         assert SECRET not in shown.stdout + shown.stderr, words
 
 
-async def test_t374_no_error_shows_a_secret_of_a_rule(home: Path):
+async def test_t374_no_error_contains_a_secret_of_a_rule(home: Path):
     user(home, {"mcpServers": {"box": LOCAL}, "deniedMcpServers": [RULES["a command"][1]]})
     async with Host.configured() as host:
         shown = json.dumps([str(view) for view in host.servers.values()])

@@ -1,4 +1,4 @@
-"""T375: in a gateway's question whether a call may be made, a long argument or name hides no other."""
+"""T375: in the permission question of a gateway, a long argument or name hides no other."""
 
 import json
 
@@ -39,12 +39,12 @@ async def test_t375_every_argument_is_in_the_question(arguments: Json):
     assert len(message) < 4000
 
 
-async def test_t375_how_many_more_arguments_there_are_is_said():
+async def test_t375_the_number_of_arguments_that_are_left_out_is_shown():
     message = await message_about({f"n{number}": number for number in range(100)})
     assert message.endswith(", … [80 more arguments]}")
 
 
-async def test_t375_short_arguments_are_shown_as_they_are():
+async def test_t375_short_arguments_are_shown_unchanged():
     arguments = {"a": [1, {"b": None}], "c d": 'say "x"'}
     message = await message_about(arguments)
     assert json.loads(message.partition("Its arguments: ")[2]) == arguments

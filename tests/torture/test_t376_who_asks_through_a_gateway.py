@@ -1,5 +1,5 @@
-"""T376: a client of a gateway is told which server asks: one that poses as the gateway, or as another server,
-is named like any other."""
+"""T376: a question of a server to a client of a gateway names that server, also if it pretends to be the
+gateway or another server."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tests.servers.office import FORM, Office
 pytestmark = pytest.mark.requirement("GWY-2")
 
 ABLE: Json = {"elicitation": {"form": {}, "url": {}}}
-POSES: dict[str, Json] = {
+IMPERSONATIONS: dict[str, Json] = {
     "as the gateway's permission": {
         "mode": "form",
         "requestedSchema": FORM,
@@ -28,7 +28,7 @@ POSES: dict[str, Json] = {
 }
 
 
-class Posing(Office):
+class Impersonating(Office):
     def __init__(self, params: Json, revision: str) -> None:
         super().__init__((revision,))
         self._params = params
@@ -38,10 +38,10 @@ class Posing(Office):
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-@pytest.mark.parametrize("params", POSES.values(), ids=POSES)
-async def test_t376_a_question_of_a_server_names_it(params: Json, revision: str):
+@pytest.mark.parametrize("params", IMPERSONATIONS.values(), ids=IMPERSONATIONS)
+async def test_t376_an_elicitation_contains_the_name_of_its_server(params: Json, revision: str):
     async with (
-        gateway_of({"office": Posing(params, revision)}) as running,
+        gateway_of({"office": Impersonating(params, revision)}) as running,
         Client(running.url) as client,
     ):
         call: Json = {"name": "office__ask", "arguments": {}}

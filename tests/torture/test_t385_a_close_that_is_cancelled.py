@@ -1,4 +1,4 @@
-"""T385: closing a connection is cancelled at any point, as when a program ends without closing its host."""
+"""T385: closing a connection is cancelled at any time, as when a program ends without closing its host."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ TURNS = 6
 
 
 class Ignoring:
-    """Takes what a transport delivers."""
+    """Ignores what a transport delivers."""
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_: None
@@ -29,7 +29,7 @@ async def opened() -> StdioTransport:
 
 @pytest.mark.requirement("LIF-10")
 @pytest.mark.parametrize("turns", range(TURNS))
-async def test_t385_asyncio_has_nothing_to_report(turns: int):
+async def test_t385_a_cancelled_close_leaves_no_asyncio_error(turns: int):
     reported: list[str] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["message"]))
     transport = await opened()

@@ -1,4 +1,5 @@
-"""T388: a server does not answer a subscription that a client of the gateway had before a new start."""
+"""T388: after a restart of the gateway, a server does not answer a subscription that a client had
+before."""
 
 import asyncio
 from pathlib import Path
@@ -15,7 +16,7 @@ COUNT: Json = {"name": "good__count", "arguments": {"to": 1}}
 
 
 class Stalling(Office):
-    """Answers no subscription."""
+    """Answers no subscription request."""
 
     async def _subscribe(self, request: ClientRequest) -> Json:
         self.ledger.append("subscribe")
@@ -31,7 +32,7 @@ async def subscribe_to_all(client: Client) -> None:
 
 
 @pytest.mark.requirement("GWY-3")
-async def test_t388_the_session_goes_on_with_its_other_servers_and_keeps_its_subscriptions(tmp_path: Path):
+async def test_t388_the_session_continues_with_other_servers_and_keeps_its_subscriptions(tmp_path: Path):
     path, good = tmp_path / "sessions.sqlite", Office()
     servers = {"bad": Office((LEGACY,)), "good": Office((LEGACY,))}
     async with gateway_of(servers, store=SqliteStore(path)) as running, Client(running.url) as client:

@@ -1,4 +1,4 @@
-"""T389: a client of the gateway replaces a stream of changes by another one about the same resource."""
+"""T389: a client of the gateway replaces a subscription stream by another one for the same resource."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ class Listener:
 
 @pytest.mark.requirement("GWY-2")
 @pytest.mark.parametrize("together", [False, True], ids=["one after the other", "at once"])
-async def test_t389_the_new_stream_reports_what_changes(together: bool):
+async def test_t389_the_new_stream_reports_changes(together: bool):
     office = Office((LEGACY,))
     async with gateway_of({"office": office}, plain_names=True) as running, aiohttp.ClientSession() as http:
         url, headers = f"http://127.0.0.1:{running.port}/ws", {"Authorization": f"Bearer {ADA}"}

@@ -1,4 +1,4 @@
-"""T390: two tokens of one caller, with different rights, name the same session while it is looked up."""
+"""T390: two tokens of one caller, with different rights, use the same session while it is looked up."""
 
 import asyncio
 from pathlib import Path
@@ -19,7 +19,7 @@ LESS = KnownCaller(ADA, (Rights(servers=("other",)),))
 
 
 @pytest.mark.requirement("GWY-3")
-async def test_t390_the_session_is_served_with_the_rights_of_each_or_not_at_all(tmp_path: Path):
+async def test_t390_the_session_is_served_with_the_rights_of_each_token_or_not_at_all(tmp_path: Path):
     path = tmp_path / "sessions.sqlite"
     async with gateway_of({"office": Office()}, store=SqliteStore(path)) as running, Client(running.url) as c:
         session_id = (await c.initialize()).headers["Mcp-Session-Id"]

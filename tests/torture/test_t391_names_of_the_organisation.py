@@ -1,4 +1,4 @@
-"""T391: the names of an organisation's list of servers, or of the gateway's Redis, are never resolved."""
+"""T391: the host names of an organisation's server list, or of the gateway's Redis, are never resolved."""
 
 import asyncio
 import contextlib
@@ -33,7 +33,7 @@ print(connectors.read_cache(path, config).problem)
 """
 
 
-def test_t391_a_program_ends_while_the_name_of_the_list_is_resolved(tmp_path: Any):
+def test_t391_a_program_can_exit_while_the_host_name_of_the_list_is_resolved(tmp_path: Any):
     run = [sys.executable, "-c", PROGRAM, str(tmp_path / "connectors.json")]
     ended = subprocess.run(run, capture_output=True, timeout=50, check=False)
     assert b"no answer within 0.2 s" in ended.stdout, ended.stderr.decode()
@@ -54,7 +54,7 @@ def silence(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("silence")
-async def test_t391_a_name_of_redis_keeps_nothing_else_waiting(monkeypatch: pytest.MonkeyPatch):
+async def test_t391_an_unresolved_redis_name_delays_nothing_else(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(redis, "PAUSE_SECONDS", 0.0)
     monkeypatch.setattr(redis, "CONNECT_SECONDS", 0.2)
     store = RedisStore(StoreEntry(redis="redis://nowhere.example:6379/0", key="k" * 32))

@@ -1,4 +1,4 @@
-"""T392: a command of the agent cannot be started, because there are no file descriptors left."""
+"""T392: a Bash command of the agent cannot be started because no file descriptors are left."""
 
 import errno
 import os
@@ -24,7 +24,7 @@ def few_descriptors() -> Iterator[None]:
 @pytest.mark.usefixtures("few_descriptors")
 @pytest.mark.requirement("AGT-3")
 @pytest.mark.parametrize("left", range(5))
-async def test_t392_no_file_stays_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int):
+async def test_t392_no_temporary_file_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     opened, before = list[int](), len(os.listdir("/proc/self/fd"))
     with pytest.raises(OSError) as failed:

@@ -1,4 +1,4 @@
-"""T393: text that a command writes to a terminal without escaping it controls nothing and hides nothing."""
+"""T393: unescaped text that a command writes to a terminal cannot control it or hide anything."""
 
 import os
 import pty
@@ -30,7 +30,7 @@ SHOWN = "a\\x1b[2J\\x1b]0;title\\x07b\\u202ec\\u200b\\U000e0041\\x9b1A\\x0d\x1b[
 RAW = "a\x1b[2J\x1b]0;title\x07b\u202ec\u200b\U000e0041\x9b1A\r\x1b[31mred\x1b[0m ✓\n"
 
 
-def test_what_could_control_or_deceive_is_escaped_and_colours_stay():
+def test_control_and_deceptive_characters_are_escaped_and_colours_are_kept():
     master, slave = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM], stdin=subprocess.DEVNULL, stdout=slave, stderr=slave
@@ -44,16 +44,16 @@ def test_what_could_control_or_deceive_is_escaped_and_colours_stay():
     assert seen.decode().replace("\r\n", "\n") == SHOWN * 3
 
 
-def test_a_pipe_is_given_the_text_as_it_is():
+def test_a_pipe_receives_the_text_unchanged():
     ended = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, env={**os.environ, "PYTHONUTF8": "1"}
     )
-    # click itself takes sequences away where there is no terminal; `print` writes all of it.
+    # click removes escape sequences if there is no terminal; `print` writes everything.
     assert ended.stdout.decode().endswith(RAW)
 
 
 def _read(master: int) -> bytes:
     try:
         return os.read(master, 65536)
-    except OSError:  # how Linux reports that no process has the terminal open any more
+    except OSError:  # Linux reports this when no process has the terminal open
         return b""

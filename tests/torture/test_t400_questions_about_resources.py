@@ -1,5 +1,5 @@
-"""T400: a rule that wants a question about a server also wants it about the server's resources, whoever else
-could answer: a classifier, or a hook where the rule is the administrator's."""
+"""T400: a rule that asks about a server also asks about its resources; neither a classifier nor, for
+managed rules, a hook may answer."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,7 +42,7 @@ async def test_t400_a_classifier_does_not_answer_for_the_person(rule: str):
 
 
 @pytest.mark.parametrize("own", [[], ["read_mcp_resource"]])
-async def test_t400_a_hook_does_not_answer_an_administrators_question(home: Path, own: list[str]):
+async def test_t400_a_hook_does_not_answer_the_question_of_a_managed_rule(home: Path, own: list[str]):
     projects.managed(home, {"permissions": {"ask": ["mcp__lib"]}})
     projects.user(home, {"permissions": {"ask": own}})
     answer = {"hookSpecificOutput": {"decision": {"behavior": "allow"}}}

@@ -1,4 +1,4 @@
-"""T402: a person who reviews a server's request to the model sees all that the model would be given."""
+"""T402: a person who reviews a sampling request sees everything that the model would receive."""
 
 import json
 
@@ -26,13 +26,15 @@ REVIEW = SamplingReview(
 )
 
 
-async def test_t402_on_a_screen():
+async def test_t402_a_sampling_request_is_shown_in_full_on_the_screen():
     text, _ = await shown(SamplingView(REVIEW))
     assert f"tool      {json.dumps(TOOL, ensure_ascii=False)}" in text
     assert "stop at   I will not" in text
 
 
-async def test_t402_line_by_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+async def test_t402_a_sampling_request_is_shown_in_full_line_by_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     keys = iter("vn")
 
     async def ask_key(meanings: object) -> str:

@@ -1,4 +1,4 @@
-"""T403: a yes for the session to a command is none to the same words in another folder."""
+"""T403: a session permission for a command does not apply to the same command in another folder."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from dragoman.tui.permission_question import question_text
 pytestmark = pytest.mark.requirement("PRM-1")
 
 
-async def test_t403_the_same_words_in_another_folder_are_asked_about(
+async def test_t403_the_same_command_in_another_folder_is_asked_about(
     home: Path, capsys: pytest.CaptureFixture[str]
 ):
     work = (home / "work").resolve()
@@ -36,7 +36,7 @@ async def test_t403_the_same_words_in_another_folder_are_asked_about(
     vendor = str(work / "vendor")
     asked = [(question.arguments["command"], question.folder) for question in user.asked]
     assert asked == [(build, ""), ("cd vendor", ""), (build, vendor), ("cd ..", vendor)]
-    # A rule would hold in every folder.
+    # A rule would apply in every folder.
     assert (user.asked[0].rule, user.asked[2].rule) == (f"Bash({build})", "")
     show(user.asked[2])
     assert f"in the folder {vendor}" in capsys.readouterr().err.replace("\n    ", "")

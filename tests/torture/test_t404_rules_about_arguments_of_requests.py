@@ -1,4 +1,5 @@
-"""T404: a deny or an ask about arguments, for a server or one of its prompts, holds for requests as well."""
+"""T404: a deny or ask rule about arguments, for a server or one of its prompts, also applies to prompt and
+resource requests."""
 
 from collections.abc import Awaitable, Callable
 
@@ -38,7 +39,9 @@ CASES: list[tuple[Callable[[Host], Awaitable[None]], str]] = [
 
 @pytest.mark.parametrize("kind", ["deny", "ask"])
 @pytest.mark.parametrize(("way", "rule"), CASES)
-async def test_t404_the_rule_holds(way: Callable[[Host], Awaitable[None]], rule: str, kind: str):
+async def test_t404_a_rule_about_arguments_applies_to_requests(
+    way: Callable[[Host], Awaitable[None]], rule: str, kind: str
+):
     user = ScriptedUser()
     async with Host(
         {"lib": Library(revisions=LEGACY)},
@@ -55,7 +58,7 @@ async def test_t404_the_rule_holds(way: Callable[[Host], Awaitable[None]], rule:
 
 
 @pytest.mark.parametrize("rule", ["mcp__lib(uri=note://*)", "mcp__lib__review(uri=*)", "mcp__lib(book=*)"])
-async def test_t404_other_requests_are_made(rule: str):
+async def test_t404_other_requests_are_sent(rule: str):
     async with Host({"lib": Library(revisions=LEGACY)}, rules={"deny": [rule]}) as host:
         await host.ready()
         await read(host)

@@ -18,7 +18,7 @@ def write_program(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-def test_t405_it_looks_for_programs_in_whole_paths_only(home: Path, monkeypatch: pytest.MonkeyPatch):
+def test_t405_only_absolute_folders_of_path_are_searched(home: Path, monkeypatch: pytest.MonkeyPatch):
     ran, work, programs = home / "ran", home / "work", home / "programs"
     write_program(programs / "xdg-open", f'helper; ./helper; echo "opened $1" >> {ran}')
     write_program(programs / "helper", f"echo installed >> {ran}")

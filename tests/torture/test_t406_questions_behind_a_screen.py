@@ -1,5 +1,5 @@
-"""T406: a question that came while another screen was shown is not answered by a key that was typed when the
-person went back."""
+"""T406: a question that arrived while another screen was shown is not answered by a key that was typed
+during the return."""
 
 import asyncio
 
@@ -16,7 +16,9 @@ __all__ = ["desk"]
 pytestmark = pytest.mark.requirement("PRM-5")
 
 
-async def test_t406_keys_count_only_once_the_question_was_seen(desk: Desk, monkeypatch: pytest.MonkeyPatch):
+async def test_t406_keys_are_accepted_only_after_the_question_was_visible(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(question_view, "QUIET_SECONDS", 0.0)
     async with desk.opened() as seat:
         await seat.app.push_screen(help_screen())
@@ -33,7 +35,7 @@ async def test_t406_keys_count_only_once_the_question_was_seen(desk: Desk, monke
         await asyncio.wait([task])
 
 
-async def test_t406_it_can_be_answered_after_a_moment(desk: Desk):
+async def test_t406_the_question_can_be_answered_after_a_moment(desk: Desk):
     async with desk.opened() as seat:
         await seat.app.push_screen(help_screen())
         task = asyncio.create_task(seat.app._interaction.allow(QUESTION))

@@ -1,4 +1,4 @@
-"""T407: what forbids all but reading forbids the cancelling of a task."""
+"""T407: a restriction to read-only tools also forbids the cancelling of a task."""
 
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.requirement("PRM-1")
     ],
     ids=["mode plan", "a rule about the server", "a rule about the request"],
 )
-async def test_t407_a_task_is_not_cancelled(home: Path, options: dict[str, Any]):
+async def test_t407_cancelling_a_task_is_not_allowed(home: Path, options: dict[str, Any]):
     task = await left_running(home)
     async with Host({"s.1": entry(home, "one")}, **options) as host:
         await host.ready()

@@ -1,4 +1,4 @@
-"""T408: the name of a folder, which may be a repository's, gives the model no instructions."""
+"""T408: the name of a folder, which may belong to a repository, gives the model no instructions."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""T409: a prohibition of a name finds every letter that looks like one of the name's."""
+"""T409: a prohibition of a name matches every letter that looks like one of its letters."""
 
 import sys
 from pathlib import Path
@@ -32,12 +32,12 @@ LOOK_ALIKES = {
 
 
 @pytest.mark.parametrize("letter", sorted(LOOK_ALIKES))
-def test_t409_they_are_the_same_letter(letter: str):
+def test_t409_lookalike_letters_are_normalised_to_the_same_letter(letter: str):
     assert {other: fold(other) for other in LOOK_ALIKES[letter]} == dict.fromkeys(LOOK_ALIKES[letter], letter)
 
 
 @pytest.mark.parametrize("name", ["do\u0441s", "DO\u0421S", "do\u03f2s"])
-def test_t409_a_rule_means_the_name_that_looks_like_its_own(home: Path, name: str):
+def test_t409_a_rule_matches_a_name_of_lookalike_letters(home: Path, name: str):
     book = Rulebook.of([("user", "settings.json", PermissionRules(deny=("mcp__docs",)))])
     call = Call(tool="mcp__do_s__read", server=name, wire_name="read")
     assert decide(call, book.about(call), "bypassPermissions").behaviour == "deny"

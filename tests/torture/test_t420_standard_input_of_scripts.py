@@ -1,4 +1,4 @@
-"""T420: standard input of `dragoman -p` and `call` that stays open, or is no text, or is not JSON."""
+"""T420: standard input of `dragoman -p` and `call` that stays open, is not text, or is not JSON."""
 
 import signal
 import subprocess
@@ -21,7 +21,7 @@ def message(text: str) -> str:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_t420_a_signal_ends_the_program_while_it_waits_for_a_message(
+def test_t420_a_signal_ends_the_program_while_it_waits_for_input(
     home: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ):
     monkeypatch.setenv("OPENAI_API_KEY", "canary-key")
@@ -46,18 +46,18 @@ def test_t420_a_signal_ends_the_program_while_it_waits_for_a_message(
         pytest.param(message("{}")[:-3], id="cut off"),
     ],
 )
-def test_t420_a_line_that_is_no_message_is_named(line: str):
+def test_t420_a_line_that_is_not_a_message_is_named_in_the_error(line: str):
     with pytest.raises(click.UsageError, match="a line of the input is not"):
         _prompt_in(line)
 
 
-def test_t420_half_an_emoji_in_a_message_is_replaced():
+def test_t420_a_lone_surrogate_in_a_message_is_replaced():
     assert _prompt_in(message(r'"a\ud83db"')) == "a\ufffdb"
     assert _prompt_in(message(r'"a\ud83d\ude00b"')) == "a😀b"
 
 
 @pytest.mark.parametrize("words", [(*STREAMS, *MODEL), ("call", "--mcp-config", "demo", "add", "-")])
-def test_t420_bytes_that_are_no_text_end_in_a_sentence(
+def test_t420_bytes_that_are_not_text_are_a_readable_error(
     home: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ):
     monkeypatch.setenv("OPENAI_API_KEY", "canary-key")
@@ -72,7 +72,9 @@ def test_t420_bytes_that_are_no_text_end_in_a_sentence(
     assert "Traceback" not in done.stderr
 
 
-def test_t420_a_prompt_that_is_too_long_is_not_cut(home: Path, monkeypatch: pytest.MonkeyPatch):
+def test_t420_a_prompt_that_is_too_long_is_refused_and_not_shortened(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setenv("OPENAI_API_KEY", "canary-key")
     done = run("-p", "-", *MODEL, input="x" * (10 * 1024 * 1024 + 1))
     assert done.returncode == 2

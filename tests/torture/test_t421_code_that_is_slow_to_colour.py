@@ -1,4 +1,4 @@
-"""T421: code in an answer for which the lexer of its language takes seconds: the screen goes on."""
+"""T421: code in an answer whose lexer needs seconds does not block the screen."""
 
 import pytest
 from textual.content import Span
@@ -22,9 +22,9 @@ LIMIT_SECONDS = 0.4
         ("matlab", "\t\n"),
     ],
 )
-def test_t421_colours_take_a_bounded_time(language: str, code: str):
+def test_t421_highlighting_takes_a_bounded_time(language: str, code: str):
     text = f"```{language}\n{code * 8000}"[:7990]
-    markdown_text(f"```{language}\n")  # the lexer is loaded
+    markdown_text(f"```{language}\n")  # loads the lexer
 
     def measured() -> float:
         timer = CpuTimer()
@@ -34,7 +34,7 @@ def test_t421_colours_take_a_bounded_time(language: str, code: str):
     assert shortest(measured, below=LIMIT_SECONDS) < LIMIT_SECONDS
 
 
-def test_t421_long_code_is_shown_whole_and_its_beginning_has_colours(monkeypatch: pytest.MonkeyPatch):
+def test_t421_long_code_is_shown_in_full_with_its_beginning_highlighted(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("dragoman.tui.markdown_text.COLOURED_SECONDS", 60.0)
     code = "x = 1\n" * 1000
     shown = coloured(code, "python")
@@ -43,6 +43,6 @@ def test_t421_long_code_is_shown_whole_and_its_beginning_has_colours(monkeypatch
     assert COLOURED_CHARACTERS - 6 < max(ends) <= COLOURED_CHARACTERS
 
 
-def test_t421_colours_are_where_they_belong_behind_a_tab():
+def test_t421_highlighting_is_at_the_right_position_after_a_tab():
     shown = coloured("\tx = 1", "python")
     assert Span(5, 6, "$text-warning") in shown.spans

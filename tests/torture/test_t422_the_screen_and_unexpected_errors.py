@@ -1,4 +1,5 @@
-"""T422: the operating system refuses what the terminal application needs: it says so, and goes on."""
+"""T422: the operating system refuses what the terminal application needs: it reports the error and
+continues."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ __all__ = ["desk"]
 pytestmark = pytest.mark.requirement("AGT-1")
 
 
-async def test_t422_a_conversation_that_cannot_be_read_is_named_and_another_one_begun(
+async def test_t422_an_unreadable_conversation_is_named_and_a_new_one_is_started(
     home: Path, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ):
     stored = Transcript.begin(Path.cwd(), "m")
@@ -37,7 +38,7 @@ async def test_t422_a_conversation_that_cannot_be_read_is_named_and_another_one_
         assert "Here I am." in seat.text
 
 
-async def test_t422_what_a_command_cannot_do_is_shown(
+async def test_t422_a_failed_command_is_shown_as_an_error(
     home: Path, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ):
     async def refuse(app: object, line: object) -> None:

@@ -1,4 +1,4 @@
-"""T423: a WebSocket client of the gateway that floods with tiny messages; other clients have their turn."""
+"""T423: a WebSocket client of the gateway floods it with tiny messages; other clients are still served."""
 
 import asyncio
 from collections import Counter
@@ -12,13 +12,13 @@ from dragoman.wire.server.connection import ClientConnection
 from tests.gateway import ADA, Client, gateway_of
 
 pytestmark = pytest.mark.requirement("GWY-4")
-STRAY = '{"jsonrpc":"2.0","id":7,"result":{}}'
+UNEXPECTED_RESPONSE = '{"jsonrpc":"2.0","id":7,"result":{}}'
 MESSAGES = 2000
 LIMIT_SECONDS = 30.0
 
 
 @pytest.mark.parametrize("connections", [1, 4])
-async def test_t423_few_messages_of_a_caller_are_taken_in_one_turn_of_the_loop(
+async def test_t423_the_number_of_messages_per_caller_and_loop_iteration_is_limited(
     monkeypatch: pytest.MonkeyPatch, connections: int
 ):
     loop, now, turn = asyncio.get_running_loop(), 0.0, 0
@@ -52,10 +52,10 @@ async def test_t423_few_messages_of_a_caller_are_taken_in_one_turn_of_the_loop(
         loop.call_soon(begin_turn)
         for _ in range(MESSAGES // connections):
             for socket in sockets:
-                await socket.send_str(STRAY)
+                await socket.send_str(UNEXPECTED_RESPONSE)
         await over.wait()
         for socket in sockets:
             await socket.close()
     per_turn = pacing.TURN_SECONDS / 0.001
-    # A turn of the loop may begin before or behind that of the budget.
+    # A loop iteration may begin before or after the interval of the budget.
     assert max(taken.values()) <= 2 * per_turn

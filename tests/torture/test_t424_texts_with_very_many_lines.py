@@ -16,13 +16,13 @@ def lines_of(block: ToolBlock) -> list[str]:
 
 
 @pytest.mark.parametrize("text", ["\n" * MANY, "- a\n" * MANY, "```c\n" + "a;\n" * MANY])
-def test_t424_a_long_answer_is_cut_into_parts_that_are_parsed_quickly(text: str):
+def test_t424_a_long_answer_is_split_into_parts_that_are_parsed_quickly(text: str):
     parts = list(pieces(text))
     assert max(map(len, parts)) <= PARSE_LIMIT
     assert len(parts) <= 2 * len(text) / PARSE_LIMIT + 2
 
 
-def test_t424_no_line_of_long_code_is_lost_and_every_part_is_code():
+def test_t424_no_line_of_long_code_is_lost_and_every_part_is_shown_as_code():
     code = [f"line_{number};" for number in range(5000)]
     parts = list(pieces("\n".join(["```c", *code, "```"])))
     assert all(part.startswith("```c\n") for part in parts)

@@ -1,5 +1,5 @@
-"""T425: a grant in Redis that another version of the gateway has written does not keep a revoked one alive; a
-command without words does not disturb a local gateway."""
+"""T425: a grant in Redis written by another version of the gateway does not keep a revoked one valid; an
+empty command does not disturb a local gateway."""
 
 import asyncio
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.requirement("GWY-4")
 KEY = ("desk", "add", None, "ada")
 
 
-async def test_t425_grants_are_read_without_those_of_another_version():
+async def test_t425_grants_of_another_version_are_ignored():
     async def stored() -> list[bytes]:
         return [b'{"of": "another version"}', msgspec.json.encode((KEY, "digest"))]
 
@@ -29,7 +29,7 @@ async def test_t425_grants_are_read_without_those_of_another_version():
     assert kept == [{KEY: "digest"}]
 
 
-async def test_t425_a_command_without_words_is_declined():
+async def test_t425_an_empty_command_is_declined():
     gateway: Any = LocalGateway.__new__(LocalGateway)
     with pytest.raises(_Declined):
         gateway._find_tool(RequestedCall())

@@ -45,7 +45,7 @@ OF_MESSAGES = {**WRITERS, "all signs and digits": writer("&<>+'=/0-9", "\\u%04x"
 
 @asynccontextmanager
 async def served(write: Callable[[Any], str], text: str) -> AsyncIterator[dict[str, Any]]:
-    """The entry of a server that writes with this library; what its tool says is `text`."""
+    """The entry of a server that writes with this library; its tool returns `text`."""
     properties = {"a": {"type": "string", "description": SAID}}
     tool = {
         "name": "told",
@@ -67,7 +67,7 @@ async def served(write: Callable[[Any], str], text: str) -> AsyncIterator[dict[s
 
 
 @by_writer
-async def test_t440_models_are_given_no_secret_in_json_inside_a_text(write: Callable[[Any], str]):
+async def test_t440_a_secret_in_json_inside_a_text_is_redacted_for_models(write: Callable[[Any], str]):
     async with (
         served(json.dumps, write({"a": SAID})) as entry,
         Host({"x": entry}, permission_mode="bypassPermissions") as host,
@@ -79,7 +79,7 @@ async def test_t440_models_are_given_no_secret_in_json_inside_a_text(write: Call
 
 
 @pytest.mark.parametrize("write", OF_MESSAGES.values(), ids=OF_MESSAGES.keys())
-async def test_t440_clients_of_the_gateway_are_given_none_in_escapes_of_the_message(
+async def test_t440_a_secret_in_escapes_of_the_message_is_redacted_for_gateway_clients(
     write: Callable[[Any], str],
 ):
     async with (
@@ -96,7 +96,9 @@ async def test_t440_clients_of_the_gateway_are_given_none_in_escapes_of_the_mess
 
 
 @by_writer
-async def test_t440_clients_of_the_gateway_are_given_none_in_json_inside_a_text(write: Callable[[Any], str]):
+async def test_t440_a_secret_in_json_inside_a_text_is_redacted_for_gateway_clients(
+    write: Callable[[Any], str],
+):
     text = write({"a": SAID})
     async with (
         served(write, text) as entry,

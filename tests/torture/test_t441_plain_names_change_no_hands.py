@@ -1,4 +1,5 @@
-"""T441: a plain name of the gateway that a server's tool or prompt had never becomes another server's."""
+"""T441: a plain name of the gateway that belonged to the tool or prompt of one server is never given to
+another server."""
 
 from typing import Any
 
@@ -29,7 +30,7 @@ async def names(client: Client, kind: str) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["tools", "prompts"])
-async def test_t441_a_server_does_not_inherit_the_name_of_one_that_went_away(kind: str):
+async def test_t441_a_server_does_not_inherit_the_name_of_a_removed_server(kind: str):
     seen: list[Any] = []
     servers = {"files": server_with("files", ["save"], []), "late": server_with("late", ["save"], seen)}
     async with gateway_of(servers, plain_names=True) as running, Client(running.url) as client:
@@ -49,7 +50,7 @@ async def test_t441_a_server_does_not_inherit_the_name_of_one_that_went_away(kin
 
 
 @pytest.mark.parametrize("kind", ["tools", "prompts"])
-async def test_t441_nor_a_name_that_several_wanted_from_the_beginning(kind: str):
+async def test_t441_a_name_that_was_ambiguous_from_the_beginning_is_not_inherited(kind: str):
     servers = {"files": server_with("files", ["save"], []), "mail": server_with("mail", ["save"], [])}
     async with gateway_of(servers, plain_names=True) as running, Client(running.url) as client:
         assert await names(client, kind) == ["files__save", "mail__save"]
@@ -58,14 +59,14 @@ async def test_t441_nor_a_name_that_several_wanted_from_the_beginning(kind: str)
 
 
 @pytest.mark.parametrize("kind", ["tools", "prompts"])
-async def test_t441_nor_a_whole_name_of_one_that_is_away(kind: str):
+async def test_t441_a_qualified_name_of_a_removed_server_is_not_inherited(kind: str):
     servers = {"files": server_with("files", ["save"], []), "mail": server_with("mail", ["files__save"], [])}
     async with gateway_of(servers, plain_names=True) as running, Client(running.url) as client:
         await running.host.disable("files", remember=False)
         assert await names(client, kind) == ["mail__files__save"]
 
 
-async def test_t441_a_whole_name_in_a_view_means_one_servers_tool():
+async def test_t441_a_qualified_name_in_a_view_refers_to_the_tool_of_one_server():
     seen: list[Any] = []
     servers = {
         "tickets": server_with("tickets", ["search"], []),

@@ -1,4 +1,4 @@
-"""T442: a long entry does not hide from the question about a server what it sends, and where to."""
+"""T442: a long entry does not hide from the approval question what it sends, and where to."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ ENTRIES = {
 
 
 @pytest.mark.parametrize(("fields", "said"), ENTRIES.values(), ids=ENTRIES.keys())
-def test_t442_the_question_names_what_it_cuts(home: Path, fields: dict[str, object], said: str):
+def test_t442_the_question_names_the_shortened_fields(home: Path, fields: dict[str, object], said: str):
     write(home / "work" / ".mcp.json", servers(box={"type": "http", "url": "https://box.example", **fields}))
     with Person("mcp", "approve") as person:
         shown = person.answers("y/n/l/v", "l")

@@ -38,7 +38,7 @@ class Asking(Office):
 
 
 class Removing:
-    """A person at the screen who removes every default, and sends the form."""
+    """A person at the screen who removes every default and submits the form."""
 
     async def allow(self, question: Any) -> PermissionAnswer:
         return PermissionAnswer(True)
@@ -55,14 +55,14 @@ class Removing:
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-async def test_t443_what_is_removed_on_the_screen_is_not_sent(revision: str):
+async def test_t443_a_default_removed_on_the_screen_is_not_sent(revision: str):
     async with Host({"office": Asking((revision,))}, interaction=Removing()) as host:
         await host.ready(timeout=20)
         outcome = await host.call("mcp__office__ask")
     assert json.loads(outcome.text) == {"action": "accept", "content": {}}
 
 
-async def test_t443_what_a_client_of_the_gateway_leaves_out_is_not_added():
+async def test_t443_a_default_left_out_by_a_gateway_client_is_not_added():
     async with gateway_of({"office": Asking(("2025-11-25",))}) as running, Client(running.url) as client:
         needed = (await client.modern("tools/call", ASK, capabilities=ABLE)).last["result"]
         answers = {key: {"action": "accept", "content": {"days": 3}} for key in needed["inputRequests"]}

@@ -1,4 +1,4 @@
-"""T444: a person who reviews a server's request to the model on the screen can read all of it."""
+"""T444: a person who reviews a sampling request on the screen can read all of it."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.unit.tui.test_questions import shown, typed
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("ASK-4")]
 
 
-def said(text: str) -> SamplingMessage:
+def sampling_message(text: str) -> SamplingMessage:
     return SamplingMessage("user", ({"type": "text", "text": f"{'word ' * 30_000}{text}"},))
 
 
@@ -17,7 +17,7 @@ REVIEW = SamplingReview(
     SamplingRequest(
         server="notes",
         system_prompt=f"{'word ' * 30_000}end of the system prompt",
-        messages=(said("end of the first message"), said("end of the last message")),
+        messages=(sampling_message("end of the first message"), sampling_message("end of the last message")),
         max_tokens=200,
     )
 )
@@ -30,7 +30,7 @@ SHORT = SamplingReview(
 )
 
 
-async def test_t444_all_of_it_can_be_shown():
+async def test_t444_a_long_request_can_be_shown_in_full():
     view = SamplingView(REVIEW)
     assert view.keys() == "Ctrl+S Send · Esc Refuse · PgUp and PgDn scroll · Ctrl+O Show all of it"
     text, _ = await shown(view)
@@ -43,10 +43,10 @@ async def test_t444_all_of_it_can_be_shown():
     assert view.keys() == "Ctrl+S Send · Esc Refuse · PgUp and PgDn scroll"
 
 
-async def test_t444_what_is_short_is_shown_at_once():
+async def test_t444_a_short_request_is_shown_in_full_at_once():
     assert SamplingView(SHORT).keys() == "Ctrl+S Send · Esc Refuse · PgUp and PgDn scroll"
     assert await typed(SamplingView(SHORT), "ctrl+o", "ctrl+s") == SHORT
 
 
-async def test_t444_it_is_sent_as_it_came():
+async def test_t444_the_request_is_sent_unchanged():
     assert await typed(SamplingView(REVIEW), "ctrl+o", "ctrl+s") == REVIEW

@@ -1,4 +1,4 @@
-"""T445: a call that waits for an answer is continued with the same rights and at the same path only."""
+"""T445: a call that waits for input is continued only with the same rights and at the same path."""
 
 from collections.abc import Sequence
 
@@ -26,14 +26,14 @@ async def identify(authorization: Sequence[str]) -> KnownCaller:
 
 
 async def begun(client: Client) -> Json:
-    """The request to send again, with the answer."""
+    """The request to send again, with the input response."""
     asked = (await client.modern("tools/call", FIND, capabilities=FORMS)).last["result"]
     answers = dict.fromkeys(asked["inputRequests"], ANSWER)
     return {**FIND, "inputResponses": answers, "requestState": asked["requestState"]}
 
 
 @pytest.mark.parametrize(("token", "view"), [("all", "shelf"), ("few", "desk")])
-async def test_t445_not_at_another_path_nor_with_other_rights(token: str, view: str):
+async def test_t445_a_call_is_not_continued_at_another_path_or_with_other_rights(token: str, view: str):
     files = InMemoryServer("files")
     files.add_tool("search", lambda _a, _c: "found")
     servers = {"office": Office(("2025-11-25",)), "files": files}

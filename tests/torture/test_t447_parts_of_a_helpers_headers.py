@@ -1,4 +1,4 @@
-"""T447: a server repeats one part of a header that its headersHelper gave: a cookie, or a parameter."""
+"""T447: a server repeats a part of a header from its headersHelper: a cookie, or a parameter."""
 
 import json
 import shlex
@@ -22,7 +22,7 @@ HEADERS = {
 
 
 @pytest.mark.parametrize("headers", HEADERS.values(), ids=HEADERS.keys())
-async def test_t447_each_part_is_covered(headers: dict[str, str], tmp_path: Path):
+async def test_t447_each_part_is_redacted(headers: dict[str, str], tmp_path: Path):
     async def repeat(ask: Ask) -> web.StreamResponse:
         assert [ask.headers.get(name) for name in headers] == list(headers.values())
         content = [{"type": "text", "text": f"it is {SECRET}, so"}]

@@ -1,4 +1,4 @@
-"""T448: the picture of a sign-in on another device leads to the origin that is shown, or there is none."""
+"""T448: the QR code of a device sign-in leads to the origin that is shown, or is left out."""
 
 import pytest
 
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.requirement("AUT-11")
 
 
 @pytest.mark.parametrize("is_other", [True, False], ids=["another origin", "the same"])
-async def test_t448_no_picture_of_another_origin(is_other: bool):
+async def test_t448_a_qr_code_for_another_origin_is_not_shown(is_other: bool):
     async with AuthWorld() as world:
         page = f"{world.auth.origin}/enter"
         complete = f"{world.other.origin if is_other else world.auth.origin}/enter?code=ABCD"

@@ -21,8 +21,8 @@ async def redirected(ask: Ask) -> web.StreamResponse:
     return web.Response(status=302, headers={"Location": f"/login/{SECRET}"})
 
 
-async def said(work: Any) -> str:
-    """Everything that a program learns of a request."""
+async def texts_of(work: Any) -> str:
+    """All text that a program receives about a request."""
     try:
         found = await work
     except DragomanError as error:
@@ -32,7 +32,7 @@ async def said(work: Any) -> str:
 
 
 @pytest.mark.parametrize("answer", [refused, redirected])
-async def test_t449_no_request_says_it(answer: Any):
+async def test_t449_no_error_or_log_contains_the_secret(answer: Any):
     async with streamable() as server:
         server.on["*"] = answer
         entry = {"type": "http", "url": server.url, "headers": {"Authorization": f"Bearer {SECRET}"}}
@@ -41,17 +41,17 @@ async def test_t449_no_request_says_it(answer: Any):
             assert host.servers["x"].status in ("failed", "needs-auth")
             box = host.toolbox()
             shown = {
-                "call": await said(host.call("mcp__x__echo", {"text": "x"})),
-                "resources": await said(host.resources.list("x")),
-                "templates": await said(host.resources.templates("x")),
-                "all resources": await said(host.resources.list()),
-                "read": await said(host.resources.read("x", "note://a")),
-                "prompts": await said(host.prompts.list("x")),
-                "all prompts": await said(host.prompts.list()),
-                "completion": await said(host.resources.complete("x", "note://{a}", "a")),
-                "a model's list": await said(box.call("list_mcp_resources", {"server": "x"})),
-                "a model's list of all": await said(box.call("list_mcp_resources")),
-                "a model's read": await said(
+                "call": await texts_of(host.call("mcp__x__echo", {"text": "x"})),
+                "resources": await texts_of(host.resources.list("x")),
+                "templates": await texts_of(host.resources.templates("x")),
+                "all resources": await texts_of(host.resources.list()),
+                "read": await texts_of(host.resources.read("x", "note://a")),
+                "prompts": await texts_of(host.prompts.list("x")),
+                "all prompts": await texts_of(host.prompts.list()),
+                "completion": await texts_of(host.resources.complete("x", "note://{a}", "a")),
+                "a model's list": await texts_of(box.call("list_mcp_resources", {"server": "x"})),
+                "a model's list of all": await texts_of(box.call("list_mcp_resources")),
+                "a model's read": await texts_of(
                     box.call("read_mcp_resource", {"server": "x", "uri": "note://a"})
                 ),
             }

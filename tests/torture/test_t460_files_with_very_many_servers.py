@@ -1,4 +1,5 @@
-"""T460: another host's file with very many servers is parsed a few times in all, not once for each server."""
+"""T460: the file of another client with very many servers is parsed a constant number of times, not once
+for each server."""
 
 import json
 import tomllib
@@ -20,7 +21,7 @@ OTHERS = {name: {**entry, "args": ["other.js"]} for name, entry in SERVERS.items
 
 @pytest.fixture
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many characters were parsed each time."""
+    """The number of characters of each parse."""
     counted: list[int] = []
 
     def counting(parse: Callable[..., Any]) -> Callable[..., Any]:
@@ -36,7 +37,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize("host", sorted(FORMATS))
-def test_t460_work_is_proportional_to_the_file(host: str, parsed: list[int]):
+def test_t460_the_number_of_parses_does_not_grow_with_the_number_of_servers(host: str, parsed: list[int]):
     half = {name: SERVERS[name] for name in list(SERVERS)[: COUNT // 2]}
     begun = write(host, None, half, source="x")
     written = write(host, begun.text, SERVERS, source="x")
@@ -48,7 +49,7 @@ def test_t460_work_is_proportional_to_the_file(host: str, parsed: list[int]):
 
 
 @pytest.mark.parametrize("host", sorted(FORMATS))
-def test_t460_the_text_is_that_of_one_server_after_the_other(host: str):
+def test_t460_writing_all_servers_at_once_gives_the_same_text_as_one_by_one(host: str):
     changes = {**{name: OTHERS[name] for name in ("s3", "s1")}, **{n: SERVERS[n] for n in ("s7", "s8", "s9")}}
     begun = write(host, None, {name: SERVERS[name] for name in ("s1", "s2", "s3")}, source="x").text
     at_once = write(host, begun, changes, source="x", replace=changes)
@@ -68,7 +69,7 @@ def test_t460_the_text_is_that_of_one_server_after_the_other(host: str):
         '{\r\n\t"mcpServers": {\r\n\t\t"s1": {\r\n\t\t\t"command": "old"\r\n\t\t}\r\n\t}\r\n}\r\n',
     ],
 )
-def test_t460_layouts(begun: str):
+def test_t460_writing_all_servers_at_once_keeps_each_layout(begun: str):
     changes = {name: SERVERS[name] for name in ("s1", "s5", "s6")}
     at_once = write("claude-code", begun, changes, source="x", replace=changes).text
     text = begun

@@ -1,4 +1,4 @@
-"""T461: an authorization server that names odd intervals between polls of a sign-in on another device."""
+"""T461: an authorization server that sends unusual poll intervals for a device sign-in."""
 
 import asyncio
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.requirement("AUT-10")
 
 
 @pytest.mark.parametrize("interval", [1e-6, 5e-324, 0.5])
-async def test_t461_polls_are_a_second_apart_at_least(interval: float, monkeypatch: pytest.MonkeyPatch):
+async def test_t461_polls_are_at_least_one_second_apart(interval: float, monkeypatch: pytest.MonkeyPatch):
     pauses: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -40,7 +40,7 @@ async def test_t461_polls_are_a_second_apart_at_least(interval: float, monkeypat
     assert pauses == [1.0, 1.0, 1.0]
 
 
-async def test_t461_a_long_interval_does_not_lengthen_the_time_for_a_sign_in():
+async def test_t461_a_long_interval_does_not_extend_the_time_limit_of_the_sign_in():
     async with AuthWorld() as world:
         page = f"{world.auth.origin}/enter"
         codes = {"device_code": "d", "user_code": "ABCD", "verification_uri": page, "interval": 60}

@@ -1,4 +1,5 @@
-"""T462: a grant that ends while Redis does not answer ends at the other replicas as soon as Redis does."""
+"""T462: a grant that is revoked while Redis does not answer ends at other replicas as soon as Redis
+answers."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,7 +18,7 @@ KEY, OTHER = ("desk", "add", None, "ada"), ("desk", "remove", None, "ada")
 
 
 class Shared:
-    """What two replicas share: the grants, and the channel between them."""
+    """The state that two replicas share: the grants, and the channel between them."""
 
     def __init__(self) -> None:
         self.grants: dict[str, bytes] = {}
@@ -51,7 +52,7 @@ class Shared:
 
 
 def replica(shared: Shared, name: str, held: dict[Any, str]) -> tuple[Any, Callable[..., None]]:
-    """A replica, and the function that it is told of changes with."""
+    """A replica, and the callback by which it is notified of changes."""
 
     def replace_all(found: dict[Any, str]) -> None:
         held.clear()
@@ -85,7 +86,9 @@ async def test_t462_a_revoked_grant_ends_everywhere(fails: str, monkeypatch: pyt
     assert there == {}
 
 
-async def test_t462_a_grant_that_cannot_be_saved_keeps_no_other_alive(monkeypatch: pytest.MonkeyPatch):
+async def test_t462_a_grant_that_cannot_be_saved_does_not_delay_the_end_of_a_revoked_one(
+    monkeypatch: pytest.MonkeyPatch,
+):
     monkeypatch.setattr(module, "RETRY_SECONDS", 0.0)
     shared, here = Shared(), {KEY: "digest", OTHER: "digest"}
     first, changed = replica(shared, "first", here)

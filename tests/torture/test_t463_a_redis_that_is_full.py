@@ -1,4 +1,4 @@
-"""T463: a Redis that is full refuses to store anything; what it has is still read meanwhile."""
+"""T463: a Redis that is full refuses writes; stored values are still read meanwhile."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ async def full(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
     writer.close()
 
 
-async def test_t463_a_refused_command_makes_no_other_fail():
+async def test_t463_a_refused_command_does_not_fail_other_commands():
     server = await asyncio.start_server(full, "127.0.0.1", 0)
     async with asyncio.timeout(20), server:
         port = server.sockets[0].getsockname()[1]

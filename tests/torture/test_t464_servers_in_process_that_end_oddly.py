@@ -1,4 +1,4 @@
-"""T464: a server in the same process that ends in unusual ways, or sends very much at once."""
+"""T464: an in-process server that ends in unusual ways, or sends very many messages at once."""
 
 import asyncio
 from typing import Any
@@ -15,13 +15,13 @@ from dragoman.transports.inprocess import InProcessTransport, ServerEnd
 pytestmark = pytest.mark.requirement("TRN-5")
 
 
-class Unspeakable(Exception):
+class WithoutText(Exception):
     def __str__(self) -> str:
         raise ValueError("no words")
 
 
 class EndsDuringACall:
-    """Serves as usual until a call comes, and raises then."""
+    """Serves as usual until it receives a call, then raises."""
 
     def __init__(self, error: BaseException) -> None:
         self._error = error
@@ -46,12 +46,12 @@ class EndsDuringACall:
     [
         (asyncio.CancelledError(), "it failed with CancelledError"),
         (BaseExceptionGroup("both", [asyncio.CancelledError()]), "it failed with BaseExceptionGroup: both"),
-        (Unspeakable(), "it failed with Unspeakable"),
+        (WithoutText(), "it failed with WithoutText"),
         (GeneratorExit(), "it failed with GeneratorExit"),
     ],
     ids=lambda value: type(value).__name__,
 )
-async def test_t464_the_call_under_way_is_told(error: BaseException, cause: str):
+async def test_t464_the_running_call_fails_with_the_reason(error: BaseException, cause: str):
     async with Host({"x": EndsDuringACall(error)}, permission_mode="bypassPermissions") as host:
         await host.ready(timeout=20)
         async with asyncio.timeout(20):
@@ -59,7 +59,7 @@ async def test_t464_the_call_under_way_is_told(error: BaseException, cause: str)
                 await host.call("mcp__x__echo")
 
 
-async def test_t464_a_handler_that_raises_a_group_is_answered_for():
+async def test_t464_a_handler_that_raises_an_exception_group_gets_an_error_response():
     def fails(arguments: Any, context: Any) -> Any:
         raise BaseExceptionGroup("both", [asyncio.CancelledError()])
 
@@ -106,18 +106,18 @@ async def delivered(messages: list[Any]) -> list[bytes | str]:
     return sink.got
 
 
-async def test_t464_what_a_server_sends_last_is_received():
+async def test_t464_the_last_messages_of_a_server_are_received():
     assert await delivered([b"1", b"2"]) == [b"1", b"2", "it ended"]
 
 
 @pytest.mark.parametrize("message", ["text", None, memoryview(b"{}")], ids=lambda value: type(value).__name__)
-async def test_t464_what_is_no_message_fails_its_sender(message: Any):
+async def test_t464_sending_something_other_than_bytes_fails_the_server(message: Any):
     kind = type(message).__name__
     cause = f"it failed with TypeError: a message must be bytes, not {kind}"
     assert await delivered([b"1", message]) == [b"1", cause]
 
 
-async def test_t464_others_have_their_turn_between_very_many_messages(monkeypatch: pytest.MonkeyPatch):
+async def test_t464_other_tasks_run_between_very_many_messages(monkeypatch: pytest.MonkeyPatch):
     ticks = iter(range(1_000_000))
     monkeypatch.setattr(inprocess, "clock", lambda: next(ticks) * inprocess.TURN_SECONDS / 10)
     turns, sink = 0, Sink()

@@ -1,4 +1,4 @@
-"""T465: one task in the file of tasks that cannot be read costs no other task."""
+"""T465: an unreadable task in the task file does not affect the other tasks."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def task(number: int) -> RunningTask:
 @pytest.mark.parametrize(
     "odd", [{"era": "future"}, {"created": "today"}, {"id": None}, {"ttl_seconds": []}], ids=str
 )
-def test_t465_a_task_of_another_version_is_left_out_alone(odd: dict[str, object], tmp_path: Path):
+def test_t465_only_the_task_of_another_version_is_left_out(odd: dict[str, object], tmp_path: Path):
     stored = [task(1), {**msgspec.to_builtins(task(2)), **odd}, task(3), "no task", None]
     (tmp_path / FILE).write_bytes(msgspec.json.encode(stored))
     store = TaskStore(lambda: 1001.0, tmp_path)

@@ -1,4 +1,4 @@
-"""T466: a conversation that two processes continued, or of which a line is damaged, can be continued."""
+"""T466: a conversation that two processes continued, or in which a line is damaged, can be continued."""
 
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def outline(history: list[ModelMessage]) -> list[list[str]]:
     ]
 
 
-def test_t466_every_call_has_one_result_and_every_result_its_call(home: Path):
+def test_t466_every_call_has_one_result_and_every_result_has_its_call(home: Path):
     transcript = Transcript.begin(home, "test")
     own, other = Transcript(transcript.path), Transcript(transcript.path)
     own.add(asks("one"))
@@ -74,7 +74,7 @@ def test_t466_results_whose_calls_are_damaged_are_left_out(home: Path):
     assert outline(transcript.history()) == [["text"], ["text"]]
 
 
-def test_t466_a_result_that_is_there_twice_counts_once(home: Path):
+def test_t466_a_duplicate_result_counts_once(home: Path):
     transcript = Transcript.begin(home, "test")
     for message in (asks("one"), calls("a"), returns("a", "a")):
         transcript.add(message)

@@ -1,4 +1,5 @@
-"""T467: very many messages of other replicas, or of strangers in Redis, do not keep a gateway busy alone."""
+"""T467: a flood of messages from other replicas, or from other programs in Redis, does not block a
+gateway."""
 
 import asyncio
 from typing import Any, Self
@@ -14,7 +15,7 @@ COUNT = 2000
 
 
 class Subscription:
-    """Has all messages at once, as after one read from the socket."""
+    """Delivers all messages at once, as after one read from the socket."""
 
     def __init__(self, messages: list[tuple[str, bytes]]) -> None:
         self._messages = iter(messages)
@@ -35,7 +36,7 @@ class Subscription:
 
 
 @pytest.mark.parametrize("is_ours", [True, False])
-async def test_t467_others_have_their_turn(is_ours: bool, monkeypatch: pytest.MonkeyPatch):
+async def test_t467_other_tasks_run_during_a_flood(is_ours: bool, monkeypatch: pytest.MonkeyPatch):
     store: Any = RedisStore(StoreEntry(redis="redis://127.0.0.1:1/0", key="k" * 32))
     channel = store._channel("")
     flood = [(channel, store._seal.sealed(channel, b"one") if is_ours else b"stranger")] * COUNT

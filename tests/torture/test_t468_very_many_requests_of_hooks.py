@@ -1,4 +1,4 @@
-"""T468: very many calls at once do not use up descriptors with requests of an HTTP hook."""
+"""T468: very many simultaneous calls do not exhaust file descriptors with requests of an HTTP hook."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,7 +18,7 @@ DENY = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecisio
 
 
 class Endpoint:
-    """Answers once as many requests wait as may be made at the same time."""
+    """Answers after the maximum number of concurrent requests is waiting."""
 
     def __init__(self, answered_at: int) -> None:
         self._answered_at = answered_at
@@ -57,7 +57,7 @@ def host_with(url: str) -> Host:
     return Host({"x": server}, permission_mode="bypassPermissions", hooks=[hook])
 
 
-async def test_t468_every_call_is_judged_with_a_bounded_number_of_connections():
+async def test_t468_every_call_is_checked_with_a_limited_number_of_connections():
     endpoint = Endpoint(REQUESTS_AT_ONCE)
     async with asyncio.timeout(50), endpoint.running() as url, host_with(url) as host:
         await host.ready()
@@ -66,7 +66,7 @@ async def test_t468_every_call_is_judged_with_a_bounded_number_of_connections():
     assert (endpoint.count, endpoint.most) == (200, REQUESTS_AT_ONCE)
 
 
-async def test_t468_a_host_that_closes_sends_no_more():
+async def test_t468_a_closing_host_sends_no_further_requests():
     endpoint = Endpoint(0)
     async with asyncio.timeout(50), endpoint.running() as url, host_with(url) as host:
         await host.ready()

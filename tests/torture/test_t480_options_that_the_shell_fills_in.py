@@ -1,5 +1,5 @@
-"""T480: an option that runs a program is recognised although the shell fills in a part of it, or all of it:
-by a variable, or by the name of a file."""
+"""T480: an option that runs a program is recognised although the shell expands a part of it, or all of it:
+a variable, or a file name pattern."""
 
 import shutil
 from pathlib import Path
@@ -57,7 +57,7 @@ FILES = [
 
 
 @pytest.mark.parametrize("command", [*PARTS, *FILES])
-def test_t480_what_may_become_such_an_option_is_asked_about(command: str):
+def test_t480_words_that_may_expand_to_such_an_option_need_permission(command: str):
     program = command.partition(" ")[0]
     assert decided(command, PermissionRules(allow=(f"Bash({program} *)",))) == "ask"
     assert decided(command, PermissionRules(deny=("Bash(rm *)",)), "bypassPermissions") != "allow"
@@ -70,13 +70,13 @@ def test_t480_what_may_become_such_an_option_is_asked_about(command: str):
      "git diff -- *",
      "git log -n$x", "git add running/$x", "grep word *", "printf '%s' $((1+2))", "ssh host$x"],
 )  # fmt: skip
-def test_t480_other_words_are_covered_by_the_allow(command: str):
+def test_t480_other_words_are_covered_by_the_allow_rule(command: str):
     program = command.partition(" ")[0]
     assert decided(command, PermissionRules(allow=(f"Bash({program} *)",))) == "allow"
 
 
 @pytest.mark.skipif(shutil.which("tar") is None, reason="there is no tar")
-async def test_t480_names_of_a_repositorys_files_run_nothing(home: Path):
+async def test_t480_file_names_of_a_repository_run_nothing(home: Path):
     work = (home / "work").resolve()
     work.mkdir(exist_ok=True)
     (work / "x.sh").write_text("echo > ran\n")

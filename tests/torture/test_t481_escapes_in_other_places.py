@@ -1,5 +1,5 @@
-"""T481: a secret in JSON inside a text, with signs written as escapes, is covered in structured content, in
-`_meta`, in blocks of unknown types and in saved files, as it is in a short text."""
+"""T481: a secret in JSON inside a text, with escaped characters, is redacted in structured content,
+`_meta`, blocks of unknown types and saved files, as it is in a short text."""
 
 import json
 from typing import Any
@@ -16,24 +16,24 @@ pytestmark = [pytest.mark.slow, pytest.mark.requirement("AUT-11")]
 
 SECRET = "s3cr3t-0f-th1s-entry"
 ESCAPED = SECRET.replace("-", "\\u002D")
-SAID = json.dumps({"a": "it is X, so"}).replace("X", ESCAPED)
-COVERED = '{"a": "it is [secret], so"}'
+ESCAPED_TEXT = json.dumps({"a": "it is X, so"}).replace("X", ESCAPED)
+REDACTED_TEXT = '{"a": "it is [secret], so"}'
 
 RESULTS: dict[str, dict[str, Any]] = {
-    "structured content": {"content": [], "structuredContent": {"body": SAID}},
-    "a name": {"content": [], "structuredContent": {SAID: 1}},
-    "_meta": {"content": [], "_meta": {"x": SAID}},
-    "an unknown block": {"content": [{"type": "odd", "x": SAID}]},
-    "a large text": {"content": [{"type": "text", "text": SAID + " x" * 200_000 + SAID}]},
+    "structured content": {"content": [], "structuredContent": {"body": ESCAPED_TEXT}},
+    "a name": {"content": [], "structuredContent": {ESCAPED_TEXT: 1}},
+    "_meta": {"content": [], "_meta": {"x": ESCAPED_TEXT}},
+    "an unknown block": {"content": [{"type": "odd", "x": ESCAPED_TEXT}]},
+    "a large text": {"content": [{"type": "text", "text": ESCAPED_TEXT + " x" * 200_000 + ESCAPED_TEXT}]},
     "large structured content": {
         "content": [],
-        "structuredContent": {"a": SAID, "b": "x " * 300_000, "c": SAID},
+        "structuredContent": {"a": ESCAPED_TEXT, "b": "x " * 300_000, "c": ESCAPED_TEXT},
     },
 }
 
 
 @pytest.mark.parametrize("name", RESULTS)
-async def test_t481_nothing_of_a_result_says_it(name: str):
+async def test_t481_no_part_of_a_result_contains_the_secret(name: str):
     results = {
         "tools/list": {"tools": [{"name": "told", "inputSchema": {"type": "object"}}]},
         "tools/call": RESULTS[name],
@@ -56,14 +56,14 @@ async def test_t481_nothing_of_a_result_says_it(name: str):
 
 
 @pytest.mark.parametrize("size", [1, 7, 50, 333])
-def test_t481_pieces_that_end_anywhere(size: int):
-    text = (f"{'y' * 90} {SAID} " * 20).encode()
+def test_t481_the_secret_is_redacted_in_chunks_split_at_any_position(size: int):
+    text = (f"{'y' * 90} {ESCAPED_TEXT} " * 20).encode()
     pieces = [text[at : at + size] for at in range(0, len(text), size)]
     covered = b"".join(Redactor([SECRET]).pieces(pieces)).decode()
-    assert covered == f"{'y' * 90} {COVERED} " * 20
+    assert covered == f"{'y' * 90} {REDACTED_TEXT} " * 20
 
 
-def test_t481_escapes_without_a_secret_stay_as_they_are():
+def test_t481_escapes_without_a_secret_are_unchanged():
     redactor, text = Redactor([SECRET]), '{"a": "x\\u002dy\\/z"}'
     assert b"".join(redactor.pieces([text.encode()])).decode() == text
     assert redactor.value({"a": text}) == {"a": text}

@@ -1,5 +1,5 @@
-"""T482: a form that asks for a secret is refused also where its words only look like those for secrets, or
-have a number or other signs in them."""
+"""T482: a form that asks for a secret is refused also where its title uses lookalike letters, digits or
+other characters."""
 
 import pytest
 
@@ -38,6 +38,6 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("title", [*SECRETS, *OTHERS])
-def test_t482_a_title_is_read_as_a_person_reads_it(title: str):
+def test_t482_a_title_is_normalised_before_the_check_for_secrets(title: str):
     schema = form({"x": {"type": "string", "title": title}})["requestedSchema"]
     assert fields_of(schema)[0].is_secret == (title in SECRETS)

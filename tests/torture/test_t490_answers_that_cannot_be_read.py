@@ -1,5 +1,5 @@
-"""T490: the file of answers about a project's servers is damaged. What a person declined there, or approved
-in another form, is not started because settings approve it by name or approve every server."""
+"""T490: the file of answers about a project's servers is damaged. A server that the person declined there,
+or approved in another form, is not started because settings approve it by name or approve every server."""
 
 import json
 from collections.abc import Callable
@@ -52,7 +52,7 @@ def test_t490_a_declined_server_is_not_started(home: Path, damage: str, choice: 
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_t490_a_name_stays_bound_to_the_entry_that_was_approved(home: Path, damage: str):
+def test_t490_a_name_stays_bound_to_the_approved_entry(home: Path, damage: str):
     projects.user(home, {"enabledMcpjsonServers": ["box"]})
     file = projects.write(home / "work" / ".mcp.json", projects.servers(box={"command": "/bin/true"}))
     answers = Sources.here().approvals_file
@@ -64,7 +64,7 @@ def test_t490_a_name_stays_bound_to_the_entry_that_was_approved(home: Path, dama
     assert projects.eligibilities() == {"box": "pending"}
 
 
-def test_t490_a_damaged_answer_costs_no_other(home: Path):
+def test_t490_a_damaged_answer_does_not_affect_the_others(home: Path):
     projects.user(home, CHOICES[0])
     file = projects.write(home / "work" / ".mcp.json", projects.servers(box=ENTRY, other=ENTRY))
     answers = Sources.here().approvals_file

@@ -1,5 +1,5 @@
-"""T491: a gateway's file contains half of a character, as an escape. The file is refused in words, at the
-start and in a running gateway: there the callers before the change stay in effect, and it is reported."""
+"""T491: a gateway's file contains a lone surrogate as an escape. The file is refused with a readable error
+at the start; in a running gateway the previous callers remain, and the error is reported."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ def write(path: Path, document: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)
-async def test_t491_the_file_is_refused_in_words(
+async def test_t491_the_file_is_refused_with_a_readable_error(
     half: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(callers_file, "CHECK_SECONDS", 0.0)
@@ -54,7 +54,7 @@ async def test_t491_the_file_is_refused_in_words(
     assert reported == [f"{path}: {CAUSE}; the callers before the change stay in effect"]
 
 
-async def test_t491_a_whole_character_counts(tmp_path: Path):
+async def test_t491_an_escaped_surrogate_pair_is_accepted(tmp_path: Path):
     path = tmp_path / "gateway.json"
     write(path, {"callers": {"ada 😀": {"token": ADA}}})  # `dumps` writes two escapes
     known = await with_token(fixed_tokens(read_settings(path).callers))([f"Bearer {ADA}"])

@@ -1,5 +1,5 @@
-"""T492: a server's entry contains half of a character, as an escape: in its name, or in what its program is
-given. The entry is refused in words, and every other one counts."""
+"""T492: a server's entry contains a lone surrogate as an escape, in its name or in values for its program.
+The entry is refused with a readable error, and the others are used."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,9 @@ ENTRIES: dict[str, tuple[str, dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("name", "entry", "cause"), ENTRIES.values(), ids=ENTRIES)
-def test_t492_the_entry_is_refused_in_words(home: Path, name: str, entry: dict[str, Any], cause: str):
+def test_t492_the_entry_is_refused_with_a_readable_error(
+    home: Path, name: str, entry: dict[str, Any], cause: str
+):
     file = projects.user(home, projects.servers(**{name: entry, "other": ECHO}))
     found = projects.seen().servers
     assert {each: server.eligibility for each, server in found.items()} == {name: "broken", "other": "ready"}

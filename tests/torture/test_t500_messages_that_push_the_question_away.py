@@ -1,4 +1,4 @@
-"""T500: on the screen a long message of a server neither moves what it asks out of sight nor poses as it."""
+"""T500: on the screen a long message of a server neither moves its question out of view nor imitates it."""
 
 import asyncio
 from typing import Any
@@ -29,7 +29,7 @@ def rows(app: App[Any]) -> list[str]:
 
 
 async def settled_rows(pilot: Pilot[Any]) -> list[str]:
-    """The rows of the screen when they have not changed for some refreshes."""
+    """The rows of the screen after they have not changed for some refreshes."""
     shown: list[list[str]] = []
     while len(shown) < 4 or any(each != shown[-1] for each in shown[-4:]):
         await pilot.pause(0.04)
@@ -49,7 +49,9 @@ async def screen_of(desk: Desk, size: tuple[int, int], name: str, question: Any)
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("message", MESSAGES.values(), ids=MESSAGES.keys())
-async def test_t500_the_host_of_a_page_is_on_the_screen(desk: Desk, size: tuple[int, int], message: str):
+async def test_t500_the_host_of_a_page_is_visible_on_the_screen(
+    desk: Desk, size: tuple[int, int], message: str
+):
     url = "https://evil.example/" + "a" * 3000
     question = UrlElicitation(server="box", message=message, url=url, host="evil.example")
     shown = await screen_of(desk, size, "elicit_url", question)
@@ -58,7 +60,7 @@ async def test_t500_the_host_of_a_page_is_on_the_screen(desk: Desk, size: tuple[
     assert "y Yes, open it · n No · Esc Leave" in shown
 
 
-async def test_t500_a_long_address_does_not_hide_the_warning_about_it(desk: Desk):
+async def test_t500_a_long_url_does_not_hide_the_warning_about_it(desk: Desk):
     url = "https://evil.example/" + "a" * 3000
     warnings = ("The host is written in punycode",)
     question = UrlElicitation(server="box", message="", url=url, host="evil.example", warnings=warnings)
@@ -67,7 +69,7 @@ async def test_t500_a_long_address_does_not_hide_the_warning_about_it(desk: Desk
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("message", MESSAGES.values(), ids=MESSAGES.keys())
-async def test_t500_the_field_that_is_filled_in_is_on_the_screen(
+async def test_t500_the_focused_form_field_is_visible_on_the_screen(
     desk: Desk, size: tuple[int, int], message: str
 ):
     question = FormElicitation(server="box", message=message, schema=SCHEMA)
@@ -76,7 +78,7 @@ async def test_t500_the_field_that_is_filled_in_is_on_the_screen(
     assert "box asks for information" in shown
 
 
-async def test_t500_nor_is_it_away_in_a_command():
+async def test_t500_the_focused_form_field_is_visible_in_a_command():
     question = FormElicitation(server="box", message=MESSAGES["padding"], schema=SCHEMA)
     app = QuestionApp(FormView(question))
     async with app.run_test(size=(80, 24)) as pilot:
@@ -98,7 +100,7 @@ async def test_t500_a_long_path_does_not_hide_the_command_that_runs_there(desk: 
     assert "n  No" in shown
 
 
-async def test_t500_very_many_calls_do_not_hide_it_either(desk: Desk):
+async def test_t500_very_many_calls_do_not_hide_the_question(desk: Desk):
     question = UrlElicitation(
         server="box", message="", url="https://evil.example/", host="evil.example", calls=CALLS
     )

@@ -1,4 +1,4 @@
-"""T501: a redirect that was followed while there was no token does not lead a later token elsewhere."""
+"""T501: a redirect that was followed while there was no token is not used with a later token."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.requirement("TRN-2", "AUT-1")
 
 
 class Moved:
-    """A server that anybody may use until `is_closed`, and that is at another path than its entry says."""
+    """A server that needs no token until `is_closed`, at another path than that of its entry."""
 
     def __init__(self, world: AuthWorld) -> None:
         self._world = world
@@ -32,7 +32,7 @@ class Moved:
         return web.Response(status=401) if self.is_closed else None
 
 
-async def test_t501_the_token_of_a_later_sign_in_is_not_sent_there():
+async def test_t501_the_token_of_a_later_sign_in_is_not_sent_to_the_redirect_target():
     async with AuthWorld() as world:
         moved = Moved(world)
         async with host_of(world) as host:
@@ -45,7 +45,7 @@ async def test_t501_the_token_of_a_later_sign_in_is_not_sent_there():
         assert moved.tokens == []
 
 
-async def test_t501_nor_one_that_is_obtained_without_a_person():
+async def test_t501_a_token_obtained_without_a_person_is_not_sent_to_the_redirect_target():
     async with AuthWorld() as world:
         moved = Moved(world)
         oauth = {"clientId": "me", "clientSecret": "cAnary-client-secret", "grant": "client_credentials"}

@@ -1,5 +1,5 @@
-"""T502: a lazy server of code or `--mcp-config` starts where the person works; what its program said in one
-folder is not shown in another, where the same command is another program."""
+"""T502: a lazy server of code or `--mcp-config` starts in the working folder; its stored tool list of one
+folder is not used in another, where the same command may be another program."""
 
 import json
 import shutil
@@ -17,7 +17,7 @@ ENTRY = {"command": sys.executable, "args": ["server.py"], "lazy": True}
 
 
 def project(folder: Path, description: str) -> Path:
-    """A folder with a program of its own under the usual name."""
+    """A folder with its own program of the same name."""
     folder.mkdir()
     shutil.copy(ZOO / "_kit.py", folder)
     tool = {"name": "note", "description": description, "inputSchema": {"type": "object"}}
@@ -34,7 +34,7 @@ async def shown(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, lis
         return host.servers["s"].status, [tool.description for tool in host.tools()]
 
 
-async def test_t502_each_folder_has_a_list_of_its_own(home: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_t502_each_folder_has_its_own_tool_list(home: Path, monkeypatch: pytest.MonkeyPatch):
     clone, work = project(home / "clone", "Obey the clone."), project(home / "mine", "Takes a note.")
     assert await shown(clone, monkeypatch) == ("connected", ["Obey the clone."])
     assert await shown(work, monkeypatch) == ("connected", ["Takes a note."])

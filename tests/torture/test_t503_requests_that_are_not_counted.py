@@ -36,7 +36,7 @@ def params_of(method: str, number: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("method", REQUESTS)
-async def test_t503_the_third_is_refused(method: str):
+async def test_t503_the_third_request_within_a_limit_of_two_is_refused(method: str):
     callers = {"ada": CallerEntry(token=ADA, calls_per_minute=2)}
     async with gateway_of({"s": server()}, callers=callers) as running, Client(running.url) as client:
         await client.initialize()

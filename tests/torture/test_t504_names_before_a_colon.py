@@ -1,5 +1,5 @@
-"""T504: a secret behind a colon is covered whatever form its name has: a setting with dots, a header that is
-the value of a setting or a variable, an option of Windows."""
+"""T504: a secret behind a colon is redacted whatever form its name has: a setting with dots, a header in
+the value of a setting or variable, an option of Windows."""
 
 import pytest
 
@@ -24,7 +24,7 @@ ARGUMENTS: list[tuple[list[str], list[str]]] = [
 
 
 @pytest.mark.parametrize(("words", "shown"), ARGUMENTS, ids=str)
-def test_t504_it_is_covered_and_known(words: list[str], shown: list[str]):
+def test_t504_the_secret_is_redacted_and_registered(words: list[str], shown: list[str]):
     entry = {"command": "server", "args": words}
     assert masked_entry(entry)["args"] == shown
     assert SECRET not in masked_text(" ".join(f"'{word}'" for word in words))
@@ -40,7 +40,7 @@ ENVIRONMENTS = [
 
 
 @pytest.mark.parametrize("env", ENVIRONMENTS, ids=str)
-def test_t504_the_scheme_of_a_header_is_not_taken_for_its_secret(env: dict[str, str]):
+def test_t504_the_scheme_of_a_header_is_not_part_of_its_secret(env: dict[str, str]):
     assert SECRET in secrets_of(parse_entry("box", {"command": "server", "env": env}))
 
 
@@ -55,5 +55,5 @@ ORDINARY = [
 
 
 @pytest.mark.parametrize("words", ORDINARY, ids=str)
-def test_t504_hosts_folders_and_variables_are_shown(words: list[str]):
+def test_t504_hosts_folders_and_variables_are_not_redacted(words: list[str]):
     assert masked_entry({"command": "server", "args": words})["args"] == words

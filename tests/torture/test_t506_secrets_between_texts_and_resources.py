@@ -1,5 +1,5 @@
-"""T506: a secret that begins in a text of a result and ends in an embedded resource, or in two resources, is
-covered, although a model sees the resource below a heading."""
+"""T506: a secret that begins in one text of a result and ends in an embedded resource, or in two resources,
+is redacted, although a model sees the resource below a heading."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ CONTENTS = {
 
 
 def serving(server: Streamable, content: list[dict[str, Any]]) -> dict[str, Any]:
-    """The entry of a server that answers so."""
+    """The entry of a server that returns this content."""
 
     async def answer(ask: Ask) -> web.StreamResponse:
         result = {"resultType": "complete", "content": content}
@@ -42,7 +42,7 @@ def serving(server: Streamable, content: list[dict[str, Any]]) -> dict[str, Any]
 
 
 @pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS.keys())
-async def test_t506_a_model_is_given_neither_half(content: list[dict[str, Any]]):
+async def test_t506_a_split_secret_is_redacted_for_a_model(content: list[dict[str, Any]]):
     async with streamable(revisions=(MODERN,)) as server:
         entry = serving(server, content)
         async with Host({"x": entry}, permission_mode="bypassPermissions") as host:
@@ -54,7 +54,7 @@ async def test_t506_a_model_is_given_neither_half(content: list[dict[str, Any]])
 
 
 @pytest.mark.parametrize("name", ["text, resource", "resource, text", "two resources"])
-async def test_t506_nor_is_a_program_or_a_client_of_a_gateway(name: str):
+async def test_t506_a_split_secret_is_redacted_for_a_program_and_a_gateway_client(name: str):
     async with streamable(revisions=(MODERN,)) as server:
         entry = serving(server, CONTENTS[name])
         async with gateway_of({"x": entry}) as running, Client(running.url) as client:

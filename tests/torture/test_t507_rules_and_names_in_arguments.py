@@ -1,5 +1,5 @@
-"""T507: a deny or ask rule about an argument holds where the argument is an object, and the rule means a name
-in it: contents by path."""
+"""T507: a deny or ask rule about an argument applies where the argument is an object and the rule matches a
+key in it: contents by path."""
 
 from typing import Any
 
@@ -31,14 +31,14 @@ async def called(files: Any, **rules: Any) -> list[Any]:
 
 @pytest.mark.parametrize("kind", ["deny", "ask"])
 @pytest.mark.parametrize("files", DENIED.values(), ids=DENIED.keys())
-async def test_t507_it_is_found_there(files: Any, kind: str):
+async def test_t507_a_key_inside_an_argument_is_found(files: Any, kind: str):
     assert await called(files, allow=["mcp__box"], **{kind: [RULE]}) == []
 
 
-async def test_t507_other_names_are_not_denied():
+async def test_t507_other_keys_are_not_denied():
     files = {"/home/me/work/ssh": "x"}
     assert await called(files, allow=["mcp__box"], deny=[RULE]) == [files]
 
 
-async def test_t507_an_allow_rule_does_not_hold_for_names():
+async def test_t507_an_allow_rule_does_not_apply_to_keys():
     assert await called({"/home/me/.ssh/config": "x"}, allow=[RULE]) == []

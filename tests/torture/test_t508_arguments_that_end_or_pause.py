@@ -1,4 +1,4 @@
-"""T508: a deny rule about an argument is not escaped by a NUL, at which many programs end a text, nor by
+"""T508: a deny rule about an argument is not avoided by a NUL, at which many programs end a text, nor by
 comments, which separate words in SQL."""
 
 import time
@@ -27,7 +27,7 @@ DENIED = {
 @pytest.mark.parametrize(
     ("pattern", "text"), [(pattern, text) for pattern, texts in DENIED.items() for text in texts]
 )
-async def test_t508_it_is_denied(pattern: str, text: str):
+async def test_t508_a_call_with_a_nul_or_comments_is_denied(pattern: str, text: str):
     server, calls = InMemoryServer("box"), list[str]()
     server.add_tool("run", lambda arguments, context: calls.append(arguments["text"]) or "done")
     rules = {"allow": ["mcp__box"], "deny": [f'mcp__box__run(text="{pattern}")']}
@@ -38,13 +38,13 @@ async def test_t508_it_is_denied(pattern: str, text: str):
 
 
 @pytest.mark.parametrize("text", ["/etc/passwd.png", "drop the /* table */ mat", "drop -- table"])
-def test_t508_other_texts_are_not_denied(text: str):
+def test_t508_texts_with_other_words_are_not_denied(text: str):
     assert not Glob.plainly("/etc/passwd").fits_loosely(text)
     assert not Glob.plainly("drop table*").fits_loosely(text)
 
 
 @pytest.mark.parametrize("part", ["/*", "/**", "--", "*/", "/*\0"])
-def test_t508_comments_that_do_not_end_take_no_time(part: str):
+def test_t508_unterminated_comments_are_checked_quickly(part: str):
     began = time.process_time()
     assert not Glob.plainly("*drop table*").fits_loosely(part * 300_000)
     assert time.process_time() - began < 3

@@ -1,5 +1,5 @@
-"""T509: a long system prompt does not hide the message that is sent to the person's model: all of it can be
-seen with the keyboard before it is sent."""
+"""T509: a long system prompt does not hide the message of a sampling request: all of it can be displayed
+with the keyboard before it is sent."""
 
 import asyncio
 from collections.abc import Callable
@@ -44,7 +44,7 @@ def rows(app: App[Any]) -> str:
 
 
 async def seen(pilot: Pilot[Any], key: str, shows: Callable[[], str]) -> set[str]:
-    """What the person has seen after this key was pressed some times."""
+    """The text that was visible while this key was pressed several times."""
     found = {word for word in WORDS if word in shows()}
     for _ in range(12):
         await pilot.press(key)
@@ -53,7 +53,7 @@ async def seen(pilot: Pilot[Any], key: str, shows: Callable[[], str]) -> set[str
     return found
 
 
-async def test_t509_in_the_application(desk: Desk):
+async def test_t509_the_complete_request_can_be_displayed_in_the_application(desk: Desk):
     async with desk.opened(size=(80, 24)) as seat:
         task = await asked(seat, "review_sampling", review())
         await seat.pilot.pause(0.1)
@@ -64,7 +64,7 @@ async def test_t509_in_the_application(desk: Desk):
         assert await task == review()
 
 
-async def test_t509_in_a_command():
+async def test_t509_the_complete_request_can_be_displayed_in_a_command():
     app = QuestionApp(SamplingView(review()))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause(0.1)
@@ -72,7 +72,7 @@ async def test_t509_in_a_command():
         assert down | await seen(pilot, "pageup", lambda: rows(app)) == set(WORDS)
 
 
-async def test_t509_what_is_typed_is_seen(desk: Desk):
+async def test_t509_typed_text_is_visible(desk: Desk):
     async with desk.opened(size=(80, 24)) as seat:
         task = await asked(seat, "review_sampling", review())
         await seat.pilot.press("x")

@@ -1,5 +1,5 @@
 """T510: an entry that is not the person's does not send the organisation's token with a header by which a
-proxy may pass the message on to another host or path: the same headers that policy knows."""
+proxy may forward the request to another host or path: the same headers that policy knows."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ HEADERS = ["X-Forwarded-Host", "Forwarded", "x-original-url", "X-Rewrite-URL", "
 
 @pytest.mark.parametrize("header", HEADERS)
 @pytest.mark.parametrize("scope", ["project", "local", "plugin"])
-async def test_t510_the_server_is_not_contacted(home: Path, scope: str, header: str):
+async def test_t510_the_server_is_refused_and_not_contacted(home: Path, scope: str, header: str):
     bearer = Bearer()
     with Listener() as listener:
         origin = f"https://127.0.0.1:{listener.port}"
@@ -31,7 +31,7 @@ async def test_t510_the_server_is_not_contacted(home: Path, scope: str, header: 
 
 
 @pytest.mark.parametrize("header", HEADERS)
-def test_t510_a_connector_list_does_not_set_it(header: str):
+def test_t510_a_connector_list_cannot_set_such_a_header(header: str):
     entry = {"url": "https://box.example/mcp", "headers": {header: "evil.example"}}
     found = entries_of({"mcpServers": {"box": entry}})
     assert found == ({}, [f"'box' is left out: a connector may not set the header {header}"])

@@ -1,5 +1,5 @@
-"""T530: the body of an answer, or a stream, breaks in the middle while its connection stays open: what waits
-for it is told at once, and the server is used again."""
+"""T530: the body of a response, or a stream, breaks in the middle while its connection stays open: waiting
+calls fail at once, and the server is used again."""
 
 import asyncio
 
@@ -14,23 +14,23 @@ from tests.torture.network import COMES_BACK, HTTP_WAYS, Way, end_of, facts, ser
 pytestmark = pytest.mark.requirement("TRN-2")
 NO_CHUNK = b"zz\r\n"
 """What stands where the size of a chunk should be."""
-LOST = ("connection-lost", True)
+CONNECTION_LOST = ("connection-lost", True)
 
 
-async def others_turn() -> None:
+async def let_the_client_read() -> None:
     """The client, in this process, reads what was sent so far."""
     for _ in range(50):
         await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize("way", HTTP_WAYS, ids=str)
-async def test_t530_a_call_whose_answer_breaks_ends_at_once(arena, way: Way):
+async def test_t530_a_call_whose_response_breaks_fails_at_once(arena, way: Way):
     async def answer(ask: Ask) -> web.StreamResponse:
         response = web.StreamResponse(headers=EVENTS if way.replies == "sse" else JSON)
         response.enable_chunked_encoding()
         await response.prepare(ask.http)
         await response.write(b'data: {"jsonrpc"'[6 * (way.replies == "json") :])
-        await others_turn()
+        await let_the_client_read()
         assert ask.http.transport is not None
         ask.http.transport.write(NO_CHUNK)
         await asyncio.Event().wait()
@@ -38,12 +38,12 @@ async def test_t530_a_call_whose_answer_breaks_ends_at_once(arena, way: Way):
 
     async with way.server(on={"tools/call": answer}) as server, arena(way.entry(server)) as a:
         async with at_once():
-            assert facts(await end_of(a, "echo", seconds=20, text="x")) == LOST
+            assert facts(await end_of(a, "echo", seconds=20, text="x")) == CONNECTION_LOST
         del server.on["tools/call"]
         await serves(a)
 
 
-async def test_t530_a_server_whose_one_stream_breaks_is_connected_again(arena):
+async def test_t530_a_server_whose_only_stream_breaks_is_reconnected(arena):
     way, streams = Way("sse"), list[asyncio.Transport]()
 
     async def remember(ask: Ask) -> None:
@@ -57,7 +57,7 @@ async def test_t530_a_server_whose_one_stream_breaks_is_connected_again(arena):
     on = {"GET": remember, "tools/call": answer}
     async with way.server(on=on) as server, arena(way.entry(server), settings=COMES_BACK) as a:
         async with at_once():
-            assert facts(await end_of(a, "echo", seconds=20, text="x")) == LOST
+            assert facts(await end_of(a, "echo", seconds=20, text="x")) == CONNECTION_LOST
         del server.on["tools/call"]
         await serves(a)
         assert len(streams) == 2

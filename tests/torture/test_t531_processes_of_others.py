@@ -1,5 +1,5 @@
-"""T531: what hosts that were killed have left is ended at the next start, and nothing else: not a stranger
-that got the number of a group, and not the servers of a host that lives where pids are others."""
+"""T531: processes that killed hosts have left are ended at the next start, and no others: neither a process
+that got the id of a group, nor the servers of a running host in another pid namespace."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ FORK = f"import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', '
 
 @pytest.fixture
 def listing(home: Path) -> Iterator[ProcessWatchdog]:
-    """Lists processes as a host does."""
+    """The processes that a host lists."""
     listing = ProcessWatchdog()
     listing.new_marker()
     yield listing
@@ -35,7 +35,7 @@ def listing(home: Path) -> Iterator[ProcessWatchdog]:
 
 @contextmanager
 def leaderless(**env: str) -> Iterator[tuple[int, int]]:
-    """The number of a group whose leader has ended, and its one member."""
+    """The id of a group whose leader has ended, and its only member."""
     command = [sys.executable, "-S", "-E", "-c", FORK]
     leader = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True, env=env)
     assert leader.stdout is not None
@@ -50,7 +50,7 @@ def leaderless(**env: str) -> Iterator[tuple[int, int]]:
 
 
 def die(listing: ProcessWatchdog) -> Path:
-    """The file of the host, as if the host and its watchdog had been killed."""
+    """The pid file of the host, as if the host and its watchdog had been killed."""
     path = listing._pid_file
     assert path is not None
     return path.rename(pid_file_dir() / DEAD_HOST)
@@ -62,7 +62,7 @@ def listed(listing: ProcessWatchdog, group: int) -> None:
         file.write(f"+ {group} 1\n")  # an earlier process had this number
 
 
-def test_t531_a_stranger_with_the_number_of_a_group_lives_on(listing: ProcessWatchdog):
+def test_t531_an_unrelated_process_with_the_id_of_a_group_is_not_ended(listing: ProcessWatchdog):
     with leaderless() as (group, member):
         listed(listing, group)
         path = die(listing)
@@ -71,7 +71,7 @@ def test_t531_a_stranger_with_the_number_of_a_group_lives_on(listing: ProcessWat
         assert not path.exists()
 
 
-def test_t531_a_group_without_its_leader_is_ended_if_it_is_the_hosts(listing: ProcessWatchdog):
+def test_t531_a_group_without_its_leader_is_ended_if_it_belongs_to_the_host(listing: ProcessWatchdog):
     with leaderless(**{MARKER: listing.new_marker()}) as (group, member):
         listed(listing, group)
         die(listing)
@@ -79,10 +79,10 @@ def test_t531_a_group_without_its_leader_is_ended_if_it_is_the_hosts(listing: Pr
         assert wait_for_deaths([member], 5) == []
 
 
-def test_t531_servers_of_a_host_in_another_namespace_live_on(
+def test_t531_servers_of_a_host_in_another_pid_namespace_are_not_ended(
     listing: ProcessWatchdog, monkeypatch: pytest.MonkeyPatch
 ):
-    """A container that shares the state folder: its processes are visible here, under other pids."""
+    """A container shares the state folder: its processes are visible here, with other pids."""
     environ = {MARKER: listing.new_marker()}
     server = subprocess.Popen([sys.executable, "-S", "-E", "-c", SLEEP], start_new_session=True, env=environ)
     with monkeypatch.context() as there:

@@ -1,5 +1,5 @@
-"""T532: a server is ended while no file descriptor is left, so that /proc cannot be read: its children that
-have left it are ended all the same, at the latest with the program, and that is said."""
+"""T532: a server is ended while no file descriptor is left, so /proc cannot be read: child processes that
+left its group are ended anyway, at the latest with the program, and this is reported."""
 
 import asyncio
 import errno
@@ -31,7 +31,7 @@ async def main():
     print((await host.call("mcp__server__child")).text, flush=True)
     closing = asyncio.create_task(host.close())
     while not closing.done():
-        with contextlib.suppress(OSError):  # whatever becomes free is taken at once
+        with contextlib.suppress(OSError):  # a descriptor that becomes free is used up at once
             while True:
                 os.open(os.devnull, os.O_RDONLY)
         await asyncio.sleep(0)
@@ -44,7 +44,7 @@ asyncio.run(main())
 """
 
 
-async def test_t532_what_could_not_be_looked_for_is_told_and_ends_with_the_program(arena):
+async def test_t532_processes_that_could_not_be_listed_are_reported_and_end_with_the_program(arena):
     async with arena():
         command = [sys.executable, "-c", PROGRAM]
         program = await asyncio.to_thread(
@@ -55,7 +55,7 @@ async def test_t532_what_could_not_be_looked_for_is_told_and_ends_with_the_progr
         assert await asyncio.to_thread(wait_for_deaths, [int(child)], 10) == []
 
 
-async def test_t532_a_shortage_that_ends_changes_nothing(arena, monkeypatch: pytest.MonkeyPatch):
+async def test_t532_a_temporary_shortage_has_no_effect(arena, monkeypatch: pytest.MonkeyPatch):
     failures = itertools.count()
 
     def all_processes():

@@ -1,5 +1,5 @@
-"""T533: the name of a caller contains half of a character. Its own entries of the audit log are written, and
-those of all others; a token with such a name is refused."""
+"""T533: the name of a caller contains a lone surrogate. Audit log entries of this caller and of all others
+are written; a token with such a name is refused."""
 
 import time
 from pathlib import Path
@@ -15,7 +15,7 @@ from tests.torture.test_t77_fail_closed import Issuer, entry_of
 pytestmark = pytest.mark.requirement("GWY-3")
 
 
-def test_t533_the_audit_log_goes_on(home: Path):
+def test_t533_the_audit_log_continues(home: Path):
     said = list[str]()
     log = AuditLog(home / "logs", said.append, "session")
     for caller in ("ada", "eve\ud83d", "bob"):

@@ -1,5 +1,5 @@
-"""T534: connections to a gateway on which no whole request comes, from anybody: they are closed after some
-time, so that they do not use up its file descriptors, and requests that take longer are answered."""
+"""T534: gateway connections on which no complete request arrives are closed after some time, so that they
+do not use up its file descriptors; requests that take longer are answered."""
 
 import asyncio
 
@@ -33,7 +33,7 @@ async def test_t534_a_connection_without_a_further_request_is_closed(
         writer.close()
 
 
-async def test_t534_a_call_that_takes_longer_is_answered(monkeypatch: pytest.MonkeyPatch):
+async def test_t534_a_call_that_takes_longer_than_the_idle_limit_is_answered(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(app, "IDLE_SECONDS", IDLE_SECONDS)
     box = InMemoryServer("box")
 

@@ -1,5 +1,5 @@
-"""T535: the file of a running conversation is replaced by something that cannot be written. The conversation
-goes on, the problem is named, and everything is written once there is a file again."""
+"""T535: the file of a running conversation is replaced by something that cannot be written. The
+conversation continues, the problem is reported, and everything is written once there is a file again."""
 
 import os
 from collections.abc import Callable
@@ -20,7 +20,7 @@ REPLACED: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("replace", REPLACED.values(), ids=REPLACED.keys())
-def test_t535_it_goes_on_and_is_written_again(home: Path, replace: Callable[[Path], object]):
+def test_t535_the_conversation_continues_and_is_written_later(home: Path, replace: Callable[[Path], object]):
     transcript = Transcript.begin(home, "scripted")
     said: list[ModelMessage] = [ModelRequest([UserPromptPart(text)]) for text in ("one", "two", "three")]
     transcript.add(said[0])

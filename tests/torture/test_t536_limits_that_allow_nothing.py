@@ -1,5 +1,5 @@
-"""T536: a limit of calls in the file of a gateway that no call could keep. It is refused in words: each call
-would be told to wait for a minute, again and again."""
+"""T536: a call limit in a gateway's file that no call could satisfy is refused with a readable error.
+Otherwise each call would be asked to wait for a minute, again and again."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,9 @@ def of_oauth(calls: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("calls", [0, -1, 1])
 @pytest.mark.parametrize(("file_with", "whose"), [(of_caller, "caller 'ada'"), (of_oauth, "oauth")])
-def test_t536_it_is_named(tmp_path: Path, file_with: Any, whose: str, calls: int):
+def test_t536_the_error_names_the_limit_that_allows_no_call(
+    tmp_path: Path, file_with: Any, whose: str, calls: int
+):
     path = tmp_path / "gateway.json"
     path.write_text(json.dumps(file_with(calls)))
     path.chmod(0o600)

@@ -1,4 +1,4 @@
-"""T537: no memory is left for a long message of a local server. The call under way is told, and the server is
+"""T537: no memory is left for a long message of a local server. The running call fails, and the server is
 used again: its connection does not stay open without being read."""
 
 import io
@@ -18,13 +18,13 @@ LONG = {"head": HEAD, "part": "x", "times": 3 * lines.LONG_BYTES, "tail": TAIL}
 
 
 class Full(io.BytesIO):
-    """Takes the first parts of a line, and no further one."""
+    """Accepts the first parts of a line, then raises MemoryError."""
 
     def write(self, *_: object) -> int:
         raise MemoryError
 
 
-async def test_t537_the_call_is_told_and_the_server_is_connected_again(
+async def test_t537_the_call_fails_with_the_reason_and_the_server_is_reconnected(
     arena, monkeypatch: pytest.MonkeyPatch
 ):
     async with arena(zoo("says_much.py"), settings=COMES_BACK) as a:

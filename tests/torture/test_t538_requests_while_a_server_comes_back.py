@@ -1,5 +1,5 @@
-"""T538: clients of a gateway ask for a resource, a prompt or a completion while the server that has it is
-being connected again. It is waited for, as for a call; it is not said that there is none."""
+"""T538: gateway clients request a resource, prompt or completion while its server is being reconnected. The
+request waits, as a call does, and is not refused as unknown."""
 
 import pytest
 
@@ -27,7 +27,7 @@ REQUESTS: dict[str, tuple[str, Json]] = {
 
 
 @pytest.mark.parametrize(("method", "params"), REQUESTS.values(), ids=REQUESTS.keys())
-async def test_t538_it_is_answered_once_the_server_is_back(method: str, params: Json):
+async def test_t538_the_request_is_answered_after_the_reconnect(method: str, params: Json):
     settings = {"DRAGOMAN_RECONNECT_WAIT_MS": 1000}
     async with gateway_of({"library": zoo("library.py")}, settings=settings) as running:  # noqa: SIM117
         async with Client(running.url) as client:
@@ -38,7 +38,7 @@ async def test_t538_it_is_answered_once_the_server_is_back(method: str, params: 
             assert running.host.servers["library"].status == "connected"
 
 
-async def test_t538_what_no_server_has_is_not_found_all_the_same():
+async def test_t538_a_request_for_something_no_server_has_is_not_found():
     settings = {"DRAGOMAN_RECONNECT_WAIT_MS": 1000}
     async with gateway_of({"library": zoo("library.py")}, settings=settings) as running:  # noqa: SIM117
         async with Client(running.url) as client:

@@ -1,5 +1,5 @@
-"""T539: a server sends an event stream in chunks of one byte, which never become an event: it is cut off like
-one that floods with messages."""
+"""T539: a server sends an event stream in chunks of one byte, which never complete an event: it is cut off
+in the same way as a flood of messages."""
 
 import pytest
 

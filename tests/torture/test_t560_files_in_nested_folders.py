@@ -1,4 +1,4 @@
-"""T560: the files of many nested folders are limited together, not only one by one."""
+"""T560: the files of many nested folders have a common limit, not only one limit each."""
 
 from pathlib import Path
 
@@ -16,13 +16,13 @@ DEPTH = 6
 
 
 def nested(home: Path) -> list[Path]:
-    """Folders in one another, the outermost first."""
+    """Nested folders, the outermost first."""
     folders = [home / "work" / "/".join(["in"] * depth) for depth in range(DEPTH)]
     folders[-1].mkdir(parents=True)
     return folders
 
 
-def test_t560_the_servers_of_the_outer_folders_count_and_the_rest_is_reported(home: Path):
+def test_t560_the_servers_of_the_outer_folders_are_used_and_the_rest_is_reported(home: Path):
     projects.user(home, servers(mine={"command": "x"}))
     folders = nested(home)
     files = [
@@ -38,7 +38,7 @@ def test_t560_the_servers_of_the_outer_folders_count_and_the_rest_is_reported(ho
     assert found.problems == tuple(f"{file}: {said}" for file in files[NESTED_FILES:])
 
 
-def test_t560_more_rules_than_can_be_read_refuse_every_server(home: Path):
+def test_t560_too_many_rules_refuse_every_server(home: Path):
     projects.user(home, servers(mine={"command": "x"}))
     folders = nested(home)
     local = [folder / ".dragoman" / "settings.local.json" for folder in folders]

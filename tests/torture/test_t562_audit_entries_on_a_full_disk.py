@@ -14,7 +14,7 @@ pytestmark = pytest.mark.requirement("PRM-6")
 
 
 class Disk:
-    """What writing does: `room` bytes are written, then there is no space left."""
+    """Simulates writes: `room` bytes are written, then no space is left."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.room = 1_000_000
@@ -54,7 +54,7 @@ def test_t562_every_entry_is_written_once_and_in_order(
     assert len(reports) == 1
 
 
-def test_t562_closing_writes_what_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_t562_closing_writes_the_remaining_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     disk = Disk(monkeypatch)
     log = AuditLog(tmp_path, lambda _: None, "session")
     disk.room = 0
@@ -64,7 +64,9 @@ def test_t562_closing_writes_what_is_left(tmp_path: Path, monkeypatch: pytest.Mo
     assert tools(tmp_path) == ["a", "b"]
 
 
-def test_t562_only_so_much_is_kept_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_t562_the_number_of_entries_kept_in_memory_is_limited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(audit, "UNWRITTEN_LIMIT_BYTES", 2 * len(audit.line_of(AuditEntry(tool="a"))))
     disk = Disk(monkeypatch)
     log = AuditLog(tmp_path, lambda _: None, "session")

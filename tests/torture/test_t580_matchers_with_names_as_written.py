@@ -1,4 +1,4 @@
-"""T580: a matcher that has a server's or a tool's name as it is written finds the tool, also if the name has
+"""T580: a matcher that contains the literal name of a server or tool matches it, also if the name has
 characters of regular expressions."""
 
 import json
@@ -36,7 +36,9 @@ def entry(tool: str) -> dict[str, Any]:
         ("s", "rm?", "mcp__s__rm?"),
     ],
 )
-async def test_t580_the_hook_refuses_the_call(home: Path, server: str, tool: str, matcher: str):
+async def test_t580_a_hook_with_the_literal_name_refuses_the_call(
+    home: Path, server: str, tool: str, matcher: str
+):
     def refuse(given: Any) -> dict[str, str]:
         return {"decision": "block", "reason": "no"}
 
@@ -49,5 +51,5 @@ async def test_t580_the_hook_refuses_the_call(home: Path, server: str, tool: str
 
 
 @pytest.mark.parametrize("matcher", ["mcp__(a|b)__.*", "mcp__[^g].*", "mcp__a__(x|y)?"])
-def test_t580_a_regular_expression_means_no_other_tool(matcher: str):
+def test_t580_a_regular_expression_matches_no_other_tool(matcher: str):
     assert not matchers.parse(matcher).may_mean(["mcp__g__z", "bash", "mcp__g"])

@@ -1,5 +1,5 @@
-"""T581: a permanent permission with a digest applies to any server of the name that defines the tool alike,
-so the question about a project's server, or an agent's, shows it."""
+"""T581: a permanent permission with a digest applies to any server of that name with the same tool
+definition, so the approval question of a project's server or agent shows it."""
 
 import json
 import sys
@@ -16,13 +16,13 @@ from tests.servers import ZOO
 from tests.torture.projects import servers, user, write
 
 pytestmark = pytest.mark.requirement("CFG-8")
-MINE = {"command": sys.executable, "args": ["-S", "-E", str(ZOO / "calm.py")]}
-TOLD = "! these allow rules apply to its tools with exactly the definition that was allowed: "
+SAME_PROGRAM = {"command": sys.executable, "args": ["-S", "-E", str(ZOO / "calm.py")]}
+LISTED_RULES = "! these allow rules apply to its tools with exactly the definition that was allowed: "
 
 
 async def allowed_always(home: Path) -> str:
     """The rule of a permanent permission for the person's own server."""
-    user(home, servers(gh=MINE))
+    user(home, servers(gh=SAME_PROGRAM))
     async with Host(Sources.here(), interaction=ScriptedUser(PermissionAnswer(True, always="user"))) as host:
         await host.ready(timeout=20)
         await host.call("mcp__gh__echo")
@@ -34,9 +34,9 @@ async def allowed_always(home: Path) -> str:
 
 async def test_t581_the_question_about_a_server_shows_the_rule(home: Path):
     rule = await allowed_always(home)
-    write(home / "work/.mcp.json", servers(gh={**MINE, "env": {"OF": "the repository"}}))
+    write(home / "work/.mcp.json", servers(gh={**SAME_PROGRAM, "env": {"OF": "the repository"}}))
     ended = forked.run("mcp", "approve", "gh", "--yes")
-    assert f"{TOLD}{rule}" in " ".join(ended.stderr.split())
+    assert f"{LISTED_RULES}{rule}" in " ".join(ended.stderr.split())
     asked = ScriptedUser(False)
     async with Host(Sources.here(), interaction=asked) as host:
         await host.ready(timeout=20)
@@ -44,10 +44,10 @@ async def test_t581_the_question_about_a_server_shows_the_rule(home: Path):
     assert asked.asked == []
 
 
-async def test_t581_the_question_about_an_agent_shows_it_too(home: Path):
+async def test_t581_the_question_about_an_agent_shows_the_rule(home: Path):
     rule = await allowed_always(home)
     file = home / "work/.dragoman/agents/helper.md"
     file.parent.mkdir(parents=True)
     file.write_text("---\nservers: [{gh: {command: ./tool}}]\n---\nYou work.\n")
     ended = forked.run("agents", "approve", "helper", "--yes")
-    assert f"{TOLD}{rule} " in " ".join(ended.stdout.split())
+    assert f"{LISTED_RULES}{rule} " in " ".join(ended.stdout.split())

@@ -1,4 +1,4 @@
-"""T582: a server of code or `--mcp-config` starts where the person works; the task of its program in one
+"""T582: a server of code or `--mcp-config` starts in the working folder; a task of its program in one
 folder is not fetched from the program of the same name in another."""
 
 import shutil

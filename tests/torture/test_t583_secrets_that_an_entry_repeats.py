@@ -1,5 +1,5 @@
-"""T583: a value that a name marks as secret is covered wherever the entry repeats it, and the words of an
-entry that cannot be used are covered like those of any other."""
+"""T583: a value that a name marks as secret is redacted wherever the entry repeats it, and an unusable
+entry is redacted like any other."""
 
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ COMMANDS = [("mcp", "list"), ("mcp", "list", "--json"), ("mcp", "get", "box"), (
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_t583_no_command_shows_it(home: Path, entry: str):
+def test_t583_no_command_prints_the_secret(home: Path, entry: str):
     user(home, servers(box={**ENTRIES[entry], "disabled": True}))
     for command in COMMANDS:
         ended = forked.run(*command)

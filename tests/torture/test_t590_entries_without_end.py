@@ -1,4 +1,5 @@
-"""T590: the servers of a repository's file have a limited number of characters, not only a limited number."""
+"""T590: the servers of a repository's file are limited in their total number of characters, not only in
+their count."""
 
 import json
 from pathlib import Path
@@ -44,7 +45,7 @@ def test_t590_a_persons_own_long_entry_is_used(home: Path):
     assert found.problems == ()
 
 
-def test_t590_as_many_characters_as_allowed_are_no_problem(home: Path):
+def test_t590_entries_up_to_the_limit_are_not_a_problem(home: Path):
     room = 200_000 - len(json.dumps(["long", {"command": ""}]))
     write(home / "work/.mcp.json", servers(long={"command": "x" * room}))
     assert seen().problems == ()
@@ -52,7 +53,7 @@ def test_t590_as_many_characters_as_allowed_are_no_problem(home: Path):
     assert list(seen().servers) == []
 
 
-def test_t590_one_of_several_long_entries_is_named(home: Path):
+def test_t590_one_of_several_long_entries_is_named_in_the_error(home: Path):
     path = write(home / "work/.mcp.json", servers(**{f"s{n}": {"command": "x" * 90_000} for n in range(5)}))
     found = seen()
     assert list(found.servers) == ["s0", "s1"]
@@ -60,14 +61,14 @@ def test_t590_one_of_several_long_entries_is_named(home: Path):
     assert found.problems == (f"{path}, line 2, column 3: {reason}",)
 
 
-def test_t590_a_connector_list_has_the_same_limit():
+def test_t590_a_connector_list_has_the_same_limit_of_characters():
     rows = [{"name": "first", "url": "https://a.example.com/"}, {"name": "long", **LONG["headers"]}]
     found, problems = connectors.entries_of({"connectors": rows})
     assert list(found) == ["first"]
     assert problems == [REFUSED]
 
 
-def test_t590_nested_folders_have_a_limit_together(home: Path):
+def test_t590_nested_folders_have_a_common_limit(home: Path):
     folders = [home / "work" / "/".join(["in"] * depth) for depth in range(6)]
     folders[-1].mkdir(parents=True)
     files = [

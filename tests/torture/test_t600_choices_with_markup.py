@@ -1,5 +1,5 @@
-"""T600: the titles of the choices in a server's form are shown as they were sent, and never read as markup of
-Textual: no title hides a part of itself, acts on a click, or ends the application."""
+"""T600: the titles of choices in a server's form are shown literally, and never parsed as Textual markup:
+no title hides a part of itself, acts on a click, or ends the application."""
 
 import pytest
 from textual.widgets import Select, Static
@@ -31,7 +31,7 @@ def question() -> FormElicitation:
     )
 
 
-async def test_t600_each_title_is_shown_as_it_was_sent():
+async def test_t600_each_title_is_shown_literally():
     app = QuestionApp(FormView(question()))
     async with app.run_test() as pilot:
         await pilot.pause()
@@ -45,7 +45,7 @@ async def test_t600_each_title_is_shown_as_it_was_sent():
         await pilot.press("escape", "escape")
 
 
-async def test_t600_a_title_that_is_no_valid_markup_can_be_chosen():
+async def test_t600_a_title_that_is_not_valid_markup_can_be_chosen():
     app = QuestionApp(FormView(question()))
     async with app.run_test() as pilot:
         await pilot.pause()

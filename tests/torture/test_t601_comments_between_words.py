@@ -1,5 +1,5 @@
-"""T601: a deny about words of SQL finds them whatever comments separate them, and whatever strings come
-before: databases differ in where a comment ends."""
+"""T601: a deny rule about SQL words finds them whatever comments separate them, and whatever strings
+precede them: databases differ in where a comment ends."""
 
 import time
 
@@ -45,12 +45,12 @@ def behaviour_of(sql: str, rule: str = "mcp__db__query(sql=*drop table*)", kind:
 
 
 @pytest.mark.parametrize("sql", DENIED)
-def test_t601_words_are_found_whatever_comments_separate_them(sql: str):
+def test_t601_words_are_found_with_any_comments_between_them(sql: str):
     assert behaviour_of(sql) == "deny"
 
 
 @pytest.mark.parametrize("sql", ASKED)
-def test_t601_words_that_do_not_follow_one_another_are_not_found(sql: str):
+def test_t601_words_that_are_not_adjacent_are_not_found(sql: str):
     assert behaviour_of(sql) == "ask"
 
 
@@ -63,22 +63,22 @@ def test_t601_words_that_do_not_follow_one_another_are_not_found(sql: str):
         ('mcp__db__query(sql="* drop table *")', "'--'; drop/**/table x"),
     ],
 )
-def test_t601_patterns_of_other_forms_are_compared_in_the_same_way(rule: str, sql: str):
+def test_t601_patterns_in_other_forms_ignore_comments_too(rule: str, sql: str):
     assert behaviour_of(sql, rule) == "deny"
 
 
-def test_t601_an_allow_compares_what_is_sent():
+def test_t601_an_allow_rule_is_compared_with_the_sent_text():
     assert behaviour_of("drop/**/table x", "mcp__db__query(sql=*drop table*)", "allow") == "ask"
 
 
 @pytest.mark.parametrize("part", ["drop/*", "drop/**/", "drop--", "drop*/ /*drop*/", "drop \n"])
-def test_t601_very_many_comments_take_bounded_time_and_are_denied_in_doubt(part: str):
+def test_t601_very_many_comments_take_bounded_time_and_are_denied_if_in_doubt(part: str):
     began = time.perf_counter()
     found = behaviour_of(part * (900_000 // len(part)))
     assert time.perf_counter() - began < 10
     assert found in ("deny", "ask")
 
 
-def test_t601_more_comments_than_are_compared_are_denied():
+def test_t601_more_comments_than_the_limit_are_denied():
     assert behaviour_of("drop /*" * (900_000 // 7)) == "deny"
     assert SCAN_LIMIT < 900_000 * (900_000 // 7)

@@ -1,5 +1,5 @@
-"""T602: `oauth.sendResource: false` has a server sent tokens that are not bound to it, so it counts as a
-detour of credentials: under policy, in the question about an entry, and after an import."""
+"""T602: with `oauth.sendResource: false` a server receives tokens that are not bound to it, so the setting
+counts as a detour of credentials: under policy, in the approval question, and after an import."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ TEXT = "the server is sent tokens that are not bound to it, and may use them els
 
 
 @pytest.mark.parametrize("scope", ["user", "project", "local", "dynamic"])
-def test_t602_a_rule_for_a_url_does_not_admit_it(home: Path, scope: str):
+def test_t602_a_rule_for_a_url_does_not_admit_such_an_entry(home: Path, scope: str):
     projects.managed(home, {"allowedMcpServers": [{"serverUrl": "https://wiki.company.example/*"}]})
     refused = projects.seen().admit("box", WITHOUT, scope=scope)
     assert refused.eligibility == "refused"
@@ -28,12 +28,12 @@ def test_t602_a_rule_for_a_url_does_not_admit_it(home: Path, scope: str):
     assert projects.seen().admit("box", WITH, scope=scope).eligibility == "ready"
 
 
-def test_t602_the_question_about_an_entry_warns_of_it():
+def test_t602_the_approval_question_warns_of_unbound_tokens():
     assert list(warnings_about_entry("box", WITHOUT)) == [f"oauth.sendResource: {TEXT}"]
     assert list(warnings_about_entry("box", WITH)) == []
 
 
-def test_t602_an_import_points_it_out(home: Path):
+def test_t602_an_import_reports_unbound_tokens(home: Path):
     entry = {"type": "http", **WITHOUT}
     file = write(home / "work" / "theirs.json", servers(box=entry, plain={"type": "http", **WITH}))
     done = run("mcp", "import", "claude-code", str(file))

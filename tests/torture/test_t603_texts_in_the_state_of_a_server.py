@@ -1,5 +1,5 @@
-"""T603: what a server says of itself when it is connected has no hidden or control characters wherever a
-program reads it, also in `host.servers`."""
+"""T603: texts that a server sends about itself during initialization contain no hidden or control
+characters wherever a program reads them, also in `host.servers`."""
 
 import json
 import sys

@@ -1,6 +1,6 @@
-"""T610: an error of a server that a hook replaces or withholds is also replaced for clients of the gateway,
-for programs, and in errors that are raised: neither its message nor its data stays. Of a result that a hook
-replaces, no description of what is wrong with it stays."""
+"""T610: an error of a server that a hook replaces or withholds is also replaced for gateway clients, for
+programs, and in raised errors: neither its message nor its data remains. Of a replaced result, no
+validation error remains."""
 
 import sys
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ def fails(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("function", [replaces, fails])
-async def test_t610_nothing_of_an_error_that_a_hook_replaces_stays(tmp_path: Path, function: Any):
+async def test_t610_no_part_of_an_error_that_a_hook_replaces_remains(tmp_path: Path, function: Any):
     file = tmp_path / "server.py"
     file.write_text(SERVER)
     entry = {"command": sys.executable, "args": [str(file)], "protocol": "legacy"}

@@ -1,5 +1,5 @@
-"""T611: an agent does not have a tool that its file disallows, whatever its server names it, and however the
-file spells it; nor the resources of a server that it disallows."""
+"""T611: an agent does not have a tool that its file disallows, however the server or the file spells the
+name; nor the resources of a disallowed server."""
 
 import sys
 from pathlib import Path
@@ -53,7 +53,7 @@ async def names_of(tmp_path: Path, disallowed: str) -> set[str]:
 @pytest.mark.parametrize(
     "disallowed", ["mcp__home_drive__delete_file", "mcp__Home_Drive__DELETE_FILE", "mcp__home_drive__delete*"]
 )
-async def test_t611_a_disallowed_tool_is_found_by_every_name(tmp_path: Path, disallowed: str):
+async def test_t611_a_disallowed_tool_is_matched_by_every_name(tmp_path: Path, disallowed: str):
     found = await names_of(tmp_path, disallowed)
     assert {name for name in found if name.startswith("mcp__")} == {"mcp__home_drive__read"}
     assert {"Bash", "read_mcp_resource"} <= found
@@ -64,5 +64,5 @@ async def test_t611_resources_of_a_disallowed_server_are_not_read(tmp_path: Path
     assert "read_mcp_resource" not in await names_of(tmp_path, f"[{disallowed}, bash]")
 
 
-async def test_t611_built_in_tools_are_disallowed_in_any_case(tmp_path: Path):
+async def test_t611_built_in_tools_are_disallowed_in_any_letter_case(tmp_path: Path):
     assert "Bash" not in await names_of(tmp_path, "bash")

@@ -1,5 +1,5 @@
-"""T612: an authorization server that repeats the client secret of an `Authorization: Basic` header, as it was
-sent or decoded, does not make an error show it."""
+"""T612: an authorization server repeats the client secret of an `Authorization: Basic` header, encoded or
+decoded; the error does not contain it."""
 
 import base64
 from urllib.parse import quote, unquote
@@ -17,7 +17,7 @@ from dragoman.auth.tokens import OAuthClient
 pytestmark = pytest.mark.requirement("AUT-1")
 
 
-async def says_back(request: web.Request) -> web.Response:
+async def repeats_credentials(request: web.Request) -> web.Response:
     """Answers with the credentials in three forms."""
     sent = request.headers["Authorization"].partition(" ")[2]
     decoded = base64.b64decode(sent).decode()
@@ -26,9 +26,9 @@ async def says_back(request: web.Request) -> web.Response:
 
 
 @pytest.mark.parametrize("secret", ["0123456789abcdef", "desk-client-0123", "p/w: + é ü 0123"])
-async def test_t612_an_error_of_a_token_endpoint_shows_no_client_secret(secret: str):
+async def test_t612_an_error_of_a_token_endpoint_contains_no_client_secret(secret: str):
     app = web.Application()
-    app.router.add_post("/token", says_back)
+    app.router.add_post("/token", repeats_credentials)
     async with TestServer(app, host="127.0.0.1") as site:
         origin = f"http://127.0.0.1:{site.port}"
         http, server = OAuthHttp(f"{origin}/mcp", NetworkAccess()), AuthServer(origin, f"{origin}/token")

@@ -1,5 +1,5 @@
-"""T613: the audit log has no value of a call's arguments, also where a classifier, a hook or a person repeats
-one in the reason of a decision."""
+"""T613: the audit log contains no argument value of a call, also where a classifier, a hook or a person
+repeats one in the reason of a decision."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,21 +19,21 @@ pytestmark = pytest.mark.requirement("PRM-6")
 
 SECRET = "hunter2-0123456789"
 ARGUMENTS = {"to": "bob", "login": {"password": SECRET, "list": [f"key {SECRET}"]}}
-SAID = f"it sends {SECRET} to bob"
+REASON = f"it sends {SECRET} to bob"
 
 
 class RepeatingClassifier:
     async def judge(self, call: Call, conversation: Sequence[object]) -> Classification:
-        return Classification("deny", SAID)
+        return Classification("deny", REASON)
 
 
 class RepeatingPerson:
     async def allow(self, question: PermissionQuestion) -> PermissionAnswer:
-        return PermissionAnswer(False, SAID)
+        return PermissionAnswer(False, REASON)
 
 
 def repeats(event: Mapping[str, Any]) -> dict[str, Any]:
-    return {"decision": "block", "reason": SAID}
+    return {"decision": "block", "reason": REASON}
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,13 @@ def repeats(event: Mapping[str, Any]) -> dict[str, Any]:
     ],
     ids=["classifier", "person", "hook"],
 )
-async def test_t613_reasons_repeat_no_argument(home: Path, options: dict[str, Any]):
+async def test_t613_reasons_contain_no_argument_value(home: Path, options: dict[str, Any]):
     server = InMemoryServer("s")
     server.add_tool("send", lambda arguments, context: "sent")
     async with Host({"s": server}, audit=True, **options) as host:
         await host.ready()
         outcome = await host.call("mcp__s__send", ARGUMENTS)
-        assert SAID in outcome.text
+        assert REASON in outcome.text
         log = host.audit_log()
         assert log is not None
         folder = log.path.parent

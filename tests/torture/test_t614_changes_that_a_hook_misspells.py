@@ -1,6 +1,6 @@
-"""T614: a hook that is to block on errors, and whose answer names a change in another letter case or with
-underscores, blocks: the result that it wanted to replace, or the arguments that it wanted to change, are not
-passed on as they are."""
+"""T614: a hook that blocks on errors, and whose answer misspells a change (letter case, underscores),
+blocks: the result that it should replace, or the arguments that it should change, are not passed on
+unchanged."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def rows(seen: list[Any]) -> InMemoryServer:
 
 
 @pytest.mark.parametrize("answer", RESULTS, ids=str)
-async def test_t614_a_result_is_withheld(answer: dict[str, Any]):
+async def test_t614_a_result_is_withheld_if_the_hook_misspells_its_change(answer: dict[str, Any]):
     hooks = [hook(lambda event: answer, "PostToolUse", blocks_on_error=True)]
     async with Host({"s": rows([])}, permission_mode="bypassPermissions", hooks=hooks) as host:
         await host.ready()
@@ -45,7 +45,7 @@ async def test_t614_a_result_is_withheld(answer: dict[str, Any]):
 
 
 @pytest.mark.parametrize("answer", ARGUMENTS, ids=str)
-async def test_t614_arguments_are_not_sent(answer: dict[str, Any]):
+async def test_t614_arguments_are_not_sent_if_the_hook_misspells_their_change(answer: dict[str, Any]):
     seen: list[Any] = []
     hooks = [hook(lambda event: answer, "PreToolUse", blocks_on_error=True)]
     async with Host({"s": rows(seen)}, permission_mode="bypassPermissions", hooks=hooks) as host:

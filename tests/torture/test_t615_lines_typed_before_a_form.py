@@ -1,5 +1,5 @@
 """T615: lines that were typed before a form appeared are not values of its fields: they may have been meant
-for another program, and the server would be sent them."""
+for another program, and would be sent to the server."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.requirement("ASK-1")
 
 
 @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
-def test_t615_a_form_takes_no_line_that_was_typed_before_it(home: Path, era: str):
+def test_t615_a_form_ignores_lines_that_were_typed_before_it(home: Path, era: str):
     server = config(s=zoo("asks_for_a_name.py", protocol=era))
     with Person("call", "mcp__s__greet", "--mcp-config", server) as person:
         person.type(b"ssh-password\ny\n")

@@ -1,5 +1,5 @@
-"""T616: what was typed before a form or a request to the model appeared on a screen neither fills it in nor
-sends it: Enter in the last field of a form sends it."""
+"""T616: keys that were typed before a form or a sampling request appeared on a screen neither fill it in
+nor submit it: Enter in the last field of a form submits it."""
 
 import select
 import termios
@@ -17,13 +17,13 @@ pytestmark = pytest.mark.requirement("ASK-1")
 
 
 def waits_for_keys(person: Person) -> bool:
-    """Whether the terminal delivers each key, as it does from the start of a screen on."""
+    """Whether the terminal delivers each key, as it does after the start of a screen."""
     return not termios.tcgetattr(person._master)[3] & termios.ICANON
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
-def test_t616_a_form_is_not_sent_by_keys_that_were_typed_before_it(home: Path, era: str):
+def test_t616_a_form_is_not_submitted_by_keys_that_were_typed_before_it(home: Path, era: str):
     server = config(s=zoo("asks_for_a_name.py", protocol=era))
     environment = {"DRAGOMAN_PLAIN": ""}
     with Person("call", "mcp__s__greet", "--mcp-config", server, env=environment) as person:
@@ -34,7 +34,7 @@ def test_t616_a_form_is_not_sent_by_keys_that_were_typed_before_it(home: Path, e
             select.select([], [], [], 0.001)
         person.type(b"more\r")
         person.sees("No, decline")
-        person.type(b"x\r")  # they follow without a pause
+        person.type(b"x\r")  # sent without a pause
         time.sleep(2 * QUIET_SECONDS)
         person.type(b"\x0e")
         person.ends()

@@ -1,6 +1,6 @@
-"""T617: a deny about an argument also applies where the home folder is written as `~`, where a host is in
-punycode or behind a backslash, where a drive of Windows follows `file://`, and where the argument is a text
-that contains its value as JSON; an allow does not apply beside a second name of its argument."""
+"""T617: a deny rule about an argument also applies where the home folder is written as `~`, a host is in
+punycode or behind a backslash, a Windows drive follows `file://`, or the argument is a text with its value
+as JSON; an allow rule does not apply beside a second spelling of its argument."""
 
 from pathlib import Path
 from typing import Any
@@ -27,18 +27,18 @@ pytestmark = pytest.mark.requirement("PRM-1")
         ["~/a", "~/.ssh/id"],
     ],
 )
-def test_t617_the_home_folder_by_its_short_name_is_the_same_folder(home: Path, path: Any):
+def test_t617_the_home_folder_written_as_tilde_is_the_same_folder(home: Path, path: Any):
     assert decided("deny", f"path={home}/.ssh/*", path=path) == "deny"
     assert decided("deny", 'path="~/.ssh/*"', path=path) == "deny"
 
 
-def test_t617_a_rule_with_the_short_name_means_the_folder(home: Path):
+def test_t617_a_rule_with_a_tilde_matches_the_home_folder(home: Path):
     for path in (f"{home}/.ssh/id", f"file://{home}/.ssh/id", f"{home}/.ssh", f"{home}/a/../.ssh/id"):
         assert decided("deny", 'path="~/.ssh/*"', path=path) == "deny"
     assert decided("deny", f"path={home}/.ssh/*", path=f"~{home.name}/.ssh/id") == "deny"
 
 
-def test_t617_other_folders_are_not_meant(home: Path):
+def test_t617_other_folders_are_not_matched(home: Path):
     for path in ("~/ssh/id", "~other/.ssh/id", "/~/.ssh/id", f"{home}2/.ssh/id", "~.ssh/id"):
         assert decided("deny", f"path={home}/.ssh/*", path=path) == "ask"
         assert decided("deny", 'path="~/.ssh/*"', path=path) == "ask"
@@ -63,18 +63,18 @@ def test_t617_a_host_in_punycode_or_behind_a_backslash_is_the_same_host(rule: st
 @pytest.mark.parametrize(
     "path", ["file:///C:/Windows/x", "file:///c:/windows", "\\\\?\\C:\\Windows\\x", "\\\\.\\C:\\Windows\\x"]
 )
-def test_t617_a_drive_of_windows_is_the_same_in_every_form(path: str):
+def test_t617_a_windows_drive_is_the_same_in_every_form(path: str):
     assert decided("deny", "path=C:\\Windows\\*", path=path) == "deny"
     assert decided("deny", "path=C:/Windows/*", path=path) == "deny"
 
 
 @pytest.mark.parametrize("value", ['["/etc/x"]', ' {"p": "/etc/x"}', '[{"/etc/x": 1}]', '["\\u002fetc/x"]'])
-def test_t617_json_in_a_text_is_compared_like_the_value(value: str):
+def test_t617_json_in_a_text_is_compared_like_the_parsed_value(value: str):
     assert decided("deny", "path=/etc/*", path=value) == "deny"
     assert decided("allow", "path!=/etc/*", path=value) == "ask"
 
 
-def test_t617_a_name_inside_json_in_a_text_is_found():
+def test_t617_a_key_inside_json_in_a_text_is_found():
     for value in ('{"b": "x"}', '[{"B ": ["x"]}]', {"b": '["x"]'}, ['{"b":"x"}']):
         assert decided("deny", "a.b=x", a=value) == "deny"
     assert decided("deny", "a.b=x", a='{"b": "y"}') == "ask"
@@ -82,7 +82,7 @@ def test_t617_a_name_inside_json_in_a_text_is_found():
     assert decided("deny", "a.b=x", a="[" + " " * 1_000_001) == "deny", "too large to be compared"
 
 
-def test_t617_an_allow_does_not_apply_beside_the_same_name_with_blanks():
+def test_t617_an_allow_rule_does_not_apply_beside_the_same_name_with_blanks():
     assert decided("allow", "path=/data/*", path="/data/x") == "allow"
     assert decided("allow", "path=/data/*", **{"path": "/data/x", "path ": "/etc/x"}) == "ask"
     assert decided("allow", "path=/data/*", **{"path": "/data/x", "\tPath": "/etc/x"}) == "ask"

@@ -1,6 +1,6 @@
-"""T618: a secret that a server repeats is covered as the template languages of error pages write it, in a URL
-inside another URL, and, if it consists of hexadecimal digits, in capitals and in small letters; an error of
-an authorization server shows no token beside it."""
+"""T618: a secret that a server repeats is redacted as template languages of error pages escape it, in a URL
+inside another URL, and, if hexadecimal, in upper and lower case; an error of an authorization server shows
+no token beside it."""
 
 from pathlib import Path
 from urllib.parse import quote
@@ -26,14 +26,14 @@ PAGES = {
 
 
 @pytest.mark.parametrize("page", PAGES.values(), ids=PAGES.keys())
-def test_t618_a_page_does_not_show_it(page: str):
+def test_t618_a_secret_escaped_in_a_page_is_redacted(page: str):
     redactor = Redactor([SECRET])
     assert redactor.text(f"<p>bad key {page}</p>") == f"<p>bad key {HIDDEN}</p>"
     assert redactor.value({"a": [page]}) == {"a": [HIDDEN]}
     assert b"".join(redactor.pieces([page[:5].encode(), page[5:].encode()])) == HIDDEN.encode()
 
 
-def test_t618_an_address_inside_another_does_not_show_it():
+def test_t618_a_secret_in_a_nested_url_is_redacted():
     inner = f"https://a.example/?key={quote(SECRET, safe='')}"
     for twice in (quote(inner, safe=""), quote(inner, safe="").replace("%2F", "%2f").replace("%3D", "%3d")):
         told = Redactor([SECRET]).text(f"https://login.example/?next={twice}")
@@ -43,23 +43,23 @@ def test_t618_an_address_inside_another_does_not_show_it():
 @pytest.mark.parametrize(
     "secret", ["0F8FAD5B-D9CB-469F-A165-70867728950E", "9b2d7c0a4e1f8d6b", "9B2D7C0A4E1F8D6B"]
 )
-def test_t618_capitals_make_no_difference_in_hexadecimal_digits(secret: str):
+def test_t618_letter_case_is_ignored_in_hexadecimal_secrets(secret: str):
     redactor = Redactor([secret])
     assert [redactor.text(each) for each in (secret.lower(), secret.upper())] == [HIDDEN, HIDDEN]
 
 
-def test_t618_they_do_in_other_secrets():
+def test_t618_letter_case_matters_in_other_secrets():
     assert Redactor(["Long-Password-1"]).text("long-password-1") == "long-password-1"
 
 
-def test_t618_an_error_shows_no_token_beside_it():
+def test_t618_an_error_of_an_authorization_server_contains_no_token_beside_it():
     tokens = {"access_token": "token-of-access", "refresh_token": "token-of-refresh", "id_token": 5}
     error = rejected({**tokens, "error": "x", "error_description": "token-of-access, token-of-refresh"})
     assert str(error) == "x: •••, •••"
 
 
 @pytest.mark.requirement("CFG-12")
-def test_t618_an_import_writes_no_client_secret_of_a_program_into_a_project(home: Path):
+def test_t618_an_import_writes_no_client_secret_of_a_stdio_server_into_a_project(home: Path):
     entry = {"command": "server", "oauth": {"clientId": "me", "clientSecret": "canary-secret-1234567"}}
     file = write(home / "theirs.json", servers(box=entry))
     done = run("mcp", "import", "claude-code", str(file), "-s", "project")

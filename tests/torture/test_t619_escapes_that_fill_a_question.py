@@ -1,5 +1,5 @@
-"""T619: a title or a folder of invisible characters, each of which is shown as a long escape, does not move
-the arguments of a call and the answers out of sight."""
+"""T619: a title or folder of invisible characters, each shown as a long escape, does not move the arguments
+of a call and the possible answers out of view."""
 
 import pytest
 from msgspec import structs
@@ -31,7 +31,9 @@ QUESTIONS = {
 
 
 @pytest.mark.parametrize("fields", QUESTIONS.values(), ids=QUESTIONS.keys())
-async def test_t619_what_is_called_and_the_answers_are_on_the_screen(desk: Desk, fields: dict[str, str]):
+async def test_t619_the_call_and_the_possible_answers_are_visible_on_the_screen(
+    desk: Desk, fields: dict[str, str]
+):
     shown = await screen_of(desk, (80, 24), "allow", structs.replace(QUESTION, **fields))
     assert 'path: "/etc/passwd"' in shown
     assert "y  Yes, this once" in shown
@@ -44,7 +46,7 @@ def test_t619_the_escapes_of_a_text_are_not_longer_than_its_limit(character: str
         assert len(one_line(character * count, 100)) <= 100 + CUT_NOTE_LENGTH
 
 
-def test_t619_what_is_cut_is_counted():
+def test_t619_the_number_of_characters_left_out_is_shown():
     assert one_line(TAG * 50, 30) == "\\U000e0041\\U000e0041\\U000e0041… [47 more characters]"
     assert one_line("a\nb" * 40, 30) == "a\\nb" * 10 + "… [90 more characters]", "hardly longer"
     assert one_line("a" * 31, 30) == "a" * 30 + "… [1 more characters]"

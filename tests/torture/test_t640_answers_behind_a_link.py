@@ -1,5 +1,5 @@
-"""T640: the file of a person's answers is behind a link whose target is away, or its folder is. Answers that
-cannot be reached are not missing: refusals stay, and servers that run stay."""
+"""T640: the file of a person's answers is behind a symlink whose target, or the folder of it, is missing.
+Unreachable answers are not absent: refusals remain, and running servers stay."""
 
 import asyncio
 from pathlib import Path
@@ -17,7 +17,7 @@ ENTRY = {"command": "box"}
 
 
 @pytest.mark.requirement("CFG-8")
-def test_t640_a_refusal_that_cannot_be_reached_is_not_overruled(home: Path):
+def test_t640_an_unreachable_refusal_is_not_overridden(home: Path):
     user(home, {"enableAllProjectMcpServers": True})
     file = write(home / "work" / ".mcp.json", servers(box=ENTRY))
     answers = Sources.here().approvals_file
@@ -37,7 +37,7 @@ def test_t640_a_refusal_that_cannot_be_reached_is_not_overruled(home: Path):
 
 @pytest.mark.requirement("CFG-11")
 @pytest.mark.parametrize("linked", ["the file", "the folder"])
-async def test_t640_a_server_runs_on_while_its_approval_cannot_be_reached(home: Path, linked: str):
+async def test_t640_a_server_keeps_running_while_its_approval_is_unreachable(home: Path, linked: str):
     file = write(home / "work" / ".mcp.json", servers(calm=zoo("calm.py")))
     approve(file, "calm")
     answers = Sources.here().approvals_file

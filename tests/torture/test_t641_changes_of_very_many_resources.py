@@ -1,5 +1,5 @@
-"""T641: very many resources of a server are watched, and it reports very many changes. A change costs the
-same whether few or many resources are watched, in the host and in the gateway."""
+"""T641: a client watches very many resources of a server that reports very many changes. The work per
+change does not depend on the number of watched resources, in the host and in the gateway."""
 
 import json
 from types import SimpleNamespace
@@ -26,7 +26,7 @@ def uri(number: int) -> str:
 
 
 def changed(count: int) -> list[str]:
-    """Parts of the last of so many resources."""
+    """URIs of sub-resources of the last few resources."""
     return [f"{uri(count - 1 - number % FEW)}/part" for number in range(CHANGES)]
 
 

@@ -1,5 +1,5 @@
-"""T642: a program that embeds the host floods its stream of control messages. Other work has its turn
-meanwhile, and every message still arrives, in order."""
+"""T642: a program that embeds the host floods its control message stream. Other tasks still run, and every
+message arrives in order."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ class Link:
 
 
 async def pumped(channel: LineControlChannel, data: bytes, link: Link) -> int:
-    """How many turns of the loop other work had until the stream was read to its end."""
+    """The number of loop iterations of another task until the stream was read to its end."""
     channel.attach("x", link)
     reader = asyncio.StreamReader()
     reader.feed_data(data)
@@ -54,13 +54,13 @@ async def pumped(channel: LineControlChannel, data: bytes, link: Link) -> int:
 
 @pytest.fixture
 def always_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every look at the clock finds that the time of this turn is over."""
+    """Every check of the clock finds that the time budget is used up."""
     times = iter(range(10**9))
     monkeypatch.setattr(control, "clock", lambda: float(next(times)))
 
 
 @pytest.mark.usefixtures("always_late")
-async def test_t642_others_have_their_turn_between_very_many_lines():
+async def test_t642_other_tasks_run_between_very_many_lines():
     others = list[bytes]()
     channel = LineControlChannel(Writer(), limit_bytes=10**6, on_other=others.append)
     assert await pumped(channel, b"{}\n" * LINES, Link()) > LINES / 100
@@ -68,7 +68,7 @@ async def test_t642_others_have_their_turn_between_very_many_lines():
 
 
 @pytest.mark.usefixtures("always_late")
-async def test_t642_messages_keep_their_order_and_the_last_needs_no_line_end():
+async def test_t642_messages_keep_their_order_and_the_last_needs_no_newline():
     link = Link()
     channel = LineControlChannel(Writer(), limit_bytes=10**6)
     data = b"\n".join(pushed(number) for number in range(1_000))
@@ -77,7 +77,7 @@ async def test_t642_messages_keep_their_order_and_the_last_needs_no_line_end():
     assert link.causes == ["the program closed its stream"]
 
 
-async def test_t642_a_line_without_end_ends_the_stream():
+async def test_t642_an_endless_line_ends_the_stream():
     link = Link()
     channel = LineControlChannel(Writer(), limit_bytes=100)
     await pumped(channel, b"x" * 1_000, link)

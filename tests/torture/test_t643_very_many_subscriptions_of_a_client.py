@@ -1,5 +1,5 @@
-"""T643: a client of the gateway subscribes to very many resources. Above a limit it is refused; other clients
-are not affected."""
+"""T643: a gateway client subscribes to very many resources. Above a limit it is refused; other clients are
+not affected."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ async def asked(client: Client, method: str, name: str) -> Any:
     return reply["error"]["message"] if "error" in reply else reply["result"]
 
 
-async def test_t643_a_client_has_no_more_than_its_share():
+async def test_t643_the_number_of_subscriptions_of_a_client_is_limited():
     async with (
         gateway_of({"office": office()}) as running,
         Client(running.url) as ada,

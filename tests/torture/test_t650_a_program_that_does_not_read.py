@@ -1,5 +1,5 @@
-"""T650: a program that embeds the host sends messages and does not read what is written to it, or has closed
-that stream. Answers that wait for it are bounded, and nothing is written to a stream that is closed."""
+"""T650: a program that embeds the host sends messages and does not read the answers, or has closed that
+stream. Waiting answers are bounded, and nothing is written to a closed stream."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ def pushes() -> bytes:
 
 
 class Program(asyncio.StreamReader):
-    """What the program sends: messages, this many times."""
+    """The messages that the program sends, this many times."""
 
     def __init__(self, times: int) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ async def pipe() -> AsyncGenerator[tuple[int, asyncio.StreamWriter]]:
             os.close(reading)
 
 
-async def test_t650_answers_that_nobody_reads_are_bounded():
+async def test_t650_answers_that_are_not_read_are_bounded():
     async with pipe() as (reading, writer):
         channel = LineControlChannel(writer, limit_bytes=10**6)
         program = Program(times=200)
@@ -66,7 +66,7 @@ async def test_t650_answers_that_nobody_reads_are_bounded():
 
         os.set_blocking(reading, False)
         async with asyncio.timeout(60):
-            while not pump.done():  # the program reads again, and everything arrives
+            while not pump.done():  # the program reads again and receives everything
                 with contextlib.suppress(BlockingIOError):
                     os.read(reading, 1 << 20)
                 await asyncio.sleep(0)

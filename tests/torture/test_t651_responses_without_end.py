@@ -1,4 +1,4 @@
-"""T651: a model whose response does not end. It is given up, and the conversation can be continued."""
+"""T651: a model response that does not end is cancelled, and the conversation can be continued."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -27,7 +27,7 @@ PIECES: dict[str, Callable[[int], Any]] = {
 
 
 @pytest.mark.parametrize("kind", PIECES)
-async def test_t651_a_response_without_end_is_given_up(kind: str, monkeypatch: pytest.MonkeyPatch):
+async def test_t651_an_endless_model_response_is_cancelled(kind: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(loop, "RESPONSE_CHARACTERS", 200_000, raising=False)
     sent = 0
     requests = 0

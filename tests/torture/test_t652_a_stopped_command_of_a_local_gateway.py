@@ -1,5 +1,5 @@
-"""T652: a command of a local gateway that is stopped and reads nothing, while a server reports progress
-without end; and one whose request is nested very deeply."""
+"""T652: a stopped command of a local gateway reads nothing while a server reports endless progress; and one
+sends a deeply nested request."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ def gateway_with(host: object) -> LocalGateway:
     return gateway
 
 
-async def test_t652_progress_that_a_command_does_not_read_is_left_out():
+async def test_t652_progress_that_a_command_does_not_read_is_dropped():
     reported = asyncio.Event()
 
     async def call(*words: object, on_progress: Any, **options: object) -> None:
@@ -55,7 +55,7 @@ async def test_t652_progress_that_a_command_does_not_read_is_left_out():
     await asyncio.gather(serving, return_exceptions=True)
 
 
-async def test_t652_a_request_that_is_nested_deeply_ends_its_connection():
+async def test_t652_a_deeply_nested_request_ends_its_connection():
     gateway = gateway_with(SimpleNamespace())
     command, _, serving = await connected(gateway)
     with command:

@@ -1,4 +1,5 @@
-"""T653: a file of a stored sign-in is replaced by a pipe, a device or deeply nested JSON. Reading it ends."""
+"""T653: a file of a stored sign-in is replaced by a pipe, a device or deeply nested JSON. Reading it
+ends."""
 
 import os
 from collections.abc import Callable
@@ -32,7 +33,7 @@ def file_of(vault: Vault, suffix: str) -> Path:
 
 @pytest.mark.parametrize("suffix", [".json", ".secret"])
 @pytest.mark.parametrize("what", UNREADABLE)
-def test_t653_what_is_no_file_of_a_secret_is_named(vault: Vault, suffix: str, what: str):
+def test_t653_a_special_file_in_place_of_a_secret_is_named_in_the_error(vault: Vault, suffix: str, what: str):
     path = file_of(vault, suffix)
     path.unlink()
     make, cause = UNREADABLE[what]
@@ -44,7 +45,9 @@ def test_t653_what_is_no_file_of_a_secret_is_named(vault: Vault, suffix: str, wh
 
 
 @pytest.mark.parametrize("suffix", [".json", ".secret"])
-def test_t653_nested_json_is_a_damaged_secret_which_the_next_sign_in_replaces(vault: Vault, suffix: str):
+def test_t653_deeply_nested_json_is_a_damaged_secret_that_the_next_sign_in_replaces(
+    vault: Vault, suffix: str
+):
     file_of(vault, suffix).write_bytes(DEEP)
     assert vault.get("key") is None
     vault.put("key", b"new")

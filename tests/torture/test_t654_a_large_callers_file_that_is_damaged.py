@@ -1,5 +1,5 @@
-"""T654: a large file of callers is damaged while the gateway runs. It is not parsed again with every check,
-which would delay the requests of all callers; a corrected file has an effect at the next check."""
+"""T654: a large callers file is damaged while the gateway runs. It is not parsed again with every check,
+which would delay all requests; a corrected file applies at the next check."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ def text_of(**tokens: str) -> str:
     return json.dumps({"callers": {name: {"token": token} for name, token in tokens.items()}})
 
 
-async def test_t654_a_damaged_file_is_read_seldom_and_a_corrected_one_at_once(
+async def test_t654_a_damaged_file_is_read_rarely_and_a_corrected_one_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     now, reads = [1000.0], list[float]()

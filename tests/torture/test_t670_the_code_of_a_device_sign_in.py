@@ -1,4 +1,4 @@
-"""T670: the code of a sign-in on another device is a short plain text, or the sign-in ends."""
+"""T670: the user code of a device sign-in must be a short plain text; otherwise the sign-in ends."""
 
 import pytest
 
@@ -18,11 +18,11 @@ CODES = {
 
 
 @pytest.mark.parametrize("what", CODES)
-async def test_t670_a_code_that_is_no_code_is_not_shown(what: str):
+async def test_t670_an_invalid_user_code_is_not_shown(what: str):
     assert await shown(CODES[what]) == ([], "sign-in failed: the code to enter is not a short plain text")
 
 
-async def test_t670_a_code_of_64_characters_is_shown():
+async def test_t670_a_user_code_of_64_characters_is_shown():
     codes, _ = await shown("A" * 64)
     assert codes == ["A" * 64]
 

@@ -1,4 +1,5 @@
-"""T671: the rules of a program are lists of strings. One string is an error, not one rule for each letter."""
+"""T671: the rules of a program are lists of strings. A single string is an error, and not one rule for each
+letter."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ CASES: list[tuple[str, Any]] = [
 
 @pytest.mark.requirement("PRM-1")
 @pytest.mark.parametrize(("kind", "listed"), CASES, ids=str)
-def test_t671_rules_that_are_no_list_of_strings_are_an_error(home: Path, kind: str, listed: Any):
+def test_t671_rules_that_are_not_a_list_of_strings_are_an_error(home: Path, kind: str, listed: Any):
     with pytest.raises(ConfigError) as caught:
         Host({}, rules={kind: listed})
     assert str(caught.value).splitlines()[0] == f"rules: '{kind}' must be a list of strings"

@@ -1,5 +1,5 @@
-"""T680: an option of a host that is misspelt, or one string in place of a list, is an error: what it forbids
-is not lost."""
+"""T680: a misspelled option of a host, or a single string in place of a list, is an error: a prohibition in
+it is not lost."""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ FLAGS = ["ignore_broken_settings", "audit", "session_hooks"]
 
 
 @pytest.mark.parametrize("option", MISSPELT, ids=str)
-def test_t680_an_option_that_does_not_exist_is_an_error(home: Path, option: dict[str, Any]):
+def test_t680_an_unknown_option_is_an_error(home: Path, option: dict[str, Any]):
     (name,) = option
     with pytest.raises(TypeError) as caught:
         Host({}, **option)
@@ -32,14 +32,14 @@ def test_t680_an_option_that_does_not_exist_is_an_error(home: Path, option: dict
 
 
 @pytest.mark.parametrize("name", COLLECTIONS)
-def test_t680_one_string_is_not_a_list_of_letters(home: Path, name: str):
+def test_t680_a_single_string_is_not_read_as_a_list_of_letters(home: Path, name: str):
     options: dict[str, Any] = {name: "~/"}
     with pytest.raises(ConfigError) as caught:
         Host({}, **options)
     assert str(caught.value).splitlines()[0] == f"{name}: must be a list of strings"
 
 
-async def test_t680_new_roots_are_not_letters_of_one_string_either(home: Path):
+async def test_t680_new_roots_as_a_single_string_are_an_error(home: Path):
     folders: Any = "~/"
     async with Host({}) as host:
         before = host.roots
@@ -51,7 +51,7 @@ async def test_t680_new_roots_are_not_letters_of_one_string_either(home: Path):
 
 @pytest.mark.parametrize("name", FLAGS)
 @pytest.mark.parametrize("value", ["false", "0", 1])
-def test_t680_a_text_is_not_taken_for_a_yes(home: Path, name: str, value: object):
+def test_t680_a_text_is_not_accepted_as_a_boolean(home: Path, name: str, value: object):
     options: dict[str, Any] = {name: value}
     with pytest.raises(ConfigError) as caught:
         Host({}, **options)

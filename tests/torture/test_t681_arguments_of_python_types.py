@@ -1,5 +1,5 @@
-"""T681: a deny rule and a hook see what is sent for an argument that is a member of an `Enum`, a set, a
-dataclass or encoded JSON."""
+"""T681: a deny rule and a hook receive the serialized form of an argument that is an `Enum` member, a set,
+a dataclass or encoded JSON."""
 
 import enum
 from collections.abc import Mapping
@@ -67,7 +67,7 @@ def box(received: list[Any]) -> InMemoryServer:
 
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
-async def test_t681_a_deny_about_an_argument_finds_what_would_be_sent(home: Path, value: Any):
+async def test_t681_a_deny_rule_about_an_argument_matches_the_serialized_value(home: Path, value: Any):
     received: list[Any] = []
     async with Host({"box": box(received)}, rules=RULES) as host:
         await host.ready()
@@ -76,7 +76,7 @@ async def test_t681_a_deny_about_an_argument_finds_what_would_be_sent(home: Path
     assert received == []
 
 
-async def test_t681_a_deny_finds_a_name_inside_an_object_as_it_would_be_sent(home: Path):
+async def test_t681_a_deny_rule_matches_a_key_inside_a_serialized_object(home: Path):
     received: list[Any] = []
     rules = {"allow": ["mcp__box"], "deny": ["mcp__box__read(file.path=/etc/*)"]}
     async with Host({"box": box(received)}, rules=rules) as host:
@@ -86,7 +86,7 @@ async def test_t681_a_deny_finds_a_name_inside_an_object_as_it_would_be_sent(hom
     assert received == []
 
 
-async def test_t681_a_hook_is_given_what_would_be_sent(home: Path):
+async def test_t681_a_hook_receives_the_serialized_arguments(home: Path):
     received: list[Any] = []
     seen: list[Any] = []
     watching = hook(lambda given: seen.append(given["tool_input"]), "PreToolUse")
@@ -96,7 +96,7 @@ async def test_t681_a_hook_is_given_what_would_be_sent(home: Path):
     assert seen == received == [{"path": PASSWD, "file": {"name": "a"}}]
 
 
-async def test_t681_a_change_by_a_hook_is_judged_as_it_would_be_sent(home: Path):
+async def test_t681_a_change_by_a_hook_is_checked_in_serialized_form(home: Path):
     received: list[Any] = []
     changed = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "updatedInput": {"path": Place.PASSWD}}}
     changing = hook(lambda given: changed, "PreToolUse")
@@ -107,7 +107,7 @@ async def test_t681_a_change_by_a_hook_is_judged_as_it_would_be_sent(home: Path)
     assert received == []
 
 
-async def test_t681_encoded_json_that_is_none_is_refused(home: Path):
+async def test_t681_invalid_encoded_json_is_refused(home: Path):
     received: list[Any] = []
     async with Host({"box": box(received)}, rules=RULES) as host:
         await host.ready()

@@ -1,4 +1,5 @@
-"""T682: an answer of a program's `Interaction` that is neither True nor False is not taken for a yes."""
+"""T682: an answer of a program's `Interaction` that is neither True nor False does not count as
+permission."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ def box(received: list[Any]) -> InMemoryServer:
 
 
 @pytest.mark.parametrize("allowed", TEXTS, ids=repr)
-async def test_t682_an_odd_answer_allows_no_call(home: Path, allowed: Any):
+async def test_t682_an_answer_of_a_wrong_type_allows_no_call(home: Path, allowed: Any):
     received: list[Any] = []
     person = ScriptedUser(PermissionAnswer(allowed))
     async with Host({"box": box(received)}, interaction=person) as host:
@@ -38,7 +39,7 @@ async def test_t682_an_odd_answer_allows_no_call(home: Path, allowed: Any):
 
 
 @pytest.mark.parametrize("field", ["for_session", "whole_server"])
-async def test_t682_an_odd_answer_allows_no_further_call(home: Path, field: str):
+async def test_t682_an_answer_of_a_wrong_type_allows_no_further_call(home: Path, field: str):
     received: list[Any] = []
     more: dict[str, Any] = {field: "no"}
     person = ScriptedUser(PermissionAnswer(True, **more))
@@ -50,7 +51,7 @@ async def test_t682_an_odd_answer_allows_no_further_call(home: Path, field: str)
     assert len(person.asked) == 2
 
 
-async def test_t682_an_odd_answer_confirms_no_issuer():
+async def test_t682_an_answer_of_a_wrong_type_confirms_no_issuer():
     odd: Any = "no"
     async with AuthWorld() as world:
         person = Browser(confirms=odd)

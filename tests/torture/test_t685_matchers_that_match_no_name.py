@@ -1,4 +1,4 @@
-"""T685: a hook whose matcher can match no name as it is written finds the tools that it probably names."""
+"""T685: a hook whose matcher cannot match any name as written matches the tools that it probably names."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from tests.torture import projects
 
 pytestmark = pytest.mark.requirement("PRM-1")
 
-MEANT = [
+MATCHERS = [
     "mcp__box__read, mcp__box__delete",
     "mcp__box__read,mcp__box__delete",
     "mcp__box__read; mcp__box__delete",
@@ -43,8 +43,8 @@ def box() -> InMemoryServer:
     return server
 
 
-@pytest.mark.parametrize("matcher", MEANT)
-async def test_t685_a_hook_refuses_what_it_names(home: Path, matcher: str):
+@pytest.mark.parametrize("matcher", MATCHERS)
+async def test_t685_a_hook_refuses_the_probably_named_tools(home: Path, matcher: str):
     refusing = hook(lambda given: {"decision": "block", "reason": "no"}, "PreToolUse", matcher=matcher)
     async with Host({"box": box()}, hooks=[refusing], permission_mode="bypassPermissions") as host:
         await host.ready()
@@ -53,7 +53,7 @@ async def test_t685_a_hook_refuses_what_it_names(home: Path, matcher: str):
     assert outcome.text.startswith("mcp__box__delete was not allowed: refused by the hook")
 
 
-async def test_t685_so_does_a_hook_of_the_administrator(home: Path):
+async def test_t685_a_managed_hook_refuses_the_probably_named_tools(home: Path):
     entry = {"type": "command", "command": "echo no >&2; exit 2"}
     groups = [{"matcher": "Write, mcp__box__delete", "hooks": [entry]}]
     projects.managed(home, {"hooks": {"PreToolUse": groups}})
@@ -67,10 +67,10 @@ async def test_t685_so_does_a_hook_of_the_administrator(home: Path):
 
 
 @pytest.mark.parametrize("matcher", EXPRESSIONS)
-def test_t685_a_proper_expression_finds_no_other_tool(matcher: str):
+def test_t685_a_valid_expression_matches_no_other_tool(matcher: str):
     assert not parse(matcher).may_mean(["mcp__box__delete"])
 
 
-@pytest.mark.parametrize("matcher", MEANT)
-def test_t685_such_a_matcher_lets_no_hook_allow(matcher: str):
+@pytest.mark.parametrize("matcher", MATCHERS)
+def test_t685_a_hook_with_such_a_matcher_cannot_allow(matcher: str):
     assert not parse(matcher)("mcp__box__delete")

@@ -1,4 +1,4 @@
-"""T686: a refusal that a function returns as a hook is applied, whatever Python types its answer has."""
+"""T686: a refusal that a function returns as a hook applies, whatever Python types its answer contains."""
 
 import enum
 import json
@@ -59,7 +59,7 @@ def box() -> InMemoryServer:
 
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
 @pytest.mark.parametrize("is_awaited", [False, True], ids=["function", "coroutine"])
-async def test_t686_a_refusal_is_applied(home: Path, answer: Any, is_awaited: bool):
+async def test_t686_a_refusal_with_python_types_applies(home: Path, answer: Any, is_awaited: bool):
     def now(given: dict[str, Any]) -> Any:
         return answer
 
@@ -75,7 +75,7 @@ async def test_t686_a_refusal_is_applied(home: Path, answer: Any, is_awaited: bo
     assert isinstance(outcome.error, PermissionRefused)
 
 
-async def test_t686_encoded_json_that_is_none_is_a_failure(home: Path):
+async def test_t686_invalid_encoded_json_is_a_failure(home: Path):
     answer: Any = {"hookSpecificOutput": msgspec.Raw(b"{"), "decision": "block"}
     refusing = hook(lambda given: answer, "PreToolUse", blocks_on_error=True)
     async with Host({"box": box()}, hooks=[refusing], permission_mode="bypassPermissions") as host:

@@ -1,5 +1,6 @@
-"""T690: the program's code is cancelled while a host waits for it, as when a front end closes its dialog, or
-raises `CancelledError` itself. The call is not cancelled: it has an outcome, and its server an answer."""
+"""T690: callbacks of the program are cancelled while a host waits for them, as when a front end closes its
+dialog, or raise `CancelledError`. The call is not cancelled: it has an outcome, and its server gets an
+answer."""
 
 import asyncio
 import sys
@@ -49,7 +50,7 @@ for line in sys.stdin:
 
 
 class ClosedDialog:
-    """Answers nothing: each dialog is closed while it is waited for. Also a model that is ended."""
+    """Each dialog is closed while it is waited for. Also a model that is cancelled."""
 
     async def _answer(self, *_: Any) -> Any:
         dialog: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -75,7 +76,7 @@ async def echoed(**options: Any) -> CallOutcome:
 @pytest.mark.requirement("ASK-4")
 @pytest.mark.parametrize("method", REQUESTS)
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
-async def test_t690_a_server_that_asks_is_answered(era: str, method: str):
+async def test_t690_a_request_of_a_server_is_answered(era: str, method: str):
     params, answer = REQUESTS[method]
     entry = zoo("asks_back.py", protocol=era, sampling="allow", roots=True)
     options: Any = {"interaction": ClosedDialog(), "sampler": ClosedDialog()}
@@ -89,20 +90,20 @@ async def test_t690_a_server_that_asks_is_answered(era: str, method: str):
 
 @pytest.mark.requirement("PRM-3")
 @pytest.mark.parametrize("mode", ["default", "auto"])
-async def test_t690_a_call_whose_question_is_closed_is_denied(mode: Any):
+async def test_t690_a_call_whose_question_is_cancelled_is_denied(mode: Any):
     outcome = await echoed(permission_mode=mode, interaction=ClosedDialog(), classifier=ClosedDialog())
     assert outcome.is_error
     assert "denied by the person: asking failed: CallbackCancelled: it was cancelled" in outcome.text
 
 
 @pytest.mark.requirement("PRM-5")
-async def test_t690_a_plain_function_that_is_a_hook_fails_alone():
+async def test_t690_a_cancelled_function_hook_does_not_fail_the_call():
     outcome = await echoed(permission_mode="bypassPermissions", hooks=[hook(raises, "PreToolUse")])
     assert outcome.text == "hi"
 
 
 @pytest.mark.requirement("PRM-5")
-async def test_t690_a_hook_that_must_not_fail_blocks_the_call():
+async def test_t690_a_cancelled_hook_that_blocks_on_errors_blocks_the_call():
     guard = hook(raises, "PreToolUse", blocks_on_error=True)
     outcome = await echoed(permission_mode="bypassPermissions", hooks=[guard])
     assert outcome.is_error
@@ -110,7 +111,7 @@ async def test_t690_a_hook_that_must_not_fail_blocks_the_call():
 
 
 @pytest.mark.requirement("CAL-2")
-async def test_t690_replies_that_come_with_progress_are_read(tmp_path: Path):
+async def test_t690_responses_after_a_cancelled_progress_callback_are_read(tmp_path: Path):
     (tmp_path / "server.py").write_text(SERVER)
     entry = {"command": sys.executable, "args": [str(tmp_path / "server.py")]}
     async with Host({"box": entry}, permission_mode="bypassPermissions") as host:

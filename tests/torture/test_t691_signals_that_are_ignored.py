@@ -1,4 +1,5 @@
-"""T691: a program is started with SIGHUP ignored, as `nohup` does: it goes on when its terminal is closed."""
+"""T691: a program that is started with SIGHUP ignored, as by `nohup`, continues when its terminal is
+closed."""
 
 import signal
 import subprocess
@@ -13,7 +14,7 @@ WAIT_SECONDS = 1.0
 
 
 @pytest.mark.requirement("LIF-10")
-def test_t691_only_the_signal_that_is_not_ignored_ends_a_command(tmp_path: Path) -> None:
+def test_t691_a_command_is_ended_only_by_signals_that_are_not_ignored(tmp_path: Path) -> None:
     called = tmp_path / "called"
     command = [
         "nohup",

@@ -1,5 +1,5 @@
-"""T692: an argument of a command contains bytes that are no text, as the name of a file may. It is refused
-with the reason, without a traceback."""
+"""T692: an argument of a command contains bytes that are not text, as a file name may. It is refused with
+the reason, without a traceback."""
 
 import os
 
@@ -17,14 +17,14 @@ REASONS = {
 
 @pytest.mark.requirement("CAL-1")
 @pytest.mark.parametrize("argument", REASONS, ids=ascii)
-def test_t692_a_call_is_refused(argument: str):
+def test_t692_a_call_with_such_an_argument_is_refused(argument: str):
     done = run("call", "mcp__calm__echo", argument, "--mcp-config", config(calm=zoo("calm.py")))
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
     assert REASONS[argument] in done.stderr
 
 
 @pytest.mark.requirement("PRM-6")
-def test_t692_a_decision_is_explained_all_the_same():
+def test_t692_a_decision_is_explained():
     done = run("permissions", "test", "mcp__calm__echo", f"message={HALF}")
     assert (done.returncode, done.stdout.startswith("mcp__calm__echo would need your permission")) == (
         8,

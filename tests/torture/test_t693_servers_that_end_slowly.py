@@ -1,5 +1,5 @@
-"""T693: an entry is removed or changed whose server takes its time to end. What is changed in the settings
-meanwhile has an effect at once, and other servers are started."""
+"""T693: the server of a removed or changed entry ends slowly. Changes of the settings meanwhile apply at
+once, and other servers are started."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ CALM = zoo("calm.py")
 
 
 class Slow:
-    """A server that ends when the gate is there."""
+    """A server that ends when the file `gate` exists."""
 
     def __init__(self, home: Path) -> None:
         self._settings = home / ".dragoman" / "settings.json"
@@ -56,7 +56,7 @@ async def begun(host: Host, ending: Slow, permissions: Any = None, /, **servers:
     return reload
 
 
-async def test_t693_a_deny_has_an_effect_at_once(home: Path):
+async def test_t693_a_deny_rule_applies_at_once(home: Path):
     slow = Slow(home)
     async with host_with(slow, calm=CALM) as host:
         first = await begun(host, slow, calm=CALM)
@@ -81,7 +81,7 @@ async def test_t693_another_server_is_started_meanwhile(home: Path, is_removed: 
         assert ("slow" in host.servers) is not is_removed
 
 
-async def test_t693_of_one_name_only_the_last_entry_is_started(home: Path):
+async def test_t693_only_the_last_entry_of_a_name_is_started(home: Path):
     slow = Slow(home)
     async with host_with(slow) as host:
         reloads = [await begun(host, slow)]
@@ -98,7 +98,7 @@ async def test_t693_of_one_name_only_the_last_entry_is_started(home: Path):
         assert slow.diary.read_text().splitlines() == ["its input ended", "finished"]
 
 
-async def test_t693_closing_now_ends_it(home: Path):
+async def test_t693_an_immediate_close_ends_the_slow_server(home: Path):
     slow = Slow(home)
     async with host_with(slow) as host:
         reload = await begun(host, slow)

@@ -1,5 +1,5 @@
-"""T710: a caller that listens to subscriptions of the modern era is taken out of the gateway's file, or is
-given other rights there. Its stream ends as other streams do, although it is the response to a POST."""
+"""T710: a caller with a subscription stream of the modern era is removed from the gateway's file, or its
+rights are changed. Its stream ends as other streams do, although it is the response to a POST."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def has_ended(response: aiohttp.ClientResponse) -> bool:
 @pytest.mark.parametrize(
     "left", [{}, {"ada": {"token": ADA, "tools": ["office__count"]}}], ids=["out", "less"]
 )
-async def test_t710_the_stream_of_that_caller_ends_and_no_other(
+async def test_t710_only_the_stream_of_that_caller_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: dict[str, Any]
 ):
     monkeypatch.setattr(callers_file, "CHECK_SECONDS", 0.0)

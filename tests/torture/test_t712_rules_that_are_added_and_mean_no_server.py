@@ -1,5 +1,5 @@
-"""T712: `dragoman permissions add` reports a deny or an ask whose server does not exist, and whose name is
-similar to that of one that does: a person must not believe that it has an effect."""
+"""T712: `dragoman permissions add` reports a deny or ask rule whose server does not exist and has a similar
+name to an existing one: a person must not assume that it has an effect."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.requirement("PRM-1")
 
 @pytest.mark.parametrize("kind", ["deny", "ask"])
 @pytest.mark.parametrize("rule", ["mcp__gthub", "mcp__githbu__delete", "github"])
-def test_t712_the_command_says_what_listing_the_rules_says(home: Path, kind: str, rule: str):
+def test_t712_the_command_reports_the_same_as_the_list_of_rules(home: Path, kind: str, rule: str):
     file = projects.user(home, projects.servers(github={"url": "https://github.example.com/mcp"}))
     added = run("permissions", "add", kind, rule)
     assert added.returncode == 0
@@ -25,6 +25,6 @@ def test_t712_the_command_says_what_listing_the_rules_says(home: Path, kind: str
 @pytest.mark.parametrize(
     ("kind", "rule"), [("deny", "mcp__github"), ("deny", "mcp__other"), ("allow", "github")]
 )
-def test_t712_nothing_is_said_of_other_rules(home: Path, kind: str, rule: str):
+def test_t712_other_rules_are_not_reported(home: Path, kind: str, rule: str):
     projects.user(home, projects.servers(github={"url": "https://github.example.com/mcp"}))
     assert run("permissions", "add", kind, rule).stderr == ""

@@ -1,5 +1,5 @@
-"""T713: an entry whose `disabledTools`, `enabledTools`, `disabled` or `enabled` is written with other case,
-blanks or punctuation, or under two names, is not used: its server would offer what it must not."""
+"""T713: an entry whose `disabledTools`, `enabledTools`, `disabled` or `enabled` is misspelled in case,
+blanks or punctuation, or given twice, is refused: its server would offer forbidden tools."""
 
 import json
 from pathlib import Path
@@ -35,7 +35,7 @@ MISWRITTEN: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("fields", "reason"), MISWRITTEN, ids=str)
-async def test_t713_the_server_is_not_started_and_the_reason_names_the_field(
+async def test_t713_the_server_is_refused_and_the_reason_names_the_field(
     home: Path, fields: dict[str, Any], reason: str
 ):
     given = {"box": zoo("lists_as_told.py", TOOLS, **fields), "other": zoo("lists_as_told.py", TOOLS)}
@@ -47,7 +47,7 @@ async def test_t713_the_server_is_not_started_and_the_reason_names_the_field(
 
 
 @pytest.mark.parametrize("scope", ["user", "project"])
-def test_t713_nor_is_one_of_a_file(home: Path, scope: str):
+def test_t713_an_entry_of_a_file_is_refused(home: Path, scope: str):
     block = projects.servers(box={"url": "https://box.example.com/mcp", "disabled_tools": ["rm"]})
     if scope == "user":
         projects.user(home, block)
@@ -57,7 +57,7 @@ def test_t713_nor_is_one_of_a_file(home: Path, scope: str):
 
 
 @pytest.mark.parametrize(("fields", "reason"), MISWRITTEN[:4], ids=str)
-def test_t713_nor_is_one_of_a_connector_list(fields: dict[str, Any], reason: str):
+def test_t713_an_entry_of_a_connector_list_is_refused(fields: dict[str, Any], reason: str):
     entry = {"url": "https://box.example.com/mcp", **fields}
     assert entries_of({"mcpServers": {"box": entry}}) == ({}, [f"'box' is left out: {reason}"])
 

@@ -23,7 +23,7 @@ def test_t714_each_of_the_tools_is_disabled(text: str):
     assert offered("move", text) == ["get", "move to"]
 
 
-def test_t714_names_as_they_are_written_mean_what_they_did():
+def test_t714_literal_tool_names_are_matched_as_before():
     assert offered("rm") == ["get", "drop_all", "move to", "move"]
     assert offered("move to") == ["get", "rm", "drop_all", "move"]
     assert offered("", " ", ",", "|", "nothing") == list(TOOLS)

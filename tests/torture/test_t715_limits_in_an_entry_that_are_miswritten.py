@@ -1,5 +1,5 @@
-"""T715: an entry whose `roots`, `oauth`, `oauth.issuer` or `oauth.scopes` is written with other case, blanks
-or punctuation is not used: its server would get folders, or tokens of any issuer or with more scopes."""
+"""T715: an entry whose `roots`, `oauth`, `oauth.issuer` or `oauth.scopes` is misspelled in case, blanks or
+punctuation is refused: its server would get folders, or tokens of any issuer or with more scopes."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
-"""T720: a program forks while one of its hosts resolves a name, as servers with several worker processes do.
-A host in the child reaches that name all the same."""
+"""T720: a program forks while one of its hosts resolves a name, as servers with several worker processes
+do. A host in the child process can still resolve that name."""
 
 import json
 import subprocess
@@ -47,8 +47,8 @@ asyncio.run(begin())
 
 @pytest.mark.requirement("LIF-3")
 @pytest.mark.parametrize("is_held", [False, True])
-def test_t720_a_host_in_the_child_resolves_the_name_again(is_held: bool):
-    """`is_held`: the parent is just changing what is resolved."""
+def test_t720_a_host_in_the_child_process_resolves_the_name_again(is_held: bool):
+    """With `is_held`, the parent holds the lock of the resolver at the fork."""
     program = PROGRAM.replace("IS_HELD", str(is_held))
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=40)
     assert done.stderr == ""
@@ -56,8 +56,8 @@ def test_t720_a_host_in_the_child_resolves_the_name_again(is_held: bool):
 
 
 @pytest.mark.requirement("LIF-10")
-def test_t720_what_the_parent_holds_is_closed_once():
-    """In the child, a second close could meet a file that was opened meanwhile."""
+def test_t720_resources_of_the_parent_process_are_closed_once():
+    """In the child process, a second close could close a file that was opened meanwhile."""
     program = """
 import os
 from dragoman.transports.orphans import watchdog

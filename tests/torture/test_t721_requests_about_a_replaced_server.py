@@ -1,5 +1,5 @@
-"""T721: a server is disabled, enabled or reconnected while the one it replaces takes its time to end. The
-request has its effect on the new one; it is not refused as if there were no such server."""
+"""T721: a server is disabled, enabled or reconnected while the one it replaces ends slowly. The request
+applies to the new server; it is not refused as unknown."""
 
 import asyncio
 from pathlib import Path
@@ -23,7 +23,7 @@ def requested(host: Host, request: str) -> "asyncio.Task[Any]":
 @pytest.mark.parametrize(
     ("request_", "status"), [("disable", "disabled"), ("enable", "connected"), ("reconnect", "connected")]
 )
-async def test_t721_the_request_is_about_the_new_server(home: Path, request_: str, status: str):
+async def test_t721_the_request_applies_to_the_new_server(home: Path, request_: str, status: str):
     slow = Slow(home)
     async with host_with(slow) as host:
         reload = await begun(host, slow, slow=CHANGED)
@@ -56,7 +56,7 @@ async def test_t721_a_server_is_disabled_although_that_cannot_be_saved(
         assert host.servers["slow"].status == "disabled"
 
 
-async def test_t721_a_host_that_is_closed_meanwhile_says_so(home: Path):
+async def test_t721_a_host_that_is_closed_meanwhile_reports_that(home: Path):
     slow = Slow(home)
     async with host_with(slow) as host:
         reload = await begun(host, slow, slow=CHANGED)
@@ -68,7 +68,7 @@ async def test_t721_a_host_that_is_closed_meanwhile_says_so(home: Path):
         await reload
 
 
-async def test_t721_other_requests_say_why_it_is_not_there(home: Path):
+async def test_t721_other_requests_report_why_the_server_is_unavailable(home: Path):
     slow = Slow(home)
     async with host_with(slow) as host:
         reload = await begun(host, slow, slow=CHANGED)

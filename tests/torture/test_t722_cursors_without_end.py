@@ -1,5 +1,5 @@
-"""T722: pages with almost no items, and with a new cursor of megabytes each. Cursors are kept while a list is
-read, so they count for its size."""
+"""T722: pages with almost no items, and with a new cursor of megabytes each. Cursors are kept while a list
+is read, so they count towards its size."""
 
 import json
 import sys
@@ -49,7 +49,7 @@ LISTS = {
 
 @pytest.mark.requirement("CAT-5")
 @pytest.mark.parametrize("key", LISTS)
-async def test_t722_reading_stops_at_the_limit_of_the_list(tmp_path: Path, key: str):
+async def test_t722_reading_ends_at_the_size_limit_of_the_list(tmp_path: Path, key: str):
     method, item = LISTS[key]
     (tmp_path / "server.py").write_text(SERVER)
     arguments = [str(tmp_path / "server.py"), method, key, json.dumps(item), str(PADDING_BYTES)]

@@ -1,5 +1,5 @@
-"""T723: a file of the pid registry is damaged, and very large. The next host starts at once all the same,
-ends what the beginning of the file lists, and removes it."""
+"""T723: a file of the pid registry is damaged, and very large. The next host starts without delay, ends the
+processes listed at its beginning, and removes it."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ HOLE_BYTES = 512 * MEGABYTE
 
 
 @pytest.mark.requirement("LIF-10")
-def test_t723_its_beginning_is_read(home: Path):
+def test_t723_the_beginning_of_the_file_is_read(home: Path):
     pid_file_dir().mkdir(parents=True)
     damaged = pid_file_dir() / "999999999-1"
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as left:

@@ -1,5 +1,5 @@
-"""T730: the slashes of a URL with a login are miscounted, or its `@` is missing or encoded: no command shows
-the password, and it is masked in what a server repeats."""
+"""T730: the slashes of a URL with a login are miscounted, or its `@` is missing or encoded: no command
+prints the password, and it is redacted in text that a server repeats."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ COMMANDS = [("mcp", "list"), ("mcp", "list", "--json"), ("mcp", "get", "box"), (
 
 
 @pytest.mark.parametrize("url", URLS.values(), ids=URLS.keys())
-def test_t730_no_command_shows_it(home: Path, url: str):
+def test_t730_no_command_prints_the_password(home: Path, url: str):
     entries = {
         "box": {"url": url},
         "by-argument": {"command": "x", "args": [url, "--base", url, f"--api={url}"], "disabled": True},
@@ -52,11 +52,11 @@ def test_t730_no_command_shows_it(home: Path, url: str):
 
 
 @pytest.mark.parametrize("url", URLS.values(), ids=URLS.keys())
-def test_t730_its_server_cannot_repeat_it(url: str):
+def test_t730_the_password_is_redacted_in_text_of_its_server(url: str):
     assert any(SECRET in secret for secret in secrets_of(ServerConfig(command="x", args=(url,))))
 
 
-def test_t730_what_is_no_login_is_shown():
+def test_t730_text_that_is_not_a_login_is_unchanged():
     urls = (
         "https://h:8080/@scope/x",
         "https://[::1]:80/a",
@@ -69,12 +69,12 @@ def test_t730_what_is_no_login_is_shown():
 
 
 @pytest.mark.parametrize("text", LONGER)
-def test_t730_nor_inside_a_longer_text(text: str):
+def test_t730_the_password_is_redacted_inside_a_longer_text(text: str):
     entry = {"command": "x", "args": [text]}
     assert SECRET not in str(masked_entry(entry))
     assert any(SECRET in secret for secret in secrets_of(ServerConfig(command="x", args=(text,))))
 
 
-def test_t730_an_image_with_a_tag_and_a_digest_is_shown():
+def test_t730_an_image_with_a_tag_and_a_digest_is_unchanged():
     image = "registry.example/team/image:tag@sha256:0a1b"
     assert masked_entry({"command": "docker", "args": ["run", image]})["args"] == ["run", image]

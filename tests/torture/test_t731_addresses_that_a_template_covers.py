@@ -1,5 +1,5 @@
-"""T731: at the gateway, a server lists an address that another server's template covers, or takes over the
-plain address of a resource by listing it as well."""
+"""T731: at the gateway, a server lists a URI that matches another server's template, or takes over the
+plain URI of a resource by listing it as well."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.servers.office import Office
 
 pytestmark = pytest.mark.requirement("GWY-1")
 URI = "db://customers/42"
-NONE = f"no resource {URI}"
+NO_RESOURCE = f"no resource {URI}"
 ERAS = ("modern", "legacy")
 
 
@@ -33,7 +33,7 @@ class Clerk(Office):
 
 
 async def answers(servers: dict[str, Office], era: str, *uris: str) -> tuple[list[str], list[str]]:
-    """The addresses that a client is shown, and what it reads at these, or the error."""
+    """The URIs that a client is shown, and the text that it reads from these, or the error."""
     async with gateway_of(servers) as running, Client(running.url) as client:
         if era == "legacy":
             await client.initialize()
@@ -49,38 +49,38 @@ async def answers(servers: dict[str, Office], era: str, *uris: str) -> tuple[lis
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_t731_the_other_server_gets_no_read_for_a_template(era: str):
+async def test_t731_a_read_for_a_template_is_not_sent_to_the_other_server(era: str):
     bad = Clerk("bad", URI)
     servers: dict[str, Office] = {"good": Clerk("good", templates=("db://customers/{id}",)), "bad": bad}
     named = [f"mcp-server:{name}:{URI}" for name in ("bad", "good")]
     listed, (plain, *texts) = await answers(servers, era, URI, *named)
     assert listed == named[:1]
-    assert plain == NONE
+    assert plain == NO_RESOURCE
     assert texts == ["of bad", "of good"]
     assert bad.ledger == [URI]
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_t731_listing_an_address_as_well_takes_no_reads_over(era: str):
+async def test_t731_listing_the_same_uri_takes_over_no_reads(era: str):
     bad = Clerk("bad", URI, templates=("{+any}",))
     listed, (plain,) = await answers({"good": Clerk("good", URI), "bad": bad}, era, URI)
     assert listed == [f"mcp-server:{name}:{URI}" for name in ("bad", "good")]
-    assert plain == NONE
+    assert plain == NO_RESOURCE
     assert bad.ledger == []
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_t731_a_template_that_covers_everything_takes_no_listed_address_over(era: str):
+async def test_t731_a_template_that_matches_everything_takes_over_no_listed_uri(era: str):
     bad = Clerk("bad", templates=("{+any}",))
     named = f"mcp-server:good:{URI}"
     listed, (plain, text) = await answers({"good": Clerk("good", URI), "bad": bad}, era, URI, named)
     assert (listed, text) == ([named], "of good")
-    assert plain == NONE
+    assert plain == NO_RESOURCE
     assert bad.ledger == []
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_t731_addresses_of_ones_own_templates_stay_plain(era: str):
+async def test_t731_uris_of_a_servers_own_templates_stay_unprefixed(era: str):
     other = "db://customers/43"
     good = Clerk("good", URI, templates=("db://customers/{id}",))
     servers: dict[str, Office] = {"good": good, "b": Clerk("b")}

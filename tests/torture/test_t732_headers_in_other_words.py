@@ -1,5 +1,5 @@
-"""T732: headers that send a message to another host or path, spelt with `_` or named as other proxies name
-them; and company sign-on in an entry that the person is asked about."""
+"""T732: headers that forward a message to another host or path, spelled with `_` or named as other proxies
+name them; and company sign-on in an entry that needs approval."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ URL = "http://127.0.0.1:9/mcp"
 
 
 @pytest.mark.parametrize("header", HEADERS)
-def test_t732_a_rule_about_its_url_does_not_admit_it(home: Path, header: str):
+def test_t732_a_rule_about_its_url_does_not_admit_such_an_entry(home: Path, header: str):
     managed(home, {"allowedMcpServers": [{"serverUrl": URL}]})
     user(home, servers(box={"url": URL, "headers": {header: "evil.example"}}))
     ended = forked.run("mcp", "list")
@@ -33,13 +33,13 @@ def test_t732_a_rule_about_its_url_does_not_admit_it(home: Path, header: str):
 
 
 @pytest.mark.parametrize("header", HEADERS)
-def test_t732_a_connector_list_does_not_set_it(header: str):
+def test_t732_a_connector_list_cannot_set_such_a_header(header: str):
     entry = {"url": "https://box.example/mcp", "headers": {header: "evil.example"}}
     found = entries_of({"mcpServers": {"box": entry}})
     assert found == ({}, [f"'box' is left out: a connector may not set the header {header}"])
 
 
-def test_t732_the_question_says_that_the_company_signs_in(home: Path):
+def test_t732_the_approval_question_mentions_the_company_sign_on(home: Path):
     write(Path(".mcp.json"), servers(box={"url": URL, "oauth": {"xaa": True, "clientId": "x"}}))
     ended = forked.run("mcp", "approve", "box")
     assert "oauth.xaa: tokens for the server are obtained with your company's sign-on" in ended.stderr

@@ -1,5 +1,5 @@
-"""T733: an allow for a program whose only purpose is to start another does not allow the other one, and a
-deny for the other one applies; other programs than those of T95 and T138."""
+"""T733: an allow rule for a program whose only purpose is to start another does not allow the other one,
+and a deny rule for the other one applies; other programs than those of T95 and T138."""
 
 import pytest
 
@@ -39,6 +39,6 @@ def decided(command: str, *, allow: str, deny: tuple[str, ...] = ()) -> str:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_t733_it_is_not_allowed(command: str):
+def test_t733_the_started_program_is_not_allowed(command: str):
     assert decided(command, allow=f"{command.split()[0]} *") == "ask"
     assert decided(command, allow="*", deny=("Bash(git push *)", "Bash(git push)")) != "allow"

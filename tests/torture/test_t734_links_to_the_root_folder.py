@@ -1,5 +1,5 @@
-"""T734: a deny for a folder or an address applies to paths through Linux's links to the root folder, and
-to the address behind `view-source:`."""
+"""T734: a deny rule for a folder or URL applies to paths through Linux's symlinks to the root folder, and
+to the URL behind `view-source:`."""
 
 import pytest
 
@@ -25,17 +25,17 @@ def decided(rule: str, argument: str, value: str) -> str:
      "/proc/self/root/../etc/passwd", "file:///proc/self/root/etc/passwd", "/proc/self/%72oot/etc/passwd",
      "/proc/self/root/etc"],
 )  # fmt: skip
-def test_t734_a_folder_is_found_behind_a_link_to_the_root(path: str):
+def test_t734_a_folder_behind_a_symlink_to_the_root_is_matched(path: str):
     assert decided(f"{TOOL}(path=/etc/*)", "path", path) == "deny"
 
 
 @pytest.mark.parametrize(
     "path", ["/proc/self/rooted/etc/x", "/proc/x/root/etc/x", "/srv/proc/self/root/etc/x"]
 )
-def test_t734_other_folders_are_not_meant(path: str):
+def test_t734_other_folders_are_not_matched(path: str):
     assert decided(f"{TOOL}(path=/etc/*)", "path", path) == "allow"
 
 
 @pytest.mark.parametrize("url", ["view-source:https://evil.example/x", "View-Source: https://evil.example/x"])
-def test_t734_an_address_is_found_behind_view_source(url: str):
+def test_t734_a_url_behind_view_source_is_matched(url: str):
     assert decided(f"{TOOL}(url=https://evil.example/*)", "url", url) == "deny"

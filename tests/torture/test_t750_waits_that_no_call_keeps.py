@@ -1,5 +1,5 @@
-"""T750: a server asks for a wait that is longer than the call may take: the call fails at once, and its error
-states the wait. (`Retry-After` of more than 12 digits counted as none.)"""
+"""T750: a server asks for a wait that is longer than the call's time limit: the call fails at once, and its
+error states the wait. (`Retry-After` of more than 12 digits was ignored.)."""
 
 import pytest
 
@@ -22,7 +22,7 @@ SECONDS = 20.0
     ],
     ids=["13 digits", "400 digits", "a fraction", "milliseconds"],
 )
-async def test_t750_a_wait_of_many_digits_is_not_ignored(arena, era: str, headers: dict[str, str]):
+async def test_t750_a_retry_after_of_many_digits_is_not_ignored(arena, era: str, headers: dict[str, str]):
     way = Way("http", era, "json")
     async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
         server.on["tools/call"] = answers.status(429, "busy", headers=headers)

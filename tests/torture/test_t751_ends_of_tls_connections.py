@@ -1,5 +1,5 @@
-"""T751: a TLS connection or a WebSocket that ends in the middle is named as what it is. ("operation not
-permitted", "ConnectionResetError" and "Cannot write to closing transport" were shown.)"""
+"""T751: a TLS connection or a WebSocket that ends in the middle is reported as such. ("operation not
+permitted", "ConnectionResetError" and "Cannot write to closing transport" were shown.)."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.requirement("TRN-2")
 WAY = Way("http", LEGACY, "json")
 
 
-async def test_t751_what_is_no_tls_in_the_middle_of_a_call(arena, tmp_path: Path):
+async def test_t751_data_that_is_not_tls_during_a_call_is_reported(arena, tmp_path: Path):
     authority = Authority(tmp_path)
     server = secured(WAY.server(), authority.serving())
     async with server, arena(WAY.entry(server, tls={"ca": authority.file}), settings=COMES_BACK) as a:
@@ -37,7 +37,7 @@ async def test_t751_what_is_no_tls_in_the_middle_of_a_call(arena, tmp_path: Path
 
 
 @pytest.mark.parametrize("bytes_of_handshake", [0, 1, 100])
-async def test_t751_a_tls_handshake_that_ends(arena, tmp_path: Path, bytes_of_handshake: int):
+async def test_t751_an_aborted_tls_handshake_is_reported(arena, tmp_path: Path, bytes_of_handshake: int):
     authority = Authority(tmp_path)
     server = secured(WAY.server(), authority.serving())
     async with server, FaultProxy(server.port) as proxy:
@@ -49,7 +49,7 @@ async def test_t751_a_tls_handshake_that_ends(arena, tmp_path: Path, bytes_of_ha
 
 
 @pytest.mark.parametrize("revision", [LEGACY])
-async def test_t751_a_websocket_without_a_close_frame(arena, revision: str):
+async def test_t751_a_websocket_without_a_close_frame_is_reported(arena, revision: str):
     way = Way("ws", revision)
     async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
         call = asyncio.create_task(end_of(a, "hold", key="x", seconds=20.0))

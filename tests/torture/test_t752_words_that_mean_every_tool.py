@@ -1,5 +1,5 @@
-"""T752: a deny or an ask for "all" names no tool. It is reported, and applies to all calls until it is
-corrected. (It had no effect, without a word.)"""
+"""T752: a deny or ask rule for "all" names no tool. It is reported, and applies to all calls until it is
+corrected. (It had no effect, without a report.)."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -29,7 +29,7 @@ def denying(text: str, servers: Collection[str]) -> Rulebook:
     ("text", "meant"),
     [("all", "*"), ("All", "*"), ("any", "*"), ("everything", "*"), ("mcp__all", "mcp__*")],
 )
-def test_t752_it_is_reported_and_denies(text: str, meant: str):
+def test_t752_a_rule_for_all_is_reported_and_denies(text: str, meant: str):
     book = denying(text, ("box",))
     [problem] = book.problems
     assert problem.startswith(f"file.json: deny rule {text!r}: ")
@@ -37,25 +37,25 @@ def test_t752_it_is_reported_and_denies(text: str, meant: str):
     assert any(rule.is_about(ECHO) and rule.applies(ECHO) for rule in book.rules)
 
 
-def test_t752_also_where_no_servers_are_configured():
+def test_t752_a_rule_for_all_is_reported_without_configured_servers():
     assert len(denying("all", ()).problems) == 1
 
 
-def test_t752_a_server_of_that_name_is_what_is_meant():
+def test_t752_a_server_of_that_name_is_matched_instead():
     book = denying("mcp__all", ("all", "box"))
     assert book.problems == ()
     assert not any(rule.is_about(ECHO) for rule in book.rules)
 
 
 @pytest.mark.parametrize("kind", ["deny", "ask"])
-def test_t752_the_command_that_adds_it_says_so(home: Path, kind: str):
+def test_t752_the_command_that_adds_a_rule_for_all_reports_it(home: Path, kind: str):
     projects.user(home, projects.servers(github={"url": "https://github.example.com/mcp"}))
     added = run("permissions", "add", kind, "all")
     assert added.returncode == 0
     assert "(did you mean *?)" in " ".join(added.stderr.split())
 
 
-async def test_t752_a_program_is_refused():
+async def test_t752_a_rule_for_all_by_a_program_is_refused():
     with pytest.raises(ConfigError, match="did you mean \\*"):
         Host({"box": InMemoryServer("box")}, rules={"deny": ["all"]})
 

@@ -1,6 +1,5 @@
-"""T753: a log file that is not Dragoman's, of gigabytes without a line end, costs `dragoman logs` neither the
-memory nor the time to read it; what is at its end is shown. (3 GB: 20 s, or a traceback where memory is
-limited.)"""
+"""T753: a log file that is not Dragoman's, with gigabytes and no newline, is not read in full by `dragoman
+logs`; its end is shown. (3 GB: 20 s, or a traceback where memory is limited.)."""
 
 import resource
 import sys
@@ -21,7 +20,7 @@ READ = (
 )
 
 
-def test_t753_only_the_end_is_read(tmp_path: Path):
+def test_t753_only_the_end_of_the_file_is_read(tmp_path: Path):
     path = tmp_path / "server.jsonl"
     with path.open("wb") as file:
         file.truncate(SIZE)
@@ -37,7 +36,7 @@ def test_t753_only_the_end_is_read(tmp_path: Path):
     assert (done.stdout, done.stderr) == ("['the last line']\n", "")
 
 
-def test_t753_a_log_of_usual_size_is_read_whole(tmp_path: Path):
+def test_t753_a_log_of_usual_size_is_read_in_full(tmp_path: Path):
     path = tmp_path / "server.jsonl"
     path.write_bytes(LINE * 1000)
     assert len(list(log_files.read(path, 3))) == 1000

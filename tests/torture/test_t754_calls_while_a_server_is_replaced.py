@@ -1,6 +1,6 @@
 """T754: a tool is called while its server is being connected: enabled again, or replaced because its entry
-has changed. The server is waited for. (A gateway said that there is no such tool, a host that the server is
-being replaced.)"""
+has changed. The call waits for the server. (A gateway reported an unknown tool, a host that the server is
+being replaced.)."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ def write(home: Path, variable: str) -> None:
     file.write_text(json.dumps({"mcpServers": {"calm": {**zoo("calm.py"), "env": {"VARIABLE": variable}}}}))
 
 
-async def test_t754_a_server_that_is_enabled_again():
+async def test_t754_a_call_waits_for_a_server_that_is_enabled_again():
     async with gateway_of({"calm": zoo("calm.py")}) as running, Client(running.url) as client:
         await running.host.disable("calm")
         reply = await client.modern("tools/call", ECHO)
@@ -36,7 +36,7 @@ async def test_t754_a_server_that_is_enabled_again():
         await enabling
 
 
-async def test_t754_a_server_whose_entry_has_changed(home: Path):
+async def test_t754_a_call_waits_for_a_server_whose_entry_has_changed(home: Path):
     write(home, "1")
     async with gateway_of(Sources.here(home)) as running, Client(running.url) as client:
         before = running.host.servers["calm"]
@@ -49,7 +49,7 @@ async def test_t754_a_server_whose_entry_has_changed(home: Path):
         assert running.host.servers["calm"].pid != before.pid
 
 
-async def test_t754_a_call_of_a_program(home: Path):
+async def test_t754_a_call_of_a_program_waits_for_its_server(home: Path):
     write(home, "1")
     async with Host(Sources.here(home), permission_mode="bypassPermissions") as host:
         await host.ready()
@@ -61,7 +61,7 @@ async def test_t754_a_call_of_a_program(home: Path):
             await reloading
 
 
-async def test_t754_what_no_server_has_is_unknown_at_once():
+async def test_t754_a_tool_that_no_server_has_is_unknown_at_once():
     async with gateway_of({"calm": zoo("calm.py")}) as running, Client(running.url) as client:
         reply = await client.modern("tools/call", {"name": "calm__other", "arguments": {}})
         assert reply.last["error"]["message"] == "Unknown tool: calm__other"

@@ -1,5 +1,5 @@
-"""T770: a server writes a secret of its entry so that the host's limit for the text falls into the middle of
-it. Neither the whole secret nor its beginning is shown, logged or given to a hook."""
+"""T770: a server writes a secret of its entry so that the host's limit for the text cuts it. Neither the
+complete secret nor its beginning is shown, logged or passed to a hook."""
 
 import json
 import sys
@@ -82,7 +82,7 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-async def test_t770_the_server_log_has_no_half_of_it(home: Path, name: str):
+async def test_t770_the_server_log_contains_no_part_of_it(home: Path, name: str):
     era, request = REQUESTS[name]
     async with host_of(entry(era, [request]), Person()) as host:
         await host.ready(timeout=20)
@@ -92,7 +92,7 @@ async def test_t770_the_server_log_has_no_half_of_it(home: Path, name: str):
     assert HALF not in logged
 
 
-async def test_t770_nor_has_the_id_of_a_question(home: Path):
+async def test_t770_the_id_of_an_elicitation_contains_no_part_of_it(home: Path):
     params = {"mode": "url", "message": "m", "url": "https://example.com/", "elicitationId": 1000}
     request = {"method": "elicitation/create", "params": params}
     person = Person()
@@ -104,7 +104,7 @@ async def test_t770_nor_has_the_id_of_a_question(home: Path):
     assert HALF not in question.elicitation_id
 
 
-async def test_t770_nor_has_the_error_about_an_undeclared_kind_of_result(home: Path):
+async def test_t770_the_error_about_an_undeclared_result_type_contains_no_part_of_it(home: Path):
     async with host_of(entry("modern", [], kind=40), Person()) as host:
         await host.ready(timeout=20)
         with pytest.raises(DragomanError) as raised:

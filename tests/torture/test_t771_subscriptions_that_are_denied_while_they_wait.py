@@ -1,5 +1,5 @@
-"""T771: a deny that comes while a subscription to a resource waits for its server, for another subscription
-or for a hook keeps it from being requested, then and after a reconnect."""
+"""T771: a deny rule that is added while a subscription to a resource waits for its server, for another
+subscription or for a hook prevents its request, then and after a reconnect."""
 
 import asyncio
 import sys
@@ -93,7 +93,7 @@ def subscribing(host: Host, uri: str, seconds: float = 0) -> "asyncio.Task[None]
     return asyncio.create_task(subscribe())
 
 
-async def test_t771_while_it_waits_for_its_server(world: World):
+async def test_t771_a_rule_added_during_the_wait_for_its_server_prevents_the_subscription(world: World):
     async with world.host() as host:
         subscription = subscribing(host, "x:secret")
         await asyncio.sleep(0.2)
@@ -104,7 +104,7 @@ async def test_t771_while_it_waits_for_its_server(world: World):
     assert world.asked == []
 
 
-async def test_t771_while_it_waits_for_another_subscription(world: World):
+async def test_t771_a_rule_added_during_another_subscription_prevents_the_subscription(world: World):
     world.let("start")
     async with world.host() as host:
         await host.ready(timeout=20)
@@ -120,7 +120,9 @@ async def test_t771_while_it_waits_for_another_subscription(world: World):
     assert "x:secret" not in world.asked
 
 
-async def test_t771_while_those_of_an_earlier_connection_are_requested_again(home: Path):
+async def test_t771_a_rule_added_while_earlier_subscriptions_are_renewed_prevents_the_subscription(
+    home: Path,
+):
     world = World(home, "legacy")  # one request after the other
     for step in ("start", "go"):
         world.let(step)
@@ -144,7 +146,7 @@ async def test_t771_while_those_of_an_earlier_connection_are_requested_again(hom
             task.cancel()
 
 
-async def test_t771_while_a_hook_runs_after_it(world: World):
+async def test_t771_a_rule_added_while_a_later_hook_runs_prevents_the_subscription(world: World):
     world.let("start")
 
     async def deny(*_: Any) -> None:

@@ -1,4 +1,5 @@
-"""T800: a deny or an ask about a file also applies where its path, or the home folder in it, is a link."""
+"""T800: a deny or ask rule about a file also applies where its path, or the home folder in it, is a
+symlink."""
 
 import contextlib
 from pathlib import Path
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.requirement("PRM-1")
 
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in a home folder that is a link, as `/home` is one to `/var/home`."""
+    """A folder in a home folder that is a symlink, as `/home` is one to `/var/home`."""
     home = tmp_path / "var/home/me"
     (home / ".ssh").mkdir(parents=True)
     (home / ".ssh/id").write_text("canary")
@@ -53,7 +54,7 @@ async def answer(work: Path, tool: str, arguments: dict[str, Any], **rules: list
     ],
 )
 @pytest.mark.parametrize("behaviour", ["deny", "ask"])
-async def test_t800_a_rule_about_a_file_behind_a_link_applies(
+async def test_t800_a_rule_about_a_file_behind_a_symlink_applies(
     work: Path, tmp_path: Path, behaviour: str, rule: str, path: str
 ):
     rules = {behaviour: [f"{tool}(file_path={rule.format(tmp=tmp_path)})" for tool in ("Read", "Write")]}
@@ -63,25 +64,25 @@ async def test_t800_a_rule_about_a_file_behind_a_link_applies(
 
 
 @pytest.mark.parametrize("path", ["secrets", "secrets/key", ".env"])
-async def test_t800_a_search_through_a_link_shows_no_denied_file(work: Path, path: str):
+async def test_t800_a_search_through_a_symlink_shows_no_denied_file(work: Path, path: str):
     rules = ["Read(file_path=*/secrets/*)", "Read(file_path=*/.env)"]
     shown = await answer(work, "Grep", {"pattern": "canary", "path": path}, deny=rules)
     assert shown == "(1 file left out because of a rule about Read.)"
 
 
-async def test_t800_a_mention_by_a_link_adds_no_denied_file(work: Path):
+async def test_t800_a_mention_of_a_symlink_adds_no_denied_file(work: Path):
     async with Host({}, rules={"deny": ["Read(file_path=*/.env)"]}) as host:
         text, problems = await expanded("See @.env", host, work)
     assert (text, problems) == ("See @.env", ["@.env was not added: a rule about Read denies it"])
 
 
-async def test_t800_other_files_are_not_meant(work: Path):
+async def test_t800_other_files_are_not_matched(work: Path):
     rules = ['Read(file_path="~/.ssh/*")', "Read(file_path=*/.env)", "Read(file_path=*/secrets/*)"]
     assert "canary" in await answer(work, "Read", {"file_path": "shared/key"}, deny=rules)
     assert "canary" in await answer(work, "Read", {"file_path": "shared.env"}, deny=rules)
 
 
-def test_t800_an_argument_of_a_server_is_compared_with_the_real_path_too(work: Path, tmp_path: Path):
+def test_t800_a_servers_argument_is_also_compared_as_a_resolved_path(work: Path, tmp_path: Path):
     real = f"{tmp_path}/var/home/me/.ssh/id"
     with contextlib.chdir(work):
         assert decided("deny", 'path="~/.ssh/*"', path=real) == "deny"

@@ -1,4 +1,4 @@
-"""T801: a click that was meant for what a question has moved away does not answer it."""
+"""T801: a click that was aimed at something that a question has displaced does not answer the question."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.requirement("PRM-5")
 
 
 async def click_at_once(seat: Seat) -> asyncio.Task[PermissionAnswer]:
-    """Has the person asked, and clicks at the first answer as soon as it is on the screen."""
+    """Asks the person, and clicks on the first answer as soon as it is on the screen."""
     task = asyncio.create_task(seat.app._interaction.allow(QUESTION))
     await seat.until(lambda: seat.app.query(PermissionView))
     await seat.pilot.pause()
@@ -24,7 +24,7 @@ async def click_at_once(seat: Seat) -> asyncio.Task[PermissionAnswer]:
     return task
 
 
-async def test_t801_a_click_as_the_question_appears_is_no_answer(desk: Desk, monkeypatch: pytest.MonkeyPatch):
+async def test_t801_a_click_when_the_question_appears_is_ignored(desk: Desk, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(question_view, "QUIET_SECONDS", 30.0)
     async with desk.opened() as seat:
         task = await click_at_once(seat)
@@ -33,7 +33,7 @@ async def test_t801_a_click_as_the_question_appears_is_no_answer(desk: Desk, mon
         await asyncio.wait([task])
 
 
-async def test_t801_a_click_after_a_moment_is(desk: Desk, monkeypatch: pytest.MonkeyPatch):
+async def test_t801_a_click_after_a_moment_answers_the_question(desk: Desk, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(question_view, "QUIET_SECONDS", 0.0)
     async with desk.opened() as seat:
         assert await (await click_at_once(seat)) == PermissionAnswer(True)

@@ -1,5 +1,5 @@
-"""T802: settings that are a link into a folder of dotfiles are read, found and changed by no model without a
-question, where the person works in that folder."""
+"""T802: settings behind a symlink into a folder of dotfiles cannot be read, found or changed by a model
+without permission, where the person works in that folder."""
 
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,9 @@ async def result(folder: Path, tool: str, **arguments: Any) -> str:
 
 
 @pytest.mark.parametrize(("link", "file"), [("settings.json", "settings.json"), ("state", "state/one.json")])
-async def test_t802_they_are_not_read_without_a_rule(home: Path, dotfiles: Path, link: str, file: str):
+async def test_t802_the_settings_are_not_read_without_a_rule(
+    home: Path, dotfiles: Path, link: str, file: str
+):
     (home / ".dragoman" / link).symlink_to(dotfiles / link)
     assert "Read was not allowed" in await result(dotfiles, "Read", file_path=file)
     assert CANARY in await result(dotfiles, "Read", file_path="notes.md")
@@ -48,20 +50,20 @@ def allowed_with_one_answer(folder: Path) -> int:
 
 
 @pytest.mark.parametrize("link", ["settings.json", "plugins", "plugins/mine", "agents/mine.md"])
-def test_t802_all_changes_of_the_folder_cannot_be_allowed_at_once(home: Path, dotfiles: Path, link: str):
+def test_t802_a_permission_for_all_edits_in_the_folder_is_not_offered(home: Path, dotfiles: Path, link: str):
     assert allowed_with_one_answer(dotfiles) > 0
     (home / ".dragoman" / link).parent.mkdir(exist_ok=True)
     (home / ".dragoman" / link).symlink_to(dotfiles / link)
     assert allowed_with_one_answer(dotfiles) == 0
 
 
-async def test_t802_the_files_of_an_own_plugin_are_read(home: Path, dotfiles: Path):
+async def test_t802_the_files_of_a_personal_plugin_can_be_read(home: Path, dotfiles: Path):
     (home / ".dragoman/plugins").mkdir()
     (home / ".dragoman/plugins/mine").symlink_to(dotfiles / "plugins/mine")
     assert CANARY in await result(dotfiles / "plugins/mine", "Read", file_path=".mcp.json")
 
 
-def test_t802_odd_links_change_nothing(home: Path, dotfiles: Path):
+def test_t802_broken_or_circular_symlinks_change_nothing(home: Path, dotfiles: Path):
     (home / ".dragoman/loop").symlink_to("loop")
     (home / ".dragoman/gone").symlink_to("/no/such/place")
     (home / ".dragoman/plugins").write_text("no folder")

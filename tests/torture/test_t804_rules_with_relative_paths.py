@@ -1,5 +1,5 @@
-"""T804: a deny or an ask about a file may name it relative to the person's folder: it had no effect, and that
-was not reported."""
+"""T804: a deny or ask rule about a file may name it relative to the person's folder: it had no effect, and
+that was not reported."""
 
 from pathlib import Path
 
@@ -43,7 +43,7 @@ async def read(folders: Folders, path: str, **rules: list[str]) -> str:
     ],
 )
 @pytest.mark.parametrize("behaviour", ["deny", "ask"])
-async def test_t804_it_applies_in_the_persons_folders(
+async def test_t804_a_relative_rule_applies_in_the_persons_folders(
     folders: Folders, behaviour: str, pattern: str, path: str
 ):
     rules = {behaviour: [f"Read(file_path={pattern})"]}
@@ -51,19 +51,19 @@ async def test_t804_it_applies_in_the_persons_folders(
 
 
 @pytest.mark.parametrize(("pattern", "path"), [(".env", "sub/.env"), ("a", "src/a"), ("b", "../b")])
-async def test_t804_other_files_are_not_meant(folders: Folders, pattern: str, path: str):
+async def test_t804_other_files_are_not_matched(folders: Folders, pattern: str, path: str):
     assert "canary" in await read(folders, path, deny=[f"Read(file_path={pattern})"])
 
 
 @pytest.mark.parametrize("path", ["src/a", "link/a"])
-async def test_t804_what_a_rule_excludes_is_not_denied_by_another_name(folders: Folders, path: str):
+async def test_t804_a_path_that_a_rule_excludes_is_not_denied_by_another_name(folders: Folders, path: str):
     exclusion = f"Read(file_path!={folders.folder.resolve()}/*)"
     assert "canary" in await read(folders, path, deny=[exclusion])
     assert "deny rule" in await read(folders, "../more/b", deny=[exclusion])
     assert "deny rule" in await read(folders, "src/a", deny=[exclusion, "Read(file_path=src/a)"])
 
 
-async def test_t804_a_search_and_a_mention_leave_it_out_too(folders: Folders):
+async def test_t804_a_search_and_a_mention_leave_the_file_out(folders: Folders):
     async with Host({}, rules={"deny": ["Read(file_path=src/*)"]}) as host:
         async with open_agent_tools(host, folders) as agent_tools:
             found = await agent_tools.toolbox.call("Grep", {"pattern": "canary", "output": "files"})

@@ -1,5 +1,5 @@
-"""T805: a deny or an ask that calls an argument of a built-in tool by the name that it has in another tool
-applies: it had no effect, and that was not reported."""
+"""T805: a deny or ask rule that names an argument of a built-in tool as another tool names it applies: it
+had no effect, and that was not reported."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.requirement("PRM-1")
     ],
     ids=str,
 )
-async def test_t805_a_path_is_found_by_every_name(
+async def test_t805_a_path_argument_is_matched_by_every_name(
     tmp_path: Path, name: str, tool: str, arguments: dict[str, str]
 ):
     (tmp_path / "keys").mkdir()
@@ -59,5 +59,5 @@ OTHERS = ["command rm *", "commander x=1", "LD_PRELOAD=* *", "cmd", "cmd:*", "co
 
 
 @pytest.mark.parametrize("rule", OTHERS)
-def test_t805_other_commands_are_written_as_before(rule: str):
+def test_t805_other_commands_are_read_as_before(rule: str):
     assert Rulebook.of([("user", "file", PermissionRules(deny=(f"Bash({rule})",)))]).problems == ()

@@ -1,5 +1,5 @@
-"""T807: a key on the screen of servers acts on the server whose row is selected, also where the rows have
-changed meanwhile: it could start a server that the person had disabled."""
+"""T807: a key on the screen of servers acts on the selected server, also if the rows have changed
+meanwhile: it could start a server that the person had disabled."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""T810: a deny or an ask about a built-in tool that does not exist, or an argument that it does not have,
+"""T810: a deny or ask rule about a built-in tool that does not exist, or an argument that it does not have,
 is reported when a conversation begins: it has no effect, and that was not noticed."""
 
 import asyncio
@@ -20,8 +20,15 @@ REPORTED = {
     "Task(subagent_type=writer)": "Task has no argument subagent_type (it has agent, prompt)",
     "Glob(glob=*.env)": "Glob has no argument glob (it has pattern, path, file_path, file, filePath)",
 }
-FINE = ["Task", "task(Agent=writer)", "Read(path=*/.env)", "Grep(glob=*.env)", "Bash(rm *)", "tool_search"]
-FINE += [
+VALID_RULES = [
+    "Task",
+    "task(Agent=writer)",
+    "Read(path=*/.env)",
+    "Grep(glob=*.env)",
+    "Bash(rm *)",
+    "tool_search",
+]
+VALID_RULES += [
     "read_mcp_resource(uri=a:*)",
     "Read(!readOnly)",
     "Task(subagent_type!=writer)",
@@ -52,16 +59,16 @@ async def reported(home: Path, rule: str, kind: str) -> list[str]:
 
 @pytest.mark.parametrize("kind", ["deny", "ask"])
 @pytest.mark.parametrize(("rule", "why"), REPORTED.items(), ids=str)
-async def test_t810_it_is_reported(home: Path, rule: str, why: str, kind: str):
+async def test_t810_a_rule_without_effect_is_reported(home: Path, rule: str, why: str, kind: str):
     assert await reported(home, rule, kind) == [
         f"{kind} rule {rule} of dynamic (code): {why}; it has no effect"
     ]
 
 
-@pytest.mark.parametrize("rule", FINE)
-async def test_t810_others_are_not(home: Path, rule: str):
+@pytest.mark.parametrize("rule", VALID_RULES)
+async def test_t810_other_rules_are_not_reported(home: Path, rule: str):
     assert await reported(home, rule, "deny") == []
 
 
-async def test_t810_an_allow_is_not(home: Path):
+async def test_t810_an_allow_rule_is_not_reported(home: Path):
     assert await reported(home, "Agent", "allow") == []

@@ -1,4 +1,5 @@
-"""T811: an agent whose file names a server has no tools of another server whose name begins like it."""
+"""T811: an agent whose file names a server has no tools of another server whose name begins with that
+name."""
 
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def server(name: str, tool: str) -> InMemoryServer:
         ("mcp__a, mcp__a__b__delete", ["mcp__a__b__delete", "mcp__a__read"]),
     ],
 )
-async def test_t811_only_the_named_server_is_meant(tmp_path: Path, tools: str, found: list[str]):
+async def test_t811_only_the_named_server_is_matched(tmp_path: Path, tools: str, found: list[str]):
     agent = parse(f"---\ntools: {tools}\n---\n", tmp_path / "a.md", "user")
     async with Host({"a": server("a", "read"), "a__b": server("a__b", "delete")}) as host:
         await host.ready()

@@ -1,5 +1,5 @@
-"""T812: a hook about the questions of a server refuses them however its matcher spells the server: it was
-compared exactly, so that a form was shown, or answered, in spite of the hook."""
+"""T812: a hook about the elicitations of a server declines them however its matcher spells the server: it
+was compared exactly, so that a form was shown, or answered, in spite of the hook."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from tests.torture import projects
 
 pytestmark = pytest.mark.requirement("PRM-1")
 NAME = "home.drive"
-MEANT = [
+MATCHERS = [
     "home.drive",
     "Home.Drive",
     "home_drive",
@@ -21,13 +21,13 @@ MEANT = [
     "mcp__home_drive__*",
     "mcp__home.drive__.*",
 ]
-MEANT += ["gitlab, home.drive", "'home.drive'", "HOME.*"]
+MATCHERS += ["gitlab, home.drive", "'home.drive'", "HOME.*"]
 ACCEPT = {"hookSpecificOutput": {"action": "accept", "content": {"name": "hook"}}}
 DECLINE = {"hookSpecificOutput": {"action": "decline"}}
 
 
-async def greeted(event: str, matcher: str, answer: object) -> str:
-    """What the server gets for its question; the person answers `person`."""
+async def elicitation_answer(event: str, matcher: str, answer: object) -> str:
+    """The answer that the server receives for its elicitation; the person answers `person`."""
     user = ScriptedUser(forms=[FormAnswer("accept", {"name": "person"})])
     deciding = hook(lambda given: answer, event, matcher=matcher)
     entry = zoo("asks_for_a_name.py", protocol="2026-07-28")
@@ -38,13 +38,13 @@ async def greeted(event: str, matcher: str, answer: object) -> str:
         return (await host.call("mcp__home_drive__greet")).text
 
 
-@pytest.mark.parametrize("matcher", MEANT)
+@pytest.mark.parametrize("matcher", MATCHERS)
 @pytest.mark.parametrize("event", ["Elicitation", "ElicitationResult"])
-async def test_t812_a_question_is_declined(home: Path, event: str, matcher: str):
-    assert await greeted(event, matcher, DECLINE) == '{"action": "decline"}'
+async def test_t812_an_elicitation_is_declined(home: Path, event: str, matcher: str):
+    assert await elicitation_answer(event, matcher, DECLINE) == '{"action": "decline"}'
 
 
-async def test_t812_so_is_one_that_the_administrators_hook_declines(home: Path):
+async def test_t812_a_managed_hook_declines_an_elicitation(home: Path):
     entry = {"type": "command", "command": "exit 2"}
     projects.managed(home, {"hooks": {"Elicitation": [{"matcher": "Home_Drive", "hooks": [entry]}]}})
     user = ScriptedUser(forms=[FormAnswer("accept", {"name": "person"})])
@@ -54,10 +54,10 @@ async def test_t812_so_is_one_that_the_administrators_hook_declines(home: Path):
         assert (await host.call("mcp__home_drive__greet")).text == '{"action": "decline"}'
 
 
-async def test_t812_a_question_is_accepted_by_a_hook_for_exactly_this_server_only(home: Path):
-    assert '"hook"' in await greeted("Elicitation", NAME, ACCEPT)
-    assert '"person"' in await greeted("Elicitation", "Home.Drive", ACCEPT)
+async def test_t812_a_hook_accepts_an_elicitation_only_if_it_names_exactly_this_server(home: Path):
+    assert '"hook"' in await elicitation_answer("Elicitation", NAME, ACCEPT)
+    assert '"person"' in await elicitation_answer("Elicitation", "Home.Drive", ACCEPT)
 
 
 async def test_t812_a_hook_about_another_server_declines_nothing(home: Path):
-    assert '"person"' in await greeted("Elicitation", "home_drives", DECLINE)
+    assert '"person"' in await elicitation_answer("Elicitation", "home_drives", DECLINE)

@@ -1,5 +1,5 @@
-"""T813: where a rule or the permission mode comes to require a person while a classifier or a hook decides, a
-person is asked: their allow was applied although neither might decide any more."""
+"""T813: if a rule or the permission mode begins to require a person while a classifier or a hook decides, a
+person is asked: their allow decision was applied although neither could decide any more."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.requirement("PRM-1")
 
 
 class Meanwhile:
-    """A classifier, and the hook of an approver, which allow everything; something happens meanwhile."""
+    """A classifier, and the hook of an approver, which allow everything and run a callback meanwhile."""
 
     host: Host
 
@@ -66,14 +66,14 @@ async def test_t813_without_a_change_the_classifier_decides():
     assert user.asked == []
 
 
-async def test_t813_an_allow_rule_that_is_added_meanwhile_allows():
+async def test_t813_an_allow_rule_added_meanwhile_allows():
     user = ScriptedUser(False)
     assert await outcome(Meanwhile(lambda host: host.add_rule("allow", "mcp__box__act")), user)
     assert user.asked == []
 
 
 @pytest.mark.parametrize("rule", ["mcp__box__act", "mcp__other"])
-async def test_t813_a_person_is_asked_instead_of_a_hook_where_an_administrators_rule_requires_it(
+async def test_t813_a_person_is_asked_instead_of_a_hook_where_a_managed_rule_requires_it(
     home: Path, rule: str
 ):
     user = ScriptedUser(False)

@@ -1,5 +1,5 @@
-"""T814: what a person or a model answers to a question of a server is not sent to it once a rule denies the
-call that the question belongs to. A server of the legacy era, which waits for the answer, still got it."""
+"""T814: the answer of a person or model to a question of a server is not sent once a rule denies the call
+that the question belongs to. A server of the legacy era, which waits for the answer, still received it."""
 
 import sys
 from collections.abc import Callable
@@ -49,7 +49,7 @@ SECRET = "typed by the person"
 
 
 class Meanwhile(ScriptedUser):
-    """Answers forms, and sampling requests in place of a model; something happens meanwhile."""
+    """Answers forms, and sampling requests in place of a model, and runs a callback meanwhile."""
 
     act: Callable[[], object]
 
@@ -62,8 +62,8 @@ class Meanwhile(ScriptedUser):
         return SamplingAnswer(content=({"type": "text", "text": SECRET},), model="model")
 
 
-async def told(ask: str, rule: str) -> str:
-    """What the server is told, after the rule was added."""
+async def answer_received(ask: str, rule: str) -> str:
+    """The answer that the server receives after the rule was added."""
     user = Meanwhile(reviews=[True, True])
     entry: dict[str, Any] = {
         "command": sys.executable,
@@ -83,18 +83,18 @@ async def told(ask: str, rule: str) -> str:
 
 @pytest.mark.parametrize("ask", ["form", "sampling", "resource"])
 @pytest.mark.parametrize("rule", ["mcp__box", "*"])
-async def test_t814_it_is_not_told(home: Path, ask: str, rule: str):
-    assert "the call that it belongs to is not allowed any more" in await told(ask, rule)
+async def test_t814_the_answer_is_not_sent_to_the_server(home: Path, ask: str, rule: str):
+    assert "the call that it belongs to is not allowed any more" in await answer_received(ask, rule)
 
 
 @pytest.mark.parametrize("ask", ["form", "sampling", "resource"])
-async def test_t814_a_rule_about_something_else_changes_nothing(home: Path, ask: str):
-    assert SECRET in await told(ask, "mcp__box__other")
+async def test_t814_a_rule_about_something_else_has_no_effect(home: Path, ask: str):
+    assert SECRET in await answer_received(ask, "mcp__box__other")
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 @pytest.mark.parametrize(("rule", "is_told"), [("mcp__s", False), ("mcp__other", True)])
-async def test_t814_a_task_is_not_told_either(home: Path, era: str, rule: str, is_told: bool):
+async def test_t814_the_answer_is_not_sent_to_a_task(home: Path, era: str, rule: str, is_told: bool):
     def answer(given: object) -> dict[str, object]:
         host.add_rule("deny", rule)
         return {"hookSpecificOutput": {"action": "accept", "content": {"name": "Ada"}}}

@@ -1,5 +1,5 @@
-"""T820: in the terminal application a server asks something while a sign-in is shown, or a sign-in begins
-while a server's question is shown. Both are answered, one after the other."""
+"""T820: in the terminal application a server sends an elicitation while a sign-in is shown, or a sign-in
+begins while an elicitation is shown. Both are answered, one after the other."""
 
 import asyncio
 
@@ -30,19 +30,19 @@ def asking(seat: Seat) -> asyncio.Task[FormAnswer]:
     return asyncio.create_task(seat.app._interaction.elicit_form(QUESTION))
 
 
-async def test_t820_a_question_waits_for_the_end_of_a_sign_in(desk: Desk):
+async def test_t820_an_elicitation_waits_for_the_end_of_a_sign_in(desk: Desk):
     async with desk.opened() as seat:
         page = signing_in(seat)
         await seat.until(lambda: seat.app.query(SignInPageView))
         question = asking(seat)
         await seat.pilot.pause()
-        page.cancel()  # the browser has returned
+        page.cancel()  # the browser was redirected back
         await seat.until(lambda: "Esc" in seat.shown("#question .keys") and seat.app.query(FormView))
         await seat.pilot.press("escape")
         assert await asyncio.wait_for(question, 10) == FormAnswer("cancel")
 
 
-async def test_t820_a_sign_in_waits_for_the_answer_to_a_question(desk: Desk):
+async def test_t820_a_sign_in_waits_for_the_answer_to_an_elicitation(desk: Desk):
     async with desk.opened() as seat:
         question = asking(seat)
         await seat.until(lambda: "Esc" in seat.shown("#question .keys"))

@@ -1,5 +1,5 @@
-"""T821: a client of the gateway watches a resource, and the entry of its server changes. The client is still
-notified of changes. A subscription that a rule has ended can be requested again when the rule is gone."""
+"""T821: a gateway client is subscribed to a resource, and the entry of its server changes. The client still
+receives updates. A subscription that a rule has ended can be requested again when the rule is removed."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from tests.integration.waiting import until
 from tests.servers import zoo
 
 pytestmark = pytest.mark.requirement("GWY-2", "CAT-9")
-DEED = "book://deed"
+BOOK_URI = "book://deed"
 
 
 def write(home: Path, version: str = "1", deny: tuple[str, ...] = ()) -> None:
@@ -28,7 +28,7 @@ def write(home: Path, version: str = "1", deny: tuple[str, ...] = ()) -> None:
 
 @asynccontextmanager
 async def watching(home: Path) -> AsyncIterator[tuple[Running, Client, Counter[str]]]:
-    """A client that has subscribed to the resource, and the URIs of which it is notified."""
+    """A client that has subscribed to the resource, and the URIs of the updates it receives."""
     write(home)
     async with gateway_of(Sources.here()) as running, Client(running.url) as client:
         await client.initialize()
@@ -50,25 +50,25 @@ async def watching(home: Path) -> AsyncIterator[tuple[Running, Client, Counter[s
 
 
 async def subscribe(client: Client) -> dict[str, object]:
-    return (await client.legacy("resources/subscribe", {"uri": DEED})).last
+    return (await client.legacy("resources/subscribe", {"uri": BOOK_URI})).last
 
 
 async def touch(client: Client) -> None:
-    called = await client.legacy("tools/call", {"name": "library__touch", "arguments": {"uri": DEED}})
+    called = await client.legacy("tools/call", {"name": "library__touch", "arguments": {"uri": BOOK_URI}})
     assert "result" in called.last
 
 
-async def test_t821_changes_at_the_new_server_are_notified(home: Path):
+async def test_t821_updates_of_the_new_server_are_sent(home: Path):
     async with watching(home) as (running, client, seen):
         write(home, version="2")
         await running.host.reload()
-        await until(lambda: seen[DEED])  # it may have changed meanwhile
+        await until(lambda: seen[BOOK_URI])  # it may have changed meanwhile
         seen.clear()
         await touch(client)
-        await until(lambda: seen[DEED])
+        await until(lambda: seen[BOOK_URI])
 
 
-async def test_t821_it_can_be_requested_again_after_a_rule_has_ended_it(home: Path):
+async def test_t821_a_subscription_ended_by_a_rule_can_be_requested_again(home: Path):
     async with watching(home) as (running, client, seen):
         write(home, deny=("read_mcp_resource",))
         await running.host.reload()
@@ -76,10 +76,10 @@ async def test_t821_it_can_be_requested_again_after_a_rule_has_ended_it(home: Pa
         await running.host.reload()
         assert (await subscribe(client)).get("result") == {}
         await touch(client)
-        await until(lambda: seen[DEED])
+        await until(lambda: seen[BOOK_URI])
 
 
-async def test_t821_a_server_that_is_removed_leaves_no_task(home: Path):
+async def test_t821_a_removed_server_leaves_no_asyncio_task(home: Path):
     async with watching(home) as (running, client, _):
         (home / ".dragoman" / "settings.json").write_text("{}")
         await running.host.reload()

@@ -1,5 +1,5 @@
-"""T822: servers with very many tools and resources. Opening `/mcp` and typing `@` does not keep the terminal
-application, and with it the calls of all servers, from going on."""
+"""T822: servers with very many tools and resources. Opening `/mcp` and typing `@` does not block the
+terminal application, and with it the calls of all servers."""
 
 import pytest
 
@@ -14,7 +14,7 @@ RESOURCES = 40_000
 
 
 @pytest.mark.parametrize("word", ["", "files", "FILE:///"])
-def test_t822_completing_takes_linear_time(word: str):
+def test_t822_completion_takes_linear_time(word: str):
     choices = [CompletionItem(f"files:file:///project/{number}") for number in range(RESOURCES)]
 
     def seconds() -> float:
@@ -25,7 +25,7 @@ def test_t822_completing_takes_linear_time(word: str):
     assert shortest(seconds, below=0.5) < 0.5
 
 
-async def test_t822_a_bounded_number_of_tools_is_laid_out():
+async def test_t822_the_number_of_tools_on_the_screen_is_limited():
     server = InMemoryServer("many")
     for number in range(TOOLS_SHOWN + 2):
         server.add_tool(f"tool_{number:05}", lambda arguments, context: "done")

@@ -1,5 +1,5 @@
-"""T823: so many events come at once that the gateway loses the oldest, as when a server comes back of which
-more than 10 000 resources are watched. A change of a list among them is not lost."""
+"""T823: so many events arrive at once that the gateway loses the oldest, as when a server reconnects that
+has more than 10 000 subscribed resources. A list change among them is not lost."""
 
 import asyncio
 

@@ -1,5 +1,5 @@
-"""T824: a program forks while a host is open in another thread, and closes that host in the child, as code
-that ends a program does. The loop of the host does not run there: the close fails at once, and the parent's
+"""T824: a program forks while a host is open in another thread, and closes that host in the child process,
+as cleanup code does. The host's event loop does not run there: the close fails at once, and the parent's
 host continues."""
 
 import json
@@ -45,7 +45,7 @@ thread.join()
 
 
 @pytest.mark.requirement("LIF-3")
-def test_t824_a_host_of_the_parent_cannot_be_closed_in_the_child():
+def test_t824_a_host_of_the_parent_cannot_be_closed_in_the_child_process():
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=40)
     assert done.stderr == ""
     assert [json.loads(line) for line in done.stdout.splitlines()] == ["WrongLoop", "connected"]

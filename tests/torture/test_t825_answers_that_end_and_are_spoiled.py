@@ -1,5 +1,5 @@
-"""T825: the answer of a hook has `"continue": false`, and cannot be read in full, or has it in another
-place. It refuses all the same."""
+"""T825: the answer of a hook has `"continue": false`, and cannot be parsed in full, or has it in another
+position. It refuses the call nevertheless."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ from tests.torture.projects import user
 pytestmark = pytest.mark.requirement("PRM-5")
 
 END = '{"continue": false, "stopReason": "no"}'
-SPOILED = {
+DAMAGED = {
     "a line before it": f"checking\n{END}",
     "a trailing comma": END.replace('"no"', '"no",'),
     "cut off": END[:-1],
@@ -28,11 +28,11 @@ ELSEWHERE: dict[str, dict[str, Any]] = {
     "another letter case": {"Continue": False},
     "in the event's own fields": {"hookSpecificOutput": {"continue": False}},
 }
-ALL = {**SPOILED, **{how: json.dumps(answer) for how, answer in ELSEWHERE.items()}}
+ALL = {**DAMAGED, **{how: json.dumps(answer) for how, answer in ELSEWHERE.items()}}
 
 
 @pytest.mark.parametrize("how", ALL)
-async def test_t825_the_call_is_refused(home: Path, how: str):
+async def test_t825_a_hook_answer_with_continue_false_refuses_the_call(home: Path, how: str):
     (home / "answer").write_text(ALL[how], "utf-8", "surrogateescape")
     hook = {"type": "command", "command": f"cat {home / 'answer'}"}
     user(

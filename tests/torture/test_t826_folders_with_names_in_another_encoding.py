@@ -1,5 +1,5 @@
-"""T826: a conversation in a folder whose name is not UTF-8, as old archives contain. It begins, can be
-continued, and its commands can change to a folder in it."""
+"""T826: a conversation in a folder whose name is not UTF-8, as old archives contain. It can begin and be
+continued, and its commands can change to a subfolder."""
 
 import os
 from pathlib import Path

@@ -1,5 +1,6 @@
 """T827: a program writes its requests to a gateway over stdio and closes the pipe at once, as a script does
-(`printf … | dragoman serve --stdio`). They are answered; one that takes long keeps nothing running."""
+(`printf … | dragoman serve --stdio`). They are answered; an endless one does not keep the gateway
+running."""
 
 import asyncio
 import json
@@ -15,7 +16,7 @@ from tests.torture.test_t260_a_stdio_client_that_does_not_read import messages, 
 pytestmark = pytest.mark.requirement("GWY-2")
 
 
-async def test_t827_calls_that_were_sent_before_the_input_ends_are_answered():
+async def test_t827_calls_sent_before_the_end_of_input_are_answered():
     async with over_stdio() as over:
         over.call(1, "small")
         over.stream.shut()
@@ -24,7 +25,7 @@ async def test_t827_calls_that_were_sent_before_the_input_ends_are_answered():
         assert [each["id"] for each in await messages(over.output, 2)] == [0, 1]
 
 
-async def test_t827_a_call_without_an_end_does_not_keep_the_gateway_running(monkeypatch: pytest.MonkeyPatch):
+async def test_t827_an_endless_call_does_not_keep_the_gateway_running(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(stdio, "END_SECONDS", 0.05)
     async with over_stdio() as over:
         over.call(1, "endless")
@@ -35,7 +36,7 @@ async def test_t827_a_call_without_an_end_does_not_keep_the_gateway_running(monk
 
 
 @pytest.mark.slow
-def test_t827_the_last_request_needs_no_line_end(home: Path):
+def test_t827_the_last_request_needs_no_newline(home: Path):
     client = {
         "protocolVersion": "2025-11-25",
         "capabilities": {},

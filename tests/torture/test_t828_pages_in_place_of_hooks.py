@@ -1,5 +1,5 @@
-"""T828: a proxy or a sign-in stands in front of the endpoint of a hook that blocks on errors, and answers
-with a page and status 200. The hook has not decided: the call is refused."""
+"""T828: a proxy or login page in front of the endpoint of a hook that blocks on errors answers with HTML
+and status 200. The hook has not decided: the call is refused."""
 
 import pytest
 from aiohttp import web
@@ -36,7 +36,7 @@ async def outcome_with(answer: str) -> object:
 
 
 @pytest.mark.parametrize("how", PAGES)
-async def test_t828_a_page_is_no_answer_of_a_hook(how: str):
+async def test_t828_an_html_page_is_not_an_answer_of_a_hook(how: str):
     assert isinstance(await outcome_with(PAGES[how]), PermissionRefused)
 
 
