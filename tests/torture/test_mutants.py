@@ -49,7 +49,7 @@ async def test_t27_finds_a_build_that_repeats_what_was_dropped(
 
 
 @pytest.mark.requirement("LIF-5")
-async def test_t27_finds_a_recovery_table_with_a_row_without_its_condition(arena, monkeypatch: pytest.MonkeyPatch):
+async def test_t27_finds_a_recovery_table_without_a_condition(arena, monkeypatch: pytest.MonkeyPatch):
     careless = tuple(row._replace(if_retry_safe=False) for row in recovery.TABLE)
     monkeypatch.setattr(recovery, "TABLE", careless)
     async with lanes(arena, HTTP_WAYS[0], count=1) as cut:
@@ -135,7 +135,7 @@ RAW: dict[str, tuple[tuple[str, ...], str | None]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("words", "keys"), RAW.values(), ids=RAW.keys())
-def test_t41_finds_a_build_that_prints_texts_of_servers_uncleaned(home: Path, words: tuple[str, ...], keys: str | None):
+def test_t41_finds_a_build_that_prints_uncleaned_texts(home: Path, words: tuple[str, ...], keys: str | None):
     settings(home, ask=["mcp__e2e__described"])
     with UncleanedPerson(*words) as person:
         if keys is not None:
