@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings as hypothesis_settings
 
-from tests.census import leftovers, running_processes
+from tests.leftover_processes import leftovers, running_processes
 
 pytest_plugins = ["tests.tiers"]
 
@@ -68,8 +68,8 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.fixture(autouse=True)
-def census(request: pytest.FixtureRequest, home: Path) -> Iterator[None]:
-    """Outside the unit tests: whatever the test started is gone when it ends."""
+def no_leftover_processes(request: pytest.FixtureRequest, home: Path) -> Iterator[None]:
+    """Outside the unit tests: every process that the test started has ended at its end."""
     if request.path.is_relative_to(UNIT_TESTS):
         yield
         return

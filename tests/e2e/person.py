@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from tests.e2e.command import LIMIT_SECONDS, config, plain
 from tests.e2e.forked import Terminal
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 ASKED = ": "
 """How a question's last line ends, behind its keys."""
@@ -64,7 +64,9 @@ def tool(name: str, **annotations: Any) -> dict[str, Any]:
 
 def offering(*tools: dict[str, Any]) -> tuple[str, str]:
     """Words for a server `s` with these tools; each answers with its own name."""
-    return "--mcp-config", config(s=zoo("lists_as_told.py", json.dumps([{"tools": list(tools)}])))
+    return "--mcp-config", config(
+        s=stdio_server("lists_given_pages.py", json.dumps([{"tools": list(tools)}]))
+    )
 
 
 def settings(home: Path, *, scope: str = "user", **rules: Any) -> Path:

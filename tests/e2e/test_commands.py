@@ -13,7 +13,7 @@ from dragoman.cli import exit_codes
 from dragoman.version import VERSION
 from tests.e2e.command import DRAGOMAN, config, entry
 from tests.e2e.forked import in_terminal, run
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 ADD = ("call", "mcp__demo__add")
 DEMO = ("--mcp-config", "demo")
@@ -196,7 +196,7 @@ def test_a_full_disk_is_reported_in_one_sentence() -> None:
 
 
 def test_a_server_that_exits_during_a_call_is_reported_with_its_last_stderr_output():
-    done = run("call", "mcp__s__act", "--mcp-config", config(s=zoo("dies.py", "call", "7")))
+    done = run("call", "mcp__s__act", "--mcp-config", config(s=stdio_server("exits.py", "call", "7")))
 
     assert (done.returncode, done.stdout) == (exit_codes.NOT_CONNECTED, "")
     assert done.stderr == (

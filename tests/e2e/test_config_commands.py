@@ -10,7 +10,7 @@ import pytest
 from dragoman.settings import TABLE
 from tests.e2e.command import config
 from tests.e2e.forked import run
-from tests.integration.desk import CALM, Desk, other_calm
+from tests.integration.desk import WELL_BEHAVED, Desk, other_well_behaved
 
 pytestmark = pytest.mark.slow
 
@@ -139,9 +139,9 @@ def test_an_invalid_setting_is_reported_and_ignored(desk: Desk) -> None:
 
 @pytest.mark.requirement("CLI-2")
 def test_the_json_of_the_explanation_has_stable_keys(desk: Desk) -> None:
-    desk.user({"it": CALM}, permissions={"allow": ["mcp__it"]}, frob=1)
+    desk.user({"it": WELL_BEHAVED}, permissions={"allow": ["mcp__it"]}, frob=1)
     desk.in_project({"it": {"command": "x"}})
-    explained = document("explain", "--mcp-config", config(given=other_calm()))
+    explained = document("explain", "--mcp-config", config(given=other_well_behaved()))
     assert list(explained) == [
         "servers", "dropped", "settings", "policy", "permissions", "files", "problems",
     ]  # fmt: skip
@@ -165,8 +165,8 @@ def test_the_json_of_the_explanation_has_stable_keys(desk: Desk) -> None:
 
 @pytest.mark.requirement("CLI-2")
 def test_a_displaced_server_is_explained_by_the_effective_one(desk: Desk) -> None:
-    desk.user({"mine": CALM})
-    desk.managed({"company": other_calm()})
+    desk.user({"mine": WELL_BEHAVED})
+    desk.managed({"company": other_well_behaved()})
     done = run("config", "explain", "mine")
     assert done.returncode == 3
     assert str(desk.user_file) in done.stderr
@@ -183,7 +183,9 @@ def changes() -> dict[str, list[str]]:
 
 
 def test_a_plan_lists_changes_since_the_last_host_in_this_folder(desk: Desk) -> None:
-    desk.user({"stays": CALM, "changes": other_calm(), "goes": {"command": "no-such-program"}})
+    desk.user(
+        {"stays": WELL_BEHAVED, "changes": other_well_behaved(), "goes": {"command": "no-such-program"}}
+    )
     assert changes() == {"added": ["stays", "changes", "goes"]}
     run("tools")
     assert changes() == {"unchanged": ["stays", "changes", "goes"]}
@@ -191,8 +193,8 @@ def test_a_plan_lists_changes_since_the_last_host_in_this_folder(desk: Desk) -> 
     trace = desk.home / "started"
     desk.user(
         {
-            "stays": dict(reversed(CALM.items())),
-            "changes": {**other_calm(), "env": {"A": SECRET}},
+            "stays": dict(reversed(WELL_BEHAVED.items())),
+            "changes": {**other_well_behaved(), "env": {"A": SECRET}},
             "comes": {"command": "touch", "args": [str(trace)]},
         }
     )
@@ -210,7 +212,7 @@ def test_a_plan_lists_changes_since_the_last_host_in_this_folder(desk: Desk) -> 
 
 
 def test_a_plan_states_why_a_server_cannot_start(desk: Desk) -> None:
-    desk.user({"off": CALM, "unset": {"command": "${NOT_SET}"}}, disabledMcpServers=["off"])
+    desk.user({"off": WELL_BEHAVED, "unset": {"command": "${NOT_SET}"}}, disabledMcpServers=["off"])
     desk.in_project({"waits": {"command": "x"}})
     shown = {line.split()[1]: line for line in run("config", "plan").stdout.splitlines()}
     assert "disabled" in shown["off"]

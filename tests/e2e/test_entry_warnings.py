@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tests.e2e.forked import run
-from tests.integration.desk import CALM, Desk
+from tests.integration.desk import WELL_BEHAVED, Desk
 
 pytestmark = pytest.mark.slow
 
-TYPO = {**CALM, "comand": "x", "oauth": {"clientID": "x"}}
+TYPO = {**WELL_BEHAVED, "comand": "x", "oauth": {"clientID": "x"}}
 WARNINGS = [
     "the entry has a field 'comand' that this version does not know; did you mean command?",
     "the entry has a field 'oauth.clientID' that this version does not know; did you mean clientId?",
@@ -166,7 +166,7 @@ def test_after_the_approval_the_reason_is_only_the_error(desk: Desk):
 
 @pytest.mark.requirement("CFG-5")
 def test_the_reason_of_a_valid_entry_names_no_error(desk: Desk):
-    desk.in_project({"it": CALM})
+    desk.in_project({"it": WELL_BEHAVED})
     reason = json.loads(run("mcp", "get", "it", "--json").stdout)["reason"]
     assert reason == "the project defines it, and it is not approved yet"
 

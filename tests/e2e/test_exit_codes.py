@@ -12,7 +12,7 @@ from tests.e2e import command as installed
 from tests.e2e.command import ROOT, config, entry
 from tests.e2e.forked import run
 from tests.integration.desk import Desk
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.torture.projects import COMMANDS, invocations
 
 DEMO = ("--mcp-config", "demo")
@@ -102,7 +102,7 @@ def test_a_server_that_does_not_answer_the_handshake_is_not_connected(
     monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("MCP_TIMEOUT", "400")
-    done = run(*words, "--mcp-config", config(mute=zoo("silent.py")))
+    done = run(*words, "--mcp-config", config(mute=stdio_server("silent.py")))
     assert done.returncode == exit_codes.NOT_CONNECTED
     assert "MCP_TIMEOUT" in done.stdout + done.stderr
 

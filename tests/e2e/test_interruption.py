@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.command import DRAGOMAN, Terminal, config, entry, is_alive, wait_for_file
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 
 def test_ctrl_c_during_a_call(tmp_path: Path) -> None:
     called = tmp_path / "called"
-    servers = config(slow=entry("waits", called), stubborn=zoo("will_not_die.py"))
+    servers = config(slow=entry("waits", called), stubborn=stdio_server("ignores_signals.py"))
     with Terminal("call", "mcp__slow__text", "--mcp-config", servers) as terminal:
         pid = int(wait_for_file(called))
         terminal.type(b"\x03")

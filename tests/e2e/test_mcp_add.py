@@ -15,12 +15,12 @@ import pytest
 from dragoman import paths
 from tests.e2e.command import LIMIT_SECONDS, config, entry
 from tests.e2e.forked import Terminal, run
-from tests.integration.desk import CALM, Desk, other_calm
-from tests.servers import ZOO, zoo
+from tests.integration.desk import WELL_BEHAVED, Desk, other_well_behaved
+from tests.servers import SERVER_PROGRAMS, stdio_server
 
 pytestmark = pytest.mark.slow
 
-CALM_WORDS = (CALM["command"], *CALM["args"])
+CALM_WORDS = (WELL_BEHAVED["command"], *WELL_BEHAVED["args"])
 SECRET = "hunter2-very-secret"
 
 
@@ -153,7 +153,7 @@ def test_a_local_server_is_kept_out_of_git(desk: Desk, monkeypatch: pytest.Monke
     monkeypatch.chdir(desk.project / "deep" / "down")
     assert run("mcp", "add", "it", *CALM_WORDS).returncode == 0
     assert git("status", "--porcelain", "--untracked-files=all") == ""
-    assert added(desk, "it") == CALM, "it belongs to the whole project, not to the folder below"
+    assert added(desk, "it") == WELL_BEHAVED, "it belongs to the whole project, not to the folder below"
     assert run("call", "mcp__it__echo", "message=hello").stdout == "hello\n"
 
 
@@ -474,7 +474,7 @@ def test_a_server_that_works_is_checked_and_added(desk: Desk) -> None:
     done = run("mcp", "add", "--check", "it", *CALM_WORDS)
     assert done.returncode == 0, done.stderr
     assert "; connected, 1 tool\n" in done.stdout
-    assert added(desk, "it") == CALM
+    assert added(desk, "it") == WELL_BEHAVED
     document = json.loads(run("mcp", "add", "--check", "--json", "--force", "it", *CALM_WORDS).stdout)
     assert document["toolCount"] == 1
 
@@ -486,7 +486,7 @@ def test_a_server_that_works_is_checked_and_added(desk: Desk) -> None:
         ({"command": "no-such-program", "args": []}, 4, "no-such-program"),
         (entry("dies"), 4, "last words"),
         (entry("refuses"), 4, "refuses"),
-        (zoo("silent.py"), 4, "0.5"),
+        (stdio_server("silent.py"), 4, "0.5"),
     ],
     ids=["missing", "dies", "refuses", "silent"],
 )
@@ -591,13 +591,13 @@ def test_a_json_entry_that_cannot_be_used_is_not_written(desk: Desk, text: str, 
 
 
 def test_add_json_takes_the_options_of_add(desk: Desk) -> None:
-    text = json.dumps(CALM)
+    text = json.dumps(WELL_BEHAVED)
     first = run("mcp", "add-json", "it", text, "-s", "user", "--check", "--json")
     assert json.loads(first.stdout)["toolCount"] == 1
     assert run("mcp", "add-json", "it", text, "-s", "user").returncode == 3
-    other = json.dumps(other_calm())
+    other = json.dumps(other_well_behaved())
     assert run("mcp", "add-json", "it", other, "-s", "user", "--force").returncode == 0
-    assert added(desk, "it", scope="user") == other_calm()
+    assert added(desk, "it", scope="user") == other_well_behaved()
 
 
 # --- the examples everybody copies ---
@@ -649,12 +649,12 @@ def fake_npx(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An `npx` that notes what it was given in `npx.json`, and serves."""
     folder = home / "bin"
     folder.mkdir()
-    note = home / "npx.json"
+    note, program = home / "npx.json", str(SERVER_PROGRAMS / "well_behaved.py")
     (folder / "npx").write_text(
         f"#!{sys.executable} -SE\n"
         "import json, os, sys\n"
         f"json.dump({{'args': sys.argv[1:], 'env': dict(os.environ)}}, open({str(note)!r}, 'w'))\n"
-        f"os.execv({sys.executable!r}, ['python', '-S', '-E', {str(ZOO / 'calm.py')!r}])\n"
+        f"os.execv({sys.executable!r}, ['python', '-S', '-E', {program!r}])\n"
     )
     (folder / "npx").chmod(0o755)
     monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.e2e.forked import Terminal, run
-from tests.integration.desk import CALM, Desk
+from tests.integration.desk import WELL_BEHAVED, Desk
 
 pytestmark = pytest.mark.slow
 
@@ -267,7 +267,7 @@ def test_unsupported_fields_are_reported_without_values(desk: Desk) -> None:
 
 @pytest.mark.requirement("CFG-12")
 def test_servers_that_a_host_cannot_express_are_reported_and_left_out(desk: Desk) -> None:
-    desk.user({"api": API, "local": {**CALM, "env": {"A": "${A}"}, "timeout": 5}})
+    desk.user({"api": API, "local": {**WELL_BEHAVED, "env": {"A": "${A}"}, "timeout": 5}})
     done = run("mcp", "export", "claude-desktop")
     assert done.returncode == 0
     assert "api" in done.stderr
@@ -505,7 +505,7 @@ def test_policy_applies_to_imported_entries(desk: Desk) -> None:
 
 @pytest.mark.requirement("CFG-12")
 def test_an_imported_server_can_be_called(desk: Desk) -> None:
-    put(desk.home / ".cursor" / "mcp.json", json.dumps({"mcpServers": {"it": CALM}}))
+    put(desk.home / ".cursor" / "mcp.json", json.dumps({"mcpServers": {"it": WELL_BEHAVED}}))
     assert run("mcp", "import", "cursor").returncode == 0
     assert run("call", "mcp__it__echo", "message=hello").stdout == "hello\n"
     assert run("mcp", "export", "codex").returncode == 0

@@ -10,11 +10,11 @@ import pytest
 
 from tests.e2e.command import config, entry, plain
 from tests.e2e.forked import Terminal, in_terminal, run
-from tests.integration.desk import CALM, Desk, other_calm
+from tests.integration.desk import WELL_BEHAVED, Desk, other_well_behaved
 
 pytestmark = pytest.mark.slow
 
-CALM_WORDS = (CALM["command"], *CALM["args"])
+CALM_WORDS = (WELL_BEHAVED["command"], *WELL_BEHAVED["args"])
 EVIL = "evil\x1b[2J\x1b]0;owned\x07\r\u202egnp\u200b\x9b31m"
 SECRET = "hunter2-very-secret"
 
@@ -61,7 +61,7 @@ def everything(desk: Desk) -> None:
     """One server of every kind of eligibility."""
     desk.user(
         {
-            "good": CALM,
+            "good": WELL_BEHAVED,
             "gone": {"command": "no-such-program"},
             "unset": {"command": "p", "env": {"A": "${NOT_SET}"}},
             "wrong": {"command": 5},
@@ -72,7 +72,7 @@ def everything(desk: Desk) -> None:
         disabledMcpServers=["off"],
         disabledMcpjsonServers=["declined"],
     )
-    desk.write(desk.plugin_file("tools"), {"twin": CALM, "both": {"command": "p", "args": ["lower"]}})
+    desk.write(desk.plugin_file("tools"), {"twin": WELL_BEHAVED, "both": {"command": "p", "args": ["lower"]}})
     desk.in_project(
         {"waiting": {"command": "p", "args": ["waiting"]}, "declined": {"command": "p", "args": ["declined"]}}
     )
@@ -140,13 +140,13 @@ def test_a_server_declined_by_the_person_is_shown_as_declined(desk: Desk) -> Non
 @pytest.mark.requirement("CFG-3")
 def test_an_administrators_servers_exclude_all_others(desk: Desk) -> None:
     everything(desk)
-    desk.managed({"company": CALM})
+    desk.managed({"company": WELL_BEHAVED})
     listed = documents("list")
     assert [server["name"] for server in listed["servers"]] == ["company"]
     assert listed["servers"][0]["scope"] == "enterprise"
     assert {dropped["why"] for dropped in listed["dropped"]} == {"exclusive"}
     assert {dropped["name"] for dropped in listed["dropped"]} >= {"good", "twin", "waiting"}
-    given = config(mine=other_calm())
+    given = config(mine=other_well_behaved())
     assert list(eligibilities("--mcp-config", given)) == ["company"]
     refused = run("mcp", "add", "mine", "p")
     assert refused.returncode == 3
@@ -154,7 +154,7 @@ def test_an_administrators_servers_exclude_all_others(desk: Desk) -> None:
 
 
 def test_a_broken_file_is_left_out_and_reported_with_its_position(desk: Desk) -> None:
-    desk.user({"good": CALM})
+    desk.user({"good": WELL_BEHAVED})
     desk.project_file.write_text('{\n  "mcpServers": {\n    "x": }\n}\n')
     done = run("mcp", "list")
     assert done.returncode == 3
@@ -280,7 +280,7 @@ def test_a_higher_scope_replaces_a_server_of_the_same_name(desk: Desk) -> None:
 
 @pytest.mark.requirement("CFG-1", "CFG-8")
 def test_a_project_entry_without_approval_displaces_no_server(desk: Desk) -> None:
-    desk.user({"it": CALM})
+    desk.user({"it": WELL_BEHAVED})
     desk.in_project({"it": touches(desk.home / "started")})
     listed = documents("list")
     assert [(server["scope"], server["eligibility"]) for server in listed["servers"]] == [("user", "ready")]
@@ -338,7 +338,9 @@ def test_a_hostile_entry_is_shown_without_terminal_sequences(desk: Desk, words: 
 
 @pytest.mark.requirement("CLI-1")
 def test_one_server_is_shown_with_its_file_entry_and_health(desk: Desk) -> None:
-    desk.user({"it": {**CALM, "env": {"A": SECRET, "B": "${HOME}"}}, "other": touches(desk.home / "other")})
+    desk.user(
+        {"it": {**WELL_BEHAVED, "env": {"A": SECRET, "B": "${HOME}"}}, "other": touches(desk.home / "other")}
+    )
     done = run("mcp", "get", "it")
     assert done.returncode == 0, done.stderr
     assert "✓ it" in done.stdout
@@ -353,7 +355,7 @@ def test_one_server_is_shown_with_its_file_entry_and_health(desk: Desk) -> None:
 
 @pytest.mark.requirement("CLI-1")
 def test_an_unknown_name_is_reported_with_a_similar_one(desk: Desk) -> None:
-    desk.user({"database": CALM})
+    desk.user({"database": WELL_BEHAVED})
     for command in (("get", "databse"), ("disable", "databse"), ("enable", "databse")):
         done = run("mcp", *command)
         assert done.returncode == 5
@@ -363,7 +365,7 @@ def test_an_unknown_name_is_reported_with_a_similar_one(desk: Desk) -> None:
 
 
 def test_of_many_servers_those_that_are_not_named_are_counted(desk: Desk) -> None:
-    desk.user({f"{letter}-server": CALM for letter in "abcdefghijklmnopqrstuvwx"})
+    desk.user({f"{letter}-server": WELL_BEHAVED for letter in "abcdefghijklmnopqrstuvwx"})
     hint = json.loads(run("mcp", "get", "nothing", "--json").stdout)["error"]["hint"]
     assert re.fullmatch(r"There are: a-server, b-server, .* and \d+ more\.", hint)
 
@@ -380,7 +382,7 @@ def test_the_reason_of_a_failure_is_shown_with_the_last_output(desk: Desk) -> No
 
 @pytest.mark.requirement("CLI-1")
 def test_disabling_is_stored(desk: Desk) -> None:
-    desk.user({"it": CALM, "stays": other_calm()}, theme="dark")
+    desk.user({"it": WELL_BEHAVED, "stays": other_well_behaved()}, theme="dark")
     off = run("mcp", "disable", "it")
     assert off.returncode == 0
     assert str(desk.user_file) in off.stdout
@@ -515,7 +517,7 @@ def test_a_project_cannot_approve_itself(desk: Desk) -> None:
 
 @pytest.mark.requirement("CFG-8")
 def test_the_first_command_in_a_terminal_asks_for_approval(desk: Desk) -> None:
-    desk.in_project({"it": CALM, "later": touches(desk.home / "started")})
+    desk.in_project({"it": WELL_BEHAVED, "later": touches(desk.home / "started")})
     code, output = answered(b"y", b"\x04", words=("tools",))
     assert code == 0, output
     assert "mcp__it__echo" in output

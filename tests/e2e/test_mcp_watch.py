@@ -22,7 +22,7 @@ from dragoman.cli.render.live_servers import age, table
 from dragoman.servers.status import ServerStatus
 from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS, config, is_alive
 from tests.e2e.forked import Terminal, run
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 NEVER_MS = "3600000"
 QUICK = {"DRAGOMAN_RECONNECT_WAIT_MS": "50", "DRAGOMAN_RECONNECT_LONGEST_WAIT_MS": "50"}
@@ -81,7 +81,7 @@ def diary(tmp_path: Path) -> Path:
 
 
 def servers(diary: Path) -> tuple[str, str]:
-    return "--mcp-config", config(mortal=zoo("dies_young.py", str(diary), NEVER_MS))
+    return "--mcp-config", config(mortal=stdio_server("exits_soon.py", str(diary), NEVER_MS))
 
 
 @pytest.mark.slow
@@ -126,11 +126,13 @@ def test_in_a_pipe_each_change_is_a_line_of_text(diary: Path) -> None:
 def test_a_server_added_to_the_files_is_shown(home: Path, diary: Path) -> None:
     settings = home / ".dragoman" / "settings.json"
     settings.parent.mkdir(mode=0o700)
-    settings.write_text(json.dumps({"mcpServers": {"old": zoo("calm.py")}}))
+    settings.write_text(json.dumps({"mcpServers": {"old": stdio_server("well_behaved.py")}}))
     with watching("--json") as watch:
         watch.until('"old".*"connected"')
-        entry = zoo("dies_young.py", str(diary), NEVER_MS)
-        settings.write_text(json.dumps({"mcpServers": {"old": zoo("calm.py"), "new": entry}}))
+        entry = stdio_server("exits_soon.py", str(diary), NEVER_MS)
+        settings.write_text(
+            json.dumps({"mcpServers": {"old": stdio_server("well_behaved.py"), "new": entry}})
+        )
         watch.until('"new".*"connected"')
         assert watch.stop(signal.SIGTERM) == exit_codes.OK
 

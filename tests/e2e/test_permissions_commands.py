@@ -11,7 +11,7 @@ from dragoman.cli import exit_codes
 from tests.e2e.command import config
 from tests.e2e.forked import run
 from tests.e2e.person import Person, offering, settings, tool
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("PRM-1", "PRM-6")]
 
@@ -236,7 +236,9 @@ def test_a_tool_whose_definition_is_unknown_is_decided_by_its_name_and_that_is_r
 def test_a_tool_is_found_although_another_servers_name_is_a_prefix(home: Path):
     pages = json.dumps([{"tools": [tool("b__c", readOnlyHint=True)]}])
     others = json.dumps([{"tools": [tool("d")]}])
-    given = config(a=zoo("lists_as_told.py", pages), a__b=zoo("lists_as_told.py", others))
+    given = config(
+        a=stdio_server("lists_given_pages.py", pages), a__b=stdio_server("lists_given_pages.py", others)
+    )
     names = [
         each["name"] for each in json.loads(run("tools", "--json", "--mcp-config", given).stdout)["tools"]
     ]

@@ -7,7 +7,7 @@ import pytest
 from dragoman.cli import exit_codes
 from tests.e2e.command import config, entry, plain
 from tests.e2e.forked import Terminal, run
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("CAT-10"), pytest.mark.requirement("CLI-2")]
 
@@ -41,7 +41,7 @@ def test_a_failed_server_is_reported_beside_the_others():
         ("tone", False),
     ]
 
-    done = run("prompts", "--mcp-config", config(calm=zoo("calm.py")))
+    done = run("prompts", "--mcp-config", config(calm=stdio_server("well_behaved.py")))
     assert (done.returncode, done.stderr) == (exit_codes.OK, "no server offers prompts\n")
 
 

@@ -10,7 +10,7 @@ from dragoman.cli import exit_codes
 from tests.e2e.command import config
 from tests.e2e.forked import run
 from tests.e2e.person import Person
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +41,7 @@ def words(revision: str, method: str, params: dict[str, Any], **more: Any) -> li
     asked = {"method": method, "params": params, **more}
     if revision == "2026-07-28":
         asked["in_round"] = True
-    server = config(s=zoo("asks_back.py", protocol=revision))
+    server = config(s=stdio_server("asks_during_calls.py", protocol=revision))
     return ["call", "mcp__s__ask", json.dumps(asked), "--mcp-config", server]
 
 

@@ -13,7 +13,7 @@ from dragoman.cli import exit_codes
 from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS, config, entry, plain
 from tests.e2e.forked import Terminal, in_terminal, run
 from tests.e2e.server import PIXEL
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("CAT-9"), pytest.mark.requirement("CLI-2")]
 
@@ -52,7 +52,7 @@ def test_a_failed_server_is_reported_beside_the_others():
     done = run("resources", "--server", "e2e", *BESIDE)
     assert done.returncode == exit_codes.OK, "a resource that cannot be used is no failure of its server"
 
-    done = run("resources", "--mcp-config", config(calm=zoo("calm.py")))
+    done = run("resources", "--mcp-config", config(calm=stdio_server("well_behaved.py")))
     assert (done.returncode, done.stderr) == (exit_codes.OK, "no server offers resources\n")
 
 

@@ -17,12 +17,16 @@ from tests.e2e.server import EVIL
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("ASK-6", "CLI-2")]
 
-ZOO = Path(__file__).parents[1] / "servers" / "logs_by_level.py"
+SERVER_PROGRAMS = Path(__file__).parents[1] / "servers" / "logs_by_level.py"
 
 
 @pytest.fixture
 def server(home: Path) -> None:
-    entry = {"command": sys.executable, "args": ["-S", "-E", str(ZOO), "legacy"], "logLevel": "info"}
+    entry = {
+        "command": sys.executable,
+        "args": ["-S", "-E", str(SERVER_PROGRAMS), "legacy"],
+        "logLevel": "info",
+    }
     done = run("mcp", "add-json", "--scope", "user", "desk", json.dumps(entry))
     assert done.returncode == exit_codes.OK, done.stderr
 

@@ -15,12 +15,12 @@ from tests.e2e.person import Person
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("CAL-8", "CLI-2")]
 
-ZOO = Path(__file__).parents[1] / "servers" / "keeps_tasks.py"
+SERVER_PROGRAMS = Path(__file__).parents[1] / "servers" / "runs_tasks.py"
 
 
 @pytest.fixture(params=["legacy", "modern"])
 def server(home: Path, request: pytest.FixtureRequest) -> None:
-    words = ["-S", "-E", str(ZOO), request.param, str(home / "tasks")]
+    words = ["-S", "-E", str(SERVER_PROGRAMS), request.param, str(home / "tasks")]
     entry = {"command": sys.executable, "args": words}
     done = run("mcp", "add-json", "--scope", "user", "desk", json.dumps(entry))
     assert done.returncode == exit_codes.OK, done.stderr

@@ -10,7 +10,7 @@ import pytest
 from dragoman.cli import exit_codes
 from tests.e2e.command import config, entry, plain
 from tests.e2e.forked import Terminal, run
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("CLI-2")]
 
@@ -24,7 +24,7 @@ NAMES = [
 
 def offering(*definitions: dict[str, Any]) -> dict[str, Any]:
     tools = [{"inputSchema": {"type": "object"}, **each} for each in definitions]
-    return zoo("lists_as_told.py", json.dumps([{"tools": tools}]))
+    return stdio_server("lists_given_pages.py", json.dumps([{"tools": tools}]))
 
 
 SOME = config(s=offering(*NAMES))
@@ -171,7 +171,7 @@ def test_a_tool_lock_is_written_checked_and_updated(home: Path):
         "annotations": {"readOnlyHint": True},
     }
     turned = home / "turned"
-    coat = zoo("turns_its_coat.py", json.dumps(changed), str(turned))
+    coat = stdio_server("changes_definitions.py", json.dumps(changed), str(turned))
     given = ("--mcp-config", config(coat=coat, s=offering(*NAMES)))
     lock = Path(".mcp.lock")
 

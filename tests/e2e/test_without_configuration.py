@@ -17,7 +17,7 @@ from dragoman.cli import exit_codes
 from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS, config
 from tests.e2e.forked import run
 from tests.e2e.person import Person, settings
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 DEMO = ("--mcp-config", "demo")
 STDIO = ("--stdio", shlex.join([sys.executable, "-m", "dragoman.demo"]))
@@ -178,7 +178,7 @@ def test_a_similar_name_is_suggested() -> None:
 
 def test_tools_of_one_server_start_only_that_server(tmp_path: Path) -> None:
     diary = tmp_path / "diary"
-    other = config(other=zoo("dies_young.py", str(diary), "3600000"))
+    other = config(other=stdio_server("exits_soon.py", str(diary), "3600000"))
     done = run("tools", "demo", *DEMO, "--mcp-config", other)
     assert done.returncode == exit_codes.OK
     assert not diary.exists()
@@ -224,7 +224,7 @@ def test_a_result_of_text_is_written_to_the_file(tmp_path: Path) -> None:
 def test_an_empty_result_is_reported() -> None:
     said = json.dumps({"content": []})
     tools = json.dumps([{"tools": [{"name": "quiet", "inputSchema": {"type": "object"}}]}])
-    done = run("call", "quiet", "--mcp-config", config(s=zoo("lists_as_told.py", tools, said)))
+    done = run("call", "quiet", "--mcp-config", config(s=stdio_server("lists_given_pages.py", tools, said)))
     assert done.returncode == exit_codes.OK
     assert "(the result is empty)" in done.stderr or done.stdout
 

@@ -78,7 +78,7 @@ class Connect:
                 site = Streamable(
                     revisions=self.speaks, replies="json" if self.kind == "http-json" else "sse"
                 )
-        site.zoo = our_server(self.speaks)
+        site.in_memory = our_server(self.speaks)
         return site
 
     def _server(self) -> object:

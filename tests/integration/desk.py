@@ -4,14 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.servers import zoo
+from tests.servers import stdio_server
 
-CALM: dict[str, Any] = zoo("calm.py")
+WELL_BEHAVED: dict[str, Any] = stdio_server("well_behaved.py")
 
 
-def other_calm() -> dict[str, Any]:
+def other_well_behaved() -> dict[str, Any]:
     """Another server of the same kind: another signature."""
-    return {**CALM, "args": [*CALM["args"], "other"]}
+    return {**WELL_BEHAVED, "args": [*WELL_BEHAVED["args"], "other"]}
 
 
 class Desk:

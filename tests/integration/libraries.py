@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman import Host
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.servers.library import Library
 from tests.servers.web import Streamable
 from tests.servers.web.tools import notification
@@ -30,7 +30,7 @@ class Way:
                 async with Host({"lib": entry}, **options) as host:
                     yield await ready(host)
         else:
-            entry = zoo("library.py", protocol=self.revision)
+            entry = stdio_server("library.py", protocol=self.revision)
             server = entry if self.kind == "stdio" else Library(revisions=(self.revision,))
             async with Host({"lib": server}, **options) as host:
                 yield await ready(host)
@@ -38,7 +38,7 @@ class Way:
     def _site(self) -> Streamable:
         site = Streamable(revisions=(self.revision,))
         library: Any = Library(revisions=(self.revision,))
-        site.zoo = library
+        site.in_memory = library
         if self.revision == MODERN:  # each request is a conversation of its own, so the site tells
             library.on_change = lambda method, params: site.push(notification(method, **params))
         return site

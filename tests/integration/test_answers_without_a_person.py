@@ -8,14 +8,14 @@ import pytest
 from dragoman import Host
 from dragoman.errors import ConfigError, HostClosed, HostNotOpen, InputUnavailable, NotConnected, UnknownTool
 from dragoman.hooks.declared import hook
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 ERAS = ["2025-11-25", "2026-07-28"]
 NAME = "mcp__asker__greet"
 
 
 def host(revision: str, **options: Any) -> Host:
-    entry = zoo("asks_for_a_name.py", protocol=revision, roots=False)
+    entry = stdio_server("asks_for_a_name.py", protocol=revision, roots=False)
     return Host({"asker": entry}, permission_mode="bypassPermissions", **options)
 
 

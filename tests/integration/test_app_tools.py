@@ -10,7 +10,7 @@ from dragoman.catalog.naming import qualify
 from dragoman.catalog.tools import ServerTool
 from dragoman.names import ServerName
 from dragoman.testing import InMemoryServer
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.unit.fakes import definition
 
 pytestmark = pytest.mark.requirement("CAT-12")
@@ -124,7 +124,7 @@ UI = {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 async def test_a_ui_resource_with_its_metadata_reaches_the_program(era: str, home: Any):
-    entry = zoo("has_an_app.py", era)
+    entry = stdio_server("has_an_app.py", era)
     async with Host({"s": entry}, permission_mode="bypassPermissions", extensions=UI) as host:
         await host.ready()
         (tool,) = host.tools()
@@ -145,7 +145,9 @@ async def test_a_ui_resource_with_its_metadata_reaches_the_program(era: str, hom
 
 
 async def test_a_host_without_the_apps_extension_has_no_ui_resources(home: Any):
-    async with Host({"s": zoo("has_an_app.py", "modern")}, permission_mode="bypassPermissions") as host:
+    async with Host(
+        {"s": stdio_server("has_an_app.py", "modern")}, permission_mode="bypassPermissions"
+    ) as host:
         await host.ready()
         outcome = await host.call("mcp__s__move")
         assert outcome.meta is not None

@@ -16,7 +16,7 @@ from dragoman.events import CallStarted
 from dragoman.hooks.declared import hook
 from dragoman.wire.peer import Progress
 from tests.integration.waiting import until
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 pytestmark = pytest.mark.requirement("CAL-8")
 
@@ -31,7 +31,7 @@ def revision(request: pytest.FixtureRequest) -> str:
 
 @asynccontextmanager
 async def host_of(revision: str, **options: Any) -> AsyncIterator[Host]:
-    entry = zoo("holds_replies.py", protocol=revision)
+    entry = stdio_server("holds_replies.py", protocol=revision)
     async with Host({"s": entry}, permission_mode="bypassPermissions", **options) as host:
         await host.ready()
         yield host
@@ -195,7 +195,7 @@ async def test_conversations_and_agents_can_move_calls_to_the_background(revisio
 
 
 async def test_an_agent_fetches_the_results_of_its_servers_only(revision: str):
-    entry = zoo("holds_replies.py", protocol=revision)
+    entry = stdio_server("holds_replies.py", protocol=revision)
     async with host_of(revision) as host:
         of_others = await moved(host)
         async with host.for_agent([{"own": entry}]) as agent:

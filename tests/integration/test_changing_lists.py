@@ -4,13 +4,15 @@ from dragoman import Host
 from dragoman.events import ToolsChanged
 from tests.integration.waiting import until
 from tests.integration.watched import WatchedServer
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 CHANGED = "notifications/tools/list_changed"
 
 
 async def test_a_change_is_read_and_the_new_tool_can_be_called() -> None:
-    async with Host({"shop": zoo("changes_its_list.py")}, permission_mode="bypassPermissions") as host:
+    async with Host(
+        {"shop": stdio_server("changes_its_list.py")}, permission_mode="bypassPermissions"
+    ) as host:
         await host.ready(timeout=30)
         listener = host.events()
         await host.call("mcp__shop__grow")
@@ -46,14 +48,14 @@ async def test_a_change_during_a_list_request_is_not_lost() -> None:
 
 
 async def test_a_change_notified_together_with_the_first_list_is_read() -> None:
-    servers = {"shop": zoo("changes_while_listing.py")}
+    servers = {"shop": stdio_server("changes_while_listing.py")}
     async with Host(servers, permission_mode="bypassPermissions") as host:
         await host.ready(timeout=30)
         await until(lambda: [tool.name for tool in host.tools()] == ["mcp__shop__a", "mcp__shop__b"])
 
 
 async def test_a_list_without_end_is_a_problem_and_its_first_pages_can_be_used() -> None:
-    servers = {"shop": zoo("lists_half.py")}
+    servers = {"shop": stdio_server("lists_half.py")}
     async with Host(servers, permission_mode="bypassPermissions", settings={"MCP_TIMEOUT": 2000}) as host:
         view = (await host.ready(timeout=30))["shop"]
         assert (view.status, view.tool_count) == ("connected", 1)

@@ -17,7 +17,7 @@ from dragoman.testing import FakeClock
 from tests.faults import FaultProxy
 from tests.integration.waiting import until
 from tests.integration.workshop import our_server, workshop
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.servers.web import answers, http_sse, streamable, websocket
 
 pytestmark = pytest.mark.slow
@@ -129,8 +129,8 @@ async def _says(host: Host, what: str) -> bool:
 async def test_after_five_attempts_a_server_is_failed_and_can_be_reconnected_by_a_person(tmp_path):
     gate = tmp_path / "gate"
     gate.touch()
-    entry = {**zoo("calm.py"), "command": "sh"}
-    python = zoo("calm.py")
+    entry = {**stdio_server("well_behaved.py"), "command": "sh"}
+    python = stdio_server("well_behaved.py")
     entry["args"] = ["-c", f'test -e {gate} && exec "$@"', "sh", python["command"], *python["args"]]
     async with host_of(entry) as host:
         told = await gathered(host, (ServerStateChanged, ServerFailed))
@@ -266,7 +266,7 @@ async def test_the_last_of_several_commands_applies():
 
 @pytest.mark.requirement("LIF-9")
 async def test_disabling_while_connecting_takes_effect():
-    async with Host({"x": zoo("silent.py")}, settings={"MCP_TIMEOUT": 20_000}) as host:
+    async with Host({"x": stdio_server("silent.py")}, settings={"MCP_TIMEOUT": 20_000}) as host:
         await until(lambda: host.servers["x"].phase == "handshaking")
         pid = host.servers["x"].pid
         async with asyncio.timeout(5):
@@ -283,7 +283,7 @@ async def test_an_unknown_server_is_an_error_without_a_wait():
 
 async def test_disabling_is_remembered_for_servers_of_files(home):
     (home / ".dragoman").mkdir(mode=0o700)
-    entry = zoo("calm.py")
+    entry = stdio_server("well_behaved.py")
     settings = home / ".dragoman" / "settings.json"
     settings.write_text(json.dumps({"mcpServers": {"x": entry}}))
     async with Host.configured() as host:
@@ -319,7 +319,7 @@ async def test_after_a_system_sleep_connections_are_pinged_and_lost_ones_reconne
 
 async def test_a_server_that_was_stopped_has_no_pid():
     """Neither its own, nor that of the process to which it had handed over."""
-    entry = {**zoo("hands_over.py"), "lazy": True}
+    entry = {**stdio_server("launcher.py"), "lazy": True}
     async with host_of(entry, settings={"DRAGOMAN_IDLE_STOP_MS": 300}) as host:
         assert (await host.call("mcp__x__echo", {"message": "?"})).text == "?"
         await until(lambda: host.servers["x"].pid is not None)
@@ -414,7 +414,7 @@ async def test_calls_during_a_requested_reconnect_wait_for_it():
 async def test_disabling_and_at_once_enabling_a_configured_server_leaves_it_enabled(home):
     (home / ".dragoman").mkdir(mode=0o700)
     settings = home / ".dragoman" / "settings.json"
-    settings.write_text(json.dumps({"mcpServers": {"x": zoo("calm.py")}}))
+    settings.write_text(json.dumps({"mcpServers": {"x": stdio_server("well_behaved.py")}}))
     async with Host.configured() as host:
         await host.ready(timeout=20)
         for _ in range(3):

@@ -12,10 +12,10 @@ from dragoman import ConfigError, Host
 from dragoman.config import approval
 from dragoman.errors import PolicyRefused
 from dragoman.events import ConfigurationChanged
-from tests.integration.desk import CALM, Desk, other_calm
+from tests.integration.desk import WELL_BEHAVED, Desk, other_well_behaved
 from tests.integration.waiting import until
 from tests.integration.workshop import workshop
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 pytestmark = pytest.mark.slow
 
@@ -37,13 +37,15 @@ def statuses(host: Host) -> dict[str, str]:
 
 @pytest.mark.requirement("CFG-1", "CFG-2")
 async def test_servers_of_every_file_are_listed_with_their_source(desk: Desk):
-    desk.write(desk.plugin_file("tools"), {"plug": CALM})
-    desk.user({"mine": other_calm()})
-    desk.in_project({"ours": zoo("calm.py", protocol="legacy") | {"args": [*CALM["args"], "3"]}})
-    entry = {**CALM, "args": [*CALM["args"], "4"]}
+    desk.write(desk.plugin_file("tools"), {"plug": WELL_BEHAVED})
+    desk.user({"mine": other_well_behaved()})
+    desk.in_project(
+        {"ours": stdio_server("well_behaved.py", protocol="legacy") | {"args": [*WELL_BEHAVED["args"], "3"]}}
+    )
+    entry = {**WELL_BEHAVED, "args": [*WELL_BEHAVED["args"], "4"]}
     desk.local({"here": entry})
     approve(desk, desk.local_file, "here", entry)
-    given = {"now": {**CALM, "args": [*CALM["args"], "5"]}}
+    given = {"now": {**WELL_BEHAVED, "args": [*WELL_BEHAVED["args"], "5"]}}
     async with Host.configured(servers=given, **OPTIONS) as host:
         views = await host.ready(timeout=30)
         assert statuses(host) == {
@@ -64,13 +66,13 @@ async def test_servers_of_every_file_are_listed_with_their_source(desk: Desk):
 
 @pytest.mark.requirement("CFG-3")
 async def test_with_servers_of_the_administrator_no_other_is_used_even_if_given_in_code(desk: Desk):
-    desk.managed({"official": CALM})
-    desk.user({"mine": other_calm()})
-    async with Host.configured(servers={"now": zoo("calm.py")}, **OPTIONS) as host:
+    desk.managed({"official": WELL_BEHAVED})
+    desk.user({"mine": other_well_behaved()})
+    async with Host.configured(servers={"now": stdio_server("well_behaved.py")}, **OPTIONS) as host:
         await host.ready(timeout=30)
         assert statuses(host) == {"official": "connected"}
         assert {dropped.candidate.name for dropped in host.configuration.dropped} == {"mine", "now"}
-    async with Host({"now": CALM}, **OPTIONS) as host:
+    async with Host({"now": WELL_BEHAVED}, **OPTIONS) as host:
         await host.ready(timeout=30)
         assert statuses(host) == {"official": "connected"}
 
@@ -78,7 +80,7 @@ async def test_with_servers_of_the_administrator_no_other_is_used_even_if_given_
 @pytest.mark.requirement("CFG-3")
 async def test_an_empty_list_of_the_administrator_disables_all_servers(desk: Desk):
     desk.managed({})
-    desk.user({"mine": CALM})
+    desk.user({"mine": WELL_BEHAVED})
     async with Host.configured(**OPTIONS) as host:
         assert await host.ready(timeout=30) == {}
 
@@ -86,7 +88,7 @@ async def test_an_empty_list_of_the_administrator_disables_all_servers(desk: Des
 @pytest.mark.requirement("CFG-7")
 async def test_policy_applies_to_servers_given_in_code(desk: Desk):
     desk.managed(deniedMcpServers=[{"serverName": "evil"}])
-    async with Host({"evil": CALM, "good": other_calm()}, **OPTIONS) as host:
+    async with Host({"evil": WELL_BEHAVED, "good": other_well_behaved()}, **OPTIONS) as host:
         await host.ready(timeout=30)
         assert statuses(host) == {"evil": "disabled", "good": "connected"}
         assert isinstance(host.servers["evil"].error, PolicyRefused)
@@ -117,11 +119,11 @@ async def test_only_the_tools_an_entry_enables_are_listed_and_can_be_called(desk
 
 @pytest.mark.requirement("CFG-11")
 async def test_reloading_applies_the_difference_and_keeps_other_connections(desk: Desk):
-    desk.user({"stays": CALM, "goes": other_calm()})
+    desk.user({"stays": WELL_BEHAVED, "goes": other_well_behaved()})
     async with Host.configured(**OPTIONS) as host:
         before = await host.ready(timeout=30)
         pid, left = before["stays"].pid, before["goes"].pid
-        desk.user({"stays": CALM, "comes": {**CALM, "args": [*CALM["args"], "new"]}})
+        desk.user({"stays": WELL_BEHAVED, "comes": {**WELL_BEHAVED, "args": [*WELL_BEHAVED["args"], "new"]}})
         preview = await host.plan()
         plan = await host.reload()
         assert plan == preview
@@ -142,21 +144,21 @@ async def test_reloading_applies_the_difference_and_keeps_other_connections(desk
 
 @pytest.mark.requirement("CFG-11")
 async def test_a_changed_entry_is_reconnected(desk: Desk):
-    desk.user({"box": CALM})
+    desk.user({"box": WELL_BEHAVED})
     async with Host.configured(**OPTIONS) as host:
         pid = (await host.ready(timeout=30))["box"].pid
-        desk.user({"box": {**CALM, "env": {"NEW": "1"}}})
+        desk.user({"box": {**WELL_BEHAVED, "env": {"NEW": "1"}}})
         assert (await host.reload()).changed == ("box",)
         assert (await host.ready(timeout=30))["box"].pid not in (None, pid)
 
 
 @pytest.mark.requirement("CFG-11", "CFG-9")
 async def test_changed_settings_are_applied_too(desk: Desk):
-    desk.user({"box": CALM}, env={"MCP_TOOL_TIMEOUT": "60000"})
+    desk.user({"box": WELL_BEHAVED}, env={"MCP_TOOL_TIMEOUT": "60000"})
     async with Host.configured(**OPTIONS) as host:
         await host.ready(timeout=30)
         assert host.configuration.settings["MCP_TOOL_TIMEOUT"] == 60_000
-        desk.user({"box": CALM}, env={"MCP_TOOL_TIMEOUT": "50000"})
+        desk.user({"box": WELL_BEHAVED}, env={"MCP_TOOL_TIMEOUT": "50000"})
         assert (await host.reload()).is_empty
         assert host.configuration.settings["MCP_TOOL_TIMEOUT"] == 50_000
 
@@ -166,7 +168,7 @@ async def test_a_watched_file_is_reloaded_automatically_also_if_created_later(de
     async with Host.configured(watch=True, **OPTIONS) as host:
         listener = host.events()
         await asyncio.sleep(0.3)  # the watcher begins in its own time; an edit before that would be missed
-        desk.user({"late": CALM})
+        desk.user({"late": WELL_BEHAVED})
         await _changed(listener, lambda event: event.added == ("late",))
         await host.ready(timeout=30)
         assert statuses(host) == {"late": "connected"}
@@ -183,7 +185,7 @@ async def test_an_edit_of_a_projects_file_alone_starts_nothing(
     desk: Desk, choice: dict[str, Any], tmp_path: Path
 ):
     canary = tmp_path / "canary"
-    desk.user({"mine": CALM}, **choice)
+    desk.user({"mine": WELL_BEHAVED}, **choice)
     desk.in_project({})
     async with Host.configured(watch=True, **OPTIONS) as host:
         await host.ready(timeout=30)
@@ -199,8 +201,8 @@ async def test_an_edit_of_a_projects_file_alone_starts_nothing(
 
 @pytest.mark.requirement("CFG-8", "CFG-11")
 async def test_approving_while_a_host_runs_starts_exactly_that(desk: Desk):
-    entry = other_calm()
-    desk.in_project({"ours": entry, "theirs": CALM})
+    entry = other_well_behaved()
+    desk.in_project({"ours": entry, "theirs": WELL_BEHAVED})
     async with Host.configured(watch=True, **OPTIONS) as host:
         await host.ready(timeout=30)
         assert statuses(host) == {"ours": "pending", "theirs": "pending"}
@@ -215,12 +217,12 @@ async def test_approving_while_a_host_runs_starts_exactly_that(desk: Desk):
 @pytest.mark.requirement("CFG-8")
 async def test_a_name_approved_in_settings_is_bound_to_its_first_entry(desk: Desk):
     desk.user(enabledMcpjsonServers=["ours"])
-    desk.in_project({"ours": CALM})
+    desk.in_project({"ours": WELL_BEHAVED})
     async with Host.configured(**OPTIONS) as host:
         await host.ready(timeout=30)
         assert statuses(host) == {"ours": "connected"}
         await until(desk.approvals_file.exists)
-    desk.in_project({"ours": other_calm()})
+    desk.in_project({"ours": other_well_behaved()})
     async with Host.configured(**OPTIONS) as host:
         await host.ready(timeout=30)
         assert statuses(host) == {"ours": "pending"}
@@ -229,8 +231,8 @@ async def test_a_name_approved_in_settings_is_bound_to_its_first_entry(desk: Des
 
 @pytest.mark.requirement("CFG-10", "CFG-11")
 async def test_a_file_broken_by_an_edit_is_reported_and_read_again_after_the_next_edit(desk: Desk):
-    desk.user({"mine": CALM})
-    entry = other_calm()
+    desk.user({"mine": WELL_BEHAVED})
+    entry = other_well_behaved()
     desk.local({"here": entry})
     approve(desk, desk.local_file, "here", entry)
     async with Host.configured(**OPTIONS) as host:
@@ -246,10 +248,10 @@ async def test_a_file_broken_by_an_edit_is_reported_and_read_again_after_the_nex
 
 
 async def test_concurrent_reloads_run_one_after_another(desk: Desk):
-    desk.user({"mine": CALM})
+    desk.user({"mine": WELL_BEHAVED})
     async with Host.configured(**OPTIONS) as host:
         await host.ready(timeout=30)
-        desk.user({"other": other_calm()})
+        desk.user({"other": other_well_behaved()})
         plans = await asyncio.gather(*(host.reload() for _ in range(5)))
         assert [plan.is_empty for plan in plans] == [False, True, True, True, True]
 
@@ -276,10 +278,10 @@ async def _has_begun(host: Host) -> bool:
 
 @pytest.mark.requirement("CFG-13")
 async def test_an_agent_shares_named_servers_and_has_its_own_defined_ones(desk: Desk):
-    desk.user({"shared": CALM, "hidden": other_calm()})
+    desk.user({"shared": WELL_BEHAVED, "hidden": other_well_behaved()})
     async with Host.configured(**OPTIONS) as host:
         pid = (await host.ready(timeout=30))["shared"].pid
-        inline = {"own": {**CALM, "args": [*CALM["args"], "own"]}}
+        inline = {"own": {**WELL_BEHAVED, "args": [*WELL_BEHAVED["args"], "own"]}}
         async with host.for_agent(["shared", inline], required=["shared", "own"]) as part:
             views = await part.ready(timeout=30)
             assert {name: view.status for name, view in views.items()} == {
@@ -306,8 +308,8 @@ async def test_an_agent_shares_named_servers_and_has_its_own_defined_ones(desk: 
 async def test_two_agents_may_define_the_same_name(desk: Desk):
     async with (
         Host({}, **OPTIONS) as host,
-        host.for_agent([{"box": CALM}]) as one,
-        host.for_agent([{"box": CALM}]) as two,
+        host.for_agent([{"box": WELL_BEHAVED}]) as one,
+        host.for_agent([{"box": WELL_BEHAVED}]) as two,
     ):
         first, second = await asyncio.gather(one.ready(timeout=30), two.ready(timeout=30))
         assert first["box"].pid != second["box"].pid
@@ -321,18 +323,20 @@ async def test_two_agents_may_define_the_same_name(desk: Desk):
         (["gone"], [], "'gone', which is not configured"),
         (["off"], [], "'off', which is disabled"),
         (["ours"], [], "'ours', which is pending"),
-        ([{"evil": CALM}], ["evil"], "'evil', which is refused"),
-        (["mine", {"mine": CALM}], [], "names server 'mine' twice"),
+        ([{"evil": WELL_BEHAVED}], ["evil"], "'evil', which is refused"),
+        (["mine", {"mine": WELL_BEHAVED}], [], "names server 'mine' twice"),
     ],
 )
 async def test_a_missing_required_server_of_an_agent_is_an_error_before_its_start(
     desk: Desk, servers: list[Any], required: list[str], complaint: str
 ):
     desk.user(
-        {"mine": CALM, "off": CALM}, disabledMcpServers=["off"], deniedMcpServers=[{"serverName": "evil"}]
+        {"mine": WELL_BEHAVED, "off": WELL_BEHAVED},
+        disabledMcpServers=["off"],
+        deniedMcpServers=[{"serverName": "evil"}],
     )
     desk.managed(deniedMcpServers=[{"serverName": "evil"}])
-    desk.in_project({"ours": CALM})
+    desk.in_project({"ours": WELL_BEHAVED})
     async with Host.configured(**OPTIONS) as host:
         with pytest.raises(ConfigError, match=complaint):
             host.for_agent(servers, required=required)
@@ -359,7 +363,7 @@ async def _changed(listener: Any, wanted: Callable[[ConfigurationChanged], bool]
 
 def test_loading_does_not_change_the_process(desk: Desk):
     before = dict(os.environ)
-    desk.user({"mine": CALM}, env={"MCP_TIMEOUT": "1000", "OTHER": "x"})
+    desk.user({"mine": WELL_BEHAVED}, env={"MCP_TIMEOUT": "1000", "OTHER": "x"})
     Host.configured()
     assert dict(os.environ) == before
 
@@ -369,10 +373,10 @@ def test_loading_does_not_change_the_process(desk: Desk):
 
 @pytest.mark.requirement("CFG-11")
 async def test_a_reload_whose_caller_is_cancelled_is_completed(desk: Desk):
-    desk.user({"a": CALM, "b": other_calm()})
+    desk.user({"a": WELL_BEHAVED, "b": other_well_behaved()})
     async with Host.configured(**OPTIONS) as host:
         await host.ready(timeout=30)
-        desk.user({"b": other_calm(), "c": CALM})
+        desk.user({"b": other_well_behaved(), "c": WELL_BEHAVED})
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(host.reload(), 0.001)
         assert (await host.reload()).is_empty
@@ -381,10 +385,10 @@ async def test_a_reload_whose_caller_is_cancelled_is_completed(desk: Desk):
 
 
 async def test_a_server_ended_by_a_reload_is_ended_when_the_host_closes(desk: Desk):
-    desk.user({"a": zoo("will_not_die.py"), "b": other_calm()})
+    desk.user({"a": stdio_server("ignores_signals.py"), "b": other_well_behaved()})
     async with Host.configured(**OPTIONS) as host:
         pid = (await host.ready(timeout=30))["a"].pid
-        desk.user({"b": other_calm()})
+        desk.user({"b": other_well_behaved()})
         reload = asyncio.create_task(host.reload())
         await until(lambda: "a" not in host.servers)
         await host.close()
@@ -394,7 +398,7 @@ async def test_a_server_ended_by_a_reload_is_ended_when_the_host_closes(desk: De
 
 @pytest.mark.requirement("CFG-13")
 async def test_an_agents_own_servers_end_with_the_host_and_follow_policy_changes(desk: Desk):
-    async with Host.configured(**OPTIONS) as host, host.for_agent([{"own": CALM}]) as part:
+    async with Host.configured(**OPTIONS) as host, host.for_agent([{"own": WELL_BEHAVED}]) as part:
         await part.ready(timeout=30)
         desk.managed(deniedMcpServers=[{"serverName": "own"}])
         await host.reload()
@@ -408,7 +412,7 @@ async def test_an_agents_own_servers_end_with_the_host_and_follow_policy_changes
 
 
 async def test_a_reload_succeeds_without_a_writable_state_folder(desk: Desk):
-    desk.user({"a": CALM})
+    desk.user({"a": WELL_BEHAVED})
     async with Host.configured(**OPTIONS) as host:
         await host.ready(timeout=30)
         in_use = desk.home / ".dragoman" / "state" / "in-use"
@@ -416,6 +420,6 @@ async def test_a_reload_succeeds_without_a_writable_state_folder(desk: Desk):
         for file in in_use.iterdir():
             file.unlink()
             file.mkdir()
-        desk.user({"a": CALM, "b": other_calm()})
+        desk.user({"a": WELL_BEHAVED, "b": other_well_behaved()})
         assert (await host.reload()).added == ("b",)
         assert (await host.ready(timeout=30))["b"].status == "connected"

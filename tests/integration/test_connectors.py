@@ -15,7 +15,7 @@ from dragoman.config import connectors
 from dragoman.config.load import load
 from dragoman.config.schema import ConnectorsConfig
 from dragoman.config.scopes import Sources
-from tests.integration.desk import CALM, Desk
+from tests.integration.desk import WELL_BEHAVED, Desk
 
 pytestmark = pytest.mark.slow
 
@@ -76,7 +76,7 @@ async def test_the_list_is_fetched_with_the_bearer_token_and_cached(
     desk: Desk, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("ORG_TOKEN", "s3cret")
-    desk.user({"mine": CALM}, connectors={"url": endpoint.url, "bearer": "${ORG_TOKEN}"})
+    desk.user({"mine": WELL_BEHAVED}, connectors={"url": endpoint.url, "bearer": "${ORG_TOKEN}"})
     async with Host.configured(**OPTIONS) as host:
         await host.ready(timeout=30)
         assert set(host.servers) == {"mine", "claude.ai Figma"}
@@ -98,7 +98,9 @@ async def test_a_server_of_any_other_scope_takes_precedence_over_a_connector(des
     endpoint.answer = {
         "connectors": [{"name": "box", **FIGMA}, {"name": "same", "url": "https://dup.example/mcp"}]
     }
-    desk.user({"box": CALM, "ours": {"url": "https://dup.example/mcp"}}, connectors={"url": endpoint.url})
+    desk.user(
+        {"box": WELL_BEHAVED, "ours": {"url": "https://dup.example/mcp"}}, connectors={"url": endpoint.url}
+    )
     async with Host.configured(**OPTIONS) as host:
         await host.ready(timeout=30)
         assert host.servers["box"].scope == "user"
@@ -123,7 +125,7 @@ async def test_a_failure_keeps_the_last_list_and_is_reported(
     desk: Desk, endpoint: Endpoint, status: int, answer: Any, complaint: str
 ):
     config = ConnectorsConfig(endpoint.url, "s3cret")
-    desk.user({"mine": CALM}, connectors={"url": endpoint.url, "bearer": "s3cret"})
+    desk.user({"mine": WELL_BEHAVED}, connectors={"url": endpoint.url, "bearer": "s3cret"})
     cache = Sources.here().connectors_cache
     assert await connectors.refresh(cache, config)
     endpoint.status, endpoint.answer = status, answer
@@ -144,7 +146,7 @@ async def test_an_endpoint_that_does_not_answer_delays_no_server(
 ):
     monkeypatch.setattr(connectors, "TIMEOUT_SECONDS", 0.5)
     endpoint.delay.clear()
-    desk.user({"mine": CALM}, connectors={"url": endpoint.url})
+    desk.user({"mine": WELL_BEHAVED}, connectors={"url": endpoint.url})
     async with Host.configured(**OPTIONS) as host:
         views = await host.ready(timeout=30)
         assert views["mine"].status == "connected"
@@ -178,7 +180,7 @@ async def test_entries_from_the_network_run_no_command_and_read_no_local_value(
 @pytest.mark.requirement("CFG-1")
 @pytest.mark.parametrize("url", ["http://example.com/list", "ftp://example.com", "https://", "${GONE}"])
 async def test_a_list_from_an_invalid_or_missing_url_is_reported(desk: Desk, url: str):
-    desk.user({"mine": CALM}, connectors={"url": url, "bearer": "s3cret"})
+    desk.user({"mine": WELL_BEHAVED}, connectors={"url": url, "bearer": "s3cret"})
     async with Host.configured(**OPTIONS) as host:
         await host.ready(timeout=30)
         assert host.servers["mine"].status == "connected"

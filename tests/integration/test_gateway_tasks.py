@@ -15,7 +15,7 @@ from tests.integration.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("CAL-8", "GWY-2")]
 FORMS = {"elicitation": {"form": {}}}
-SERVER = Path(__file__).parents[1] / "servers" / "keeps_tasks.py"
+SERVER = Path(__file__).parents[1] / "servers" / "runs_tasks.py"
 server_eras = pytest.mark.parametrize("server_era", ["legacy", "modern"])
 client_eras = pytest.mark.parametrize("client_era", ["legacy", "modern"])
 

@@ -14,7 +14,7 @@ from dragoman import Host
 from dragoman.auth import headers_helper as helper
 from dragoman.errors import HttpError, SignInNeeded
 from tests.integration.waiting import until
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.servers.web import Answer, Ask, Site, answers, http_sse, streamable, websocket
 
 pytestmark = [pytest.mark.requirement("AUT-9"), pytest.mark.slow]
@@ -281,7 +281,7 @@ async def test_closing_the_host_ends_a_running_helper(tmp_path: Path):
 @pytest.mark.parametrize("kind", ["stdio", "sse-ide"])
 async def test_a_helper_on_a_transport_without_headers_is_reported_and_not_run(tmp_path: Path, kind: str):
     entry: dict[str, Any] = {"headersHelper": f"touch {shlex.quote(str(tmp_path / 'ran'))}"}
-    entry |= zoo("calm.py") if kind == "stdio" else {"type": kind}
+    entry |= stdio_server("well_behaved.py") if kind == "stdio" else {"type": kind}
     async with Host({"x": entry}, settings={"DRAGOMAN_RECONNECT_ATTEMPTS": 0}) as host:
         await host.ready(timeout=20)
         assert f"headersHelper is not used by servers of type {kind}" in host.servers["x"].problems
@@ -303,7 +303,7 @@ async def test_a_token_repeated_in_a_result_is_redacted(tmp_path: Path):
     helper.write_text(f'#!/bin/sh\necho \'{{"Authorization": "Bearer {token}"}}\'\n')
     helper.chmod(0o700)
     async with streamable() as server:
-        server.zoo.add_tool("leak", lambda given, context: f"you are {token}")
+        server.in_memory.add_tool("leak", lambda given, context: f"you are {token}")
         entry = {"type": "http", "url": server.url, "headersHelper": str(helper)}
         async with Host({"server": entry}, permission_mode="bypassPermissions") as host:
             await host.ready(timeout=20)

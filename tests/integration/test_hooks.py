@@ -235,7 +235,7 @@ async def test_cancelling_while_a_command_is_being_started_leaves_nothing(home: 
             call.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await call
-    # The census of every test outside the unit tests counts what is left.
+    # A fixture of every test outside the unit tests finds processes that are left.
 
 
 @pytest.mark.parametrize("others", [(), (runs("sleep 61"),)], ids=["alone", "among others"])

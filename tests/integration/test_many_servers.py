@@ -10,16 +10,19 @@ from dragoman import ConfigError, Host
 from dragoman.errors import CommandNotFound, ConnectionLost, ConnectTimeout, StartFailed
 from tests.integration.waiting import until
 from tests.integration.workshop import fastmcp_server, our_server, sdk_server, workshop
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 
 @pytest.mark.slow
 async def test_with_three_of_ten_servers_broken_the_others_work_at_once() -> None:
-    good = {f"calm{n}": zoo("calm.py") for n in range(5)} | {"ours": our_server(), "sdk": sdk_server()}
+    good = {f"calm{n}": stdio_server("well_behaved.py") for n in range(5)} | {
+        "ours": our_server(),
+        "sdk": sdk_server(),
+    }
     broken = {
         "missing": {"command": "no-such-program-anywhere"},
-        "exits": zoo("dies.py", "start", "3"),
-        "mute": zoo("silent.py"),
+        "exits": stdio_server("exits.py", "start", "3"),
+        "mute": stdio_server("silent.py"),
     }
     async with Host(
         {**broken, **good}, permission_mode="bypassPermissions", settings={"MCP_TIMEOUT": 4000}
@@ -134,7 +137,7 @@ async def test_a_missing_variable_is_an_error_of_its_server_only(
 
 
 async def test_cancelling_a_session_leaves_no_process() -> None:
-    """The census after the test looks."""
+    """The check for leftover processes after the test shows it."""
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.5):
-            await open_session(zoo("silent.py"))
+            await open_session(stdio_server("silent.py"))

@@ -19,7 +19,7 @@ from dragoman.interaction import (
 )
 from dragoman.testing import FakeClock, ScriptedUser
 from tests.integration.waiting import until
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.servers.web import streamable
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
@@ -33,7 +33,7 @@ PAGE = {"mode": "url", "elicitationId": "e1", "url": "https://pay.example/1", "m
 
 
 def host_of(era: str, interaction: Any = None, /, **more: Any) -> Host:
-    entry = zoo("asks_back.py", protocol=era, **more.pop("entry", {}))
+    entry = stdio_server("asks_during_calls.py", protocol=era, **more.pop("entry", {}))
     more.setdefault("permission_mode", "bypassPermissions")
     return Host({"s": entry}, interaction=interaction, **more)
 
@@ -179,7 +179,10 @@ class Calls:
 @both_eras
 async def test_an_answer_that_needs_calls_with_questions_causes_no_deadlock(era: str):
     person = Calls(era)
-    servers = {"s": zoo("asks_back.py", protocol=era), "t": zoo("asks_back.py", protocol=era)}
+    servers = {
+        "s": stdio_server("asks_during_calls.py", protocol=era),
+        "t": stdio_server("asks_during_calls.py", protocol=era),
+    }
     async with Host(
         servers, interaction=person, rules={"ask": ["mcp__s__echo"]}, permission_mode="default"
     ) as h:
@@ -226,7 +229,7 @@ class AtThePage:
 
 
 def shop(person: Any, *words: str) -> Host:
-    entry = zoo("completes_a_page.py", *words, protocol=LEGACY)
+    entry = stdio_server("completes_a_page.py", *words, protocol=LEGACY)
     return Host({"s": entry}, interaction=person, permission_mode="bypassPermissions")
 
 

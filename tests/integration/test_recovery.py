@@ -16,10 +16,10 @@ from dragoman.calls import attempts, recovery
 from dragoman.errors import CallTimeout, ConnectionLost, HttpError, RemoteError, UrlNotOpened
 from dragoman.interaction import PermissionAnswer, UrlElicitation
 from dragoman.wire.peer import Progress
+from tests.case_selection import some
 from tests.integration.waiting import until
 from tests.servers.web import Answer, Ask, Streamable, answers, streamable
-from tests.servers.web.liar import error, liar
-from tests.thinning import some
+from tests.servers.web.given_answers import error, replace_results
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 KEY = {"key": "k"}
@@ -206,7 +206,9 @@ async def test_after_a_5xx_only_retry_safe_calls_are_repeated(
 ):
     options: Any = {"entry": {"trusted": trusted}, "settings": {"DRAGOMAN_REPEAT_SAFE_CALLS": setting}}
     async with connected(era, **options) as (host, server):
-        server.zoo.add_tool("look", lambda given, _: server.ledger.enter(given["key"]), annotations=hints)
+        server.in_memory.add_tool(
+            "look", lambda given, _: server.ledger.enter(given["key"]), annotations=hints
+        )
         await host.reconnect("x")
         server.on["tools/call"] = runs_and_answers(server, status, 1)
         if again:
@@ -224,7 +226,7 @@ async def test_after_a_5xx_only_retry_safe_calls_are_repeated(
 async def test_a_retry_safe_call_is_sent_three_times_at_most(era: str):
     options: Any = {"entry": {"trusted": True}, "settings": {"DRAGOMAN_REPEAT_SAFE_CALLS": 1}}
     async with connected(era, **options) as (host, server):
-        server.zoo.add_tool("look", lambda *_: "", annotations=READS)
+        server.in_memory.add_tool("look", lambda *_: "", annotations=READS)
         await host.reconnect("x")
         server.on["tools/call"] = runs_and_answers(server, 503, 99, headers={"Retry-After-Ms": "20"})
         with pytest.raises(HttpError, match="503"):
@@ -488,7 +490,7 @@ async def test_a_url_elicitation_of_a_modern_server_is_asked_and_answered(word: 
         return {"resultType": "complete", "content": [{"type": "text", "text": said}]}
 
     async with connected(MODERN, interaction=visitor) as (host, server):
-        liar(server, {"tools/call": call})
+        replace_results(server, {"tools/call": call})
         outcome = await run(host)
         assert json.loads(outcome.text) == {"p": {"action": word}}
     assert [question.url for question in visitor.visited] == [PAGE]
@@ -518,7 +520,7 @@ async def test_a_failing_interaction_leaves_no_server_waiting(era: str):
                 heard.append(params.get("inputResponses"))
                 return rounds if heard[-1] is None else done
 
-            liar(server, {"tools/call": call})
+            replace_results(server, {"tools/call": call})
             assert not (await run(host)).is_error
             assert heard == [None, {"p": {"action": "cancel"}}]
 
@@ -635,7 +637,7 @@ async def test_after_progress_the_input_rounds_of_a_call_have_the_reset_time_lim
                 return found
             return {"resultType": "input_required", "inputRequests": {"p": asked}}
 
-        server.zoo.stories["tools/call"] = call
+        server.in_memory.stories["tools/call"] = call
         steps = {"to": 6, "pause": 0.1}
         outcome = await host.call("mcp__x__count", steps, timeout_seconds=0.4, reset_timeout_on_progress=True)
         assert outcome.text == "6"
@@ -652,7 +654,7 @@ async def test_after_progress_a_repeated_call_has_the_reset_time_limit():
                 raise error(-32042, "visit the page first", {"elicitations": [page()]})
             return found
 
-        server.zoo.stories["tools/call"] = call
+        server.in_memory.stories["tools/call"] = call
         steps = {"to": 6, "pause": 0.1}
         outcome = await host.call("mcp__x__count", steps, timeout_seconds=0.4, reset_timeout_on_progress=True)
         assert outcome.text == "6"

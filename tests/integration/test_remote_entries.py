@@ -19,7 +19,7 @@ from tests.integration.embedding import Embedding
 from tests.integration.waiting import until
 from tests.integration.workshop import our_server
 from tests.servers.web import Ask, Site, answers, http_sse, streamable, websocket
-from tests.servers.web.liar import liar
+from tests.servers.web.given_answers import replace_results
 from tests.tunnel import Tunnel
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
@@ -190,7 +190,7 @@ def editor(kind: str) -> Any:
     """An editor's server, with tools for models and tools that drive the editor."""
     server = http_sse(path="/sse") if kind == "sse-ide" else websocket(path="/")
     for name in ("getDiagnostics", "executeCode", "openDiff", "close_tab"):
-        server.zoo.add_tool(name, lambda *_, name=name: f"{name} ran")
+        server.in_memory.add_tool(name, lambda *_, name=name: f"{name} ran")
     return server
 
 
@@ -388,7 +388,7 @@ async def test_a_tool_whose_header_changed_is_listed_again_and_its_call_repeated
     async with streamable(revisions=(MODERN,)) as server, host_of({"url": server.url}) as host:
         lists = len(server.asked("tools/list"))
         marked = {"key": {"type": "string", "x-mcp-header": "Key"}}
-        server.zoo.add_tool(
+        server.in_memory.add_tool(
             "ledger", lambda given, _: str(server.ledger.enter(given["key"])), properties=marked
         )
         assert (await host.call("mcp__x__ledger", {"key": "k"})).text == "1"
@@ -412,7 +412,9 @@ async def test_a_header_mismatch_is_retried_once():
 @pytest.mark.requirement("TRN-2")
 async def test_a_tool_with_an_invalid_annotation_is_left_out_alone():
     async with streamable(revisions=(MODERN,)) as server:
-        server.zoo.add_tool("bad", lambda *_: "", properties={"a": {"type": "number", "x-mcp-header": "A"}})
+        server.in_memory.add_tool(
+            "bad", lambda *_: "", properties={"a": {"type": "number", "x-mcp-header": "A"}}
+        )
         async with host_of({"url": server.url}) as host:
             names = {tool.wire_name for tool in host.tools()}
             assert "bad" not in names
@@ -470,7 +472,7 @@ def asking(rounds: int) -> Any:
 async def test_a_call_with_input_rounds_is_completed(kind, rounds):
     person = Person(FormAnswer("accept", {"name": "Ada"}))
     async with {"http": streamable, "ws": websocket}[kind](revisions=(MODERN,)) as server:
-        liar(server, {"tools/call": asking(rounds)})
+        replace_results(server, {"tools/call": asking(rounds)})
         async with host_of({"type": kind, "url": server.url}, interaction=person) as host:
             outcome = await host.call("mcp__x__ledger", {"key": "k"})
             answer = {"action": "accept", "content": {"name": "Ada", "size": 3}}
@@ -487,7 +489,7 @@ async def test_a_call_with_input_rounds_is_completed(kind, rounds):
 async def test_a_declined_form_is_sent_without_values(action):
     person = Person(FormAnswer(action, {"name": "Ada"}))
     async with streamable(revisions=(MODERN,)) as server:
-        liar(server, {"tools/call": asking(1)})
+        replace_results(server, {"tools/call": asking(1)})
         async with host_of({"url": server.url}, interaction=person) as host:
             outcome = await host.call("mcp__x__echo", {"text": "?"})
             assert json.loads(outcome.text) == [{"action": action}]
@@ -496,7 +498,7 @@ async def test_a_declined_form_is_sent_without_values(action):
 async def test_the_number_of_input_rounds_is_limited():
     person = Person(FormAnswer("accept", {}))
     async with streamable(revisions=(MODERN,)) as server:
-        liar(server, {"tools/call": asking(1_000)})
+        replace_results(server, {"tools/call": asking(1_000)})
         async with host_of({"url": server.url}, interaction=person) as host:
             with pytest.raises(MalformedReply, match="rounds"):
                 await host.call("mcp__x__echo", {"text": "?"})
@@ -515,7 +517,7 @@ class Thinker(Person):
 async def test_a_call_can_be_cancelled_while_a_person_is_asked():
     person = Thinker()
     async with streamable(revisions=(MODERN,)) as server:
-        liar(server, {"tools/call": asking(1)})
+        replace_results(server, {"tools/call": asking(1)})
         async with host_of({"url": server.url}, interaction=person) as host:
             calling = asyncio.create_task(host.call("mcp__x__echo", {"text": "?"}))
             await until(lambda: person.asked)
@@ -527,7 +529,7 @@ async def test_a_call_can_be_cancelled_while_a_person_is_asked():
 
 async def test_the_time_limit_of_a_call_applies_while_a_person_is_asked():
     async with streamable(revisions=(MODERN,)) as server:
-        liar(server, {"tools/call": asking(1)})
+        replace_results(server, {"tools/call": asking(1)})
         async with host_of({"url": server.url}, interaction=Thinker()) as host:
             with pytest.raises(CallTimeout):
                 async with asyncio.timeout(0.3 + 2):

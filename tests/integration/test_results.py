@@ -11,7 +11,7 @@ from dragoman.adapters.answering import parts_of, text_of
 from dragoman.calls.outcome import CallOutcome
 from dragoman.calls.reading_tools import result_tool
 from dragoman.content.store import ResultStore
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 TEXT = '"content":[{"type":"text","text":"'
 
@@ -34,7 +34,9 @@ class Far:
 
 @pytest.fixture
 async def far() -> AsyncIterator[Far]:
-    async with Host({"far": zoo("answers_at_length.py")}, permission_mode="bypassPermissions") as host:
+    async with Host(
+        {"far": stdio_server("answers_at_length.py")}, permission_mode="bypassPermissions"
+    ) as host:
         await host.ready(timeout=20)
         yield Far(host)
 

@@ -10,7 +10,7 @@ from dragoman import Host
 from dragoman.errors import HandshakeFailed
 from dragoman.protocol import LEGACY_REVISIONS, MODERN_REVISIONS
 from tests.integration.workshop import workshop
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 QUICK_PROBE = {"DRAGOMAN_PROBE_TIMEOUT_MS": 300}
 PROBE = "server/discover"
@@ -37,7 +37,7 @@ async def failure_of(entry: dict[str, Any]) -> HandshakeFailed:
 
 
 async def test_a_server_that_refuses_the_probe_is_probed_only_once(home: Path) -> None:
-    entry = zoo("lies_at_the_door.py", "method not found")
+    entry = stdio_server("wrong_handshake.py", "method not found")
     assert (await methods_seen(entry))[:2] == [PROBE, "initialize"]
     verdicts = json.loads((home / ".dragoman" / "state" / "eras.json").read_text())
     assert [verdict["era"] for verdict in verdicts.values()] == ["legacy"]
@@ -50,7 +50,7 @@ async def test_a_server_that_refuses_the_probe_is_probed_only_once(home: Path) -
 
 async def test_a_server_that_ignores_the_probe_is_probed_once_by_each_host(home: Path) -> None:
     """It may only have been slow: what follows from a time-out is not written down."""
-    entry = zoo("lies_at_the_door.py", "silent on the probe")
+    entry = stdio_server("wrong_handshake.py", "silent on the probe")
     for _ in range(2):
         async with Host({"shop": entry}, permission_mode="bypassPermissions", settings=QUICK_PROBE) as host:
             await host.ready(timeout=30)
@@ -61,7 +61,7 @@ async def test_a_server_that_ignores_the_probe_is_probed_once_by_each_host(home:
 
 
 async def test_with_a_missing_or_damaged_file_of_eras_servers_are_probed_again(home: Path) -> None:
-    entry = zoo("lies_at_the_door.py", "method not found")
+    entry = stdio_server("wrong_handshake.py", "method not found")
     memory = home / ".dragoman" / "state" / "eras.json"
     memory.parent.mkdir(parents=True)
     memory.write_bytes(b'{"not quite JSON\xff')
@@ -82,7 +82,7 @@ async def test_a_server_that_changed_its_era_is_detected_despite_the_stored_era(
 
 async def test_a_process_that_exits_on_the_probe_is_started_again_without_it(tmp_path: Path) -> None:
     diary = tmp_path / "diary"
-    entry = zoo("lies_at_the_door.py", "exits on the probe", str(diary))
+    entry = stdio_server("wrong_handshake.py", "exits on the probe", str(diary))
     assert PROBE not in await methods_seen(entry), "the second process was not probed"
     assert len(diary.read_text().split()) == 2
     await methods_seen(entry)
@@ -91,7 +91,7 @@ async def test_a_process_that_exits_on_the_probe_is_started_again_without_it(tmp
 
 async def test_a_pinned_legacy_server_is_never_probed() -> None:
     for pin in ("legacy", "2025-06-18"):
-        entry = zoo("lies_at_the_door.py", "silent on the probe", protocol=pin)
+        entry = stdio_server("wrong_handshake.py", "silent on the probe", protocol=pin)
         assert PROBE not in await methods_seen(entry)
 
 

@@ -16,7 +16,7 @@ from dragoman.permissions.classifier import Classification
 from dragoman.permissions.rules import Call
 from dragoman.testing import InMemoryServer, ScriptedUser
 from tests.integration.waiting import until
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 PLACES = {
     "user": ".dragoman/settings.json",
@@ -239,7 +239,7 @@ async def test_auto_mode_allows_reads_of_a_trusted_server_and_asks_about_the_res
     tools = [{"name": "get", "annotations": {"readOnlyHint": True}}, {"name": "put"}]
     pages = json.dumps([{"tools": [{"inputSchema": {"type": "object"}, **tool} for tool in tools]}])
     user = ScriptedUser(False)
-    entry = zoo("lists_as_told.py", pages, trusted=trusted)
+    entry = stdio_server("lists_given_pages.py", pages, trusted=trusted)
     async with Host({"shop": entry}, permission_mode="auto", interaction=user) as host:
         await host.ready()
         assert await verdicts(host, "get", "put") == [trusted, False]

@@ -18,10 +18,10 @@ from dragoman.content.blocks import TextBlock, UnknownBlock
 from dragoman.errors import CallTimeout, ConnectionLost, ConnectTimeout, HttpError, RemoteError, UnknownTool
 from dragoman.events import Event, ServerLost, ServerStateChanged
 from tests.integration.waiting import until
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.servers.web import Ask, answers, streamable
 from tests.servers.web.answers import Lost
-from tests.servers.web.liar import liar
+from tests.servers.web.given_answers import replace_results
 
 ERAS = ["2025-11-25", "2026-07-28"]
 BUSY_SECONDS = 1.0
@@ -175,7 +175,7 @@ async def test_finding_17_a_call_is_exactly_one_request(era):
         return {"tools": [{"name": f"tool{page}", "inputSchema": {"type": "object"}}], **more}
 
     async with streamable(revisions=(era,)) as server:
-        liar(server, {"tools/list": listed, "tools/call": lambda _: {"content": []}})
+        replace_results(server, {"tools/list": listed, "tools/call": lambda _: {"content": []}})
         async with connected(remote(server.url, era)) as host:
             await until(lambda: era == ERAS[1] or server.asked("GET"))
             before = len(server.asks)
@@ -188,7 +188,7 @@ async def test_finding_17_a_call_is_exactly_one_request(era):
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_finding_11_a_server_that_exits_while_idle_is_an_event_and_a_public_status(era):
-    async with connected(zoo("calm.py", protocol=era)) as host:
+    async with connected(stdio_server("well_behaved.py", protocol=era)) as host:
         losing = asyncio.create_task(first(host, ServerLost))
         changing = asyncio.create_task(first(host, ServerStateChanged))
         await asyncio.sleep(0)  # both listen now
@@ -202,7 +202,7 @@ async def test_finding_11_a_server_that_exits_while_idle_is_an_event_and_a_publi
 
 @pytest.mark.requirement("TRN-1")
 async def test_finding_12_pid_exit_code_and_stderr_are_available():
-    async with connected(zoo("dies.py", "call", "7")) as host:
+    async with connected(stdio_server("exits.py", "call", "7")) as host:
         pid = host.servers["server"].pid
         assert pid is not None
         assert os.path.exists(f"/proc/{pid}")
@@ -221,7 +221,7 @@ async def test_finding_12_pid_exit_code_and_stderr_are_available():
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_finding_13_one_invalid_byte_does_not_block_the_connection(era):
-    async with connected(zoo("says_as_told.py", protocol=era)) as host:
+    async with connected(stdio_server("writes_given_bytes.py", protocol=era)) as host:
         noise = '{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"\xff"}}\n'
         good = '{"jsonrpc":"2.0","id":$ID,"result":{"resultType":"complete","content":[]}}\n'
         started = time.monotonic()
@@ -235,7 +235,7 @@ async def test_finding_13_one_invalid_byte_does_not_block_the_connection(era):
 @pytest.mark.slow
 async def test_finding_14_a_large_line_takes_linear_time_and_has_a_limit():
     """The official client needs 15 times the processor time for 4 times the size, and has no limit."""
-    async with connected(zoo("never_ends_a_line.py")) as host:
+    async with connected(stdio_server("never_ends_a_line.py")) as host:
         seconds = {}
         for megabytes in (12, 48):
             best = []
@@ -248,7 +248,7 @@ async def test_finding_14_a_large_line_takes_linear_time_and_has_a_limit():
         # Linear is 4; 16 would be quadratic. The small one fits into caches that the large one does not.
         assert seconds[48] < 4 * 3.3 * seconds[12]
     limit = {"DRAGOMAN_MESSAGE_LIMIT_BYTES": 1_000_000}
-    async with connected(zoo("never_ends_a_line.py"), settings=limit) as host:
+    async with connected(stdio_server("never_ends_a_line.py"), settings=limit) as host:
         with pytest.raises(Exception, match="larger than the limit of 1000000 bytes"):
             await host.call("mcp__server__pour", {"kind": "reply", "megabytes": 2})
         assert (await host.call("mcp__server__echo", {"message": "still here"})).text == "still here"
@@ -257,7 +257,7 @@ async def test_finding_14_a_large_line_takes_linear_time_and_has_a_limit():
 @pytest.mark.requirement("TRN-1")
 @pytest.mark.parametrize("habits", [[], ["silent"], ["stubborn"], ["silent", "stubborn"]], ids="-".join)
 async def test_finding_15_shutdown_ends_the_children_of_a_server_that_exits_itself(habits):
-    async with connected(zoo("has_a_child.py", "orphaning", *habits)) as host:
+    async with connected(stdio_server("has_a_child.py", "orphaning", *habits)) as host:
         child = int((await host.call("mcp__server__child")).text)
         os.kill(child, 0)
         started = time.monotonic()
@@ -275,7 +275,7 @@ async def test_finding_15_shutdown_ends_the_children_of_a_server_that_exits_itse
 async def test_finding_16_a_connect_timeout_of_one_second_is_one_second():
     """The official client's probe alone takes ten."""
     started = time.monotonic()
-    async with host_of(zoo("silent.py"), settings={"MCP_TIMEOUT": 1000}) as host:
+    async with host_of(stdio_server("silent.py"), settings={"MCP_TIMEOUT": 1000}) as host:
         await host.ready(timeout=20)
         took = time.monotonic() - started
         view = host.servers["server"]
@@ -288,7 +288,7 @@ async def test_finding_16_a_connect_timeout_of_one_second_is_one_second():
 @pytest.mark.requirement("CAL-6")
 @pytest.mark.parametrize("era", ERAS)
 async def test_finding_18_a_result_without_the_promised_structure_is_kept(era):
-    async with connected(zoo("answers_oddly.py", protocol=era)) as host:
+    async with connected(stdio_server("answers_oddly.py", protocol=era)) as host:
         outcome = await host.call("mcp__server__act", {"how": "no_structured"})
         assert (outcome.text, outcome.is_error, outcome.has_structured) == ("forty-two", False, False)
 
@@ -296,7 +296,7 @@ async def test_finding_18_a_result_without_the_promised_structure_is_kept(era):
 @pytest.mark.requirement("CAL-6")
 @pytest.mark.parametrize("era", ERAS)
 async def test_finding_19_an_unknown_content_type_affects_nothing_else(era):
-    async with connected(zoo("answers_oddly.py", protocol=era)) as host:
+    async with connected(stdio_server("answers_oddly.py", protocol=era)) as host:
         outcome = await host.call("mcp__server__act", {"how": "unknown_content"}, raw=True)
         assert outcome.content == (
             TextBlock("before"),
@@ -308,7 +308,7 @@ async def test_finding_19_an_unknown_content_type_affects_nothing_else(era):
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_finding_20_a_timeout_of_the_host_is_not_an_error_of_the_server(era):
-    async with connected(zoo("answers_oddly.py", protocol=era)) as host:
+    async with connected(stdio_server("answers_oddly.py", protocol=era)) as host:
         outcome = await host.call("mcp__server__act", {"how": "own_timeout"})
         assert isinstance(outcome.error, RemoteError)
         assert (outcome.error.remote_code, outcome.error.code) == (-32001, "remote-error")
@@ -319,7 +319,7 @@ async def test_finding_20_a_timeout_of_the_host_is_not_an_error_of_the_server(er
 
 
 async def test_finding_22_a_host_may_be_entered_used_and_left_in_different_tasks():
-    host = host_of(zoo("calm.py"))
+    host = host_of(stdio_server("well_behaved.py"))
     await asyncio.create_task(host.__aenter__())
     await asyncio.create_task(host.ready(timeout=20))
     calls = [asyncio.create_task(host.call("mcp__server__echo", {"message": str(n)})) for n in range(20)]

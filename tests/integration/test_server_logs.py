@@ -120,7 +120,7 @@ async def test_a_level_that_does_not_exist_is_refused(home: Path):
 @pytest.mark.requirement("LIF-3")
 @pytest.mark.parametrize("when", ["start", "greeting"])
 async def test_a_process_that_ends_at_the_probe_and_is_started_again_is_in_the_log(home: Path, when: str):
-    arguments = ["-S", "-E", str(SERVERS / "dies.py"), when, "3"]
+    arguments = ["-S", "-E", str(SERVERS / "exits.py"), when, "3"]
     async with Host({"s": {"command": sys.executable, "args": arguments}}, server_logs=True) as host:
         assert (await host.ready())["s"].status == "failed"
     again = "it ended before it answered server/discover; it is started again and sent initialize"
@@ -129,7 +129,7 @@ async def test_a_process_that_ends_at_the_probe_and_is_started_again_is_in_the_l
 
 
 async def test_a_process_that_ends_later_has_no_such_line(home: Path):
-    arguments = ["-S", "-E", str(SERVERS / "dies.py"), "list", "3"]
+    arguments = ["-S", "-E", str(SERVERS / "exits.py"), "list", "3"]
     async with Host({"s": {"command": sys.executable, "args": arguments}}, server_logs=True) as host:
         await host.ready()
     assert lines("host") == []

@@ -16,7 +16,7 @@ from dragoman.auth.stores.base import Vault
 from dragoman.errors import UnknownTool
 from dragoman.toolbox import Toolbox
 from tests.integration.waiting import until
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.servers.web import streamable
 from tests.servers.web.auth_world import AuthWorld, Browser, ended_at, visit
 
@@ -28,7 +28,7 @@ NAME = "mcp__x__authenticate"
 @asynccontextmanager
 async def waiting(world: AuthWorld, **options: Any) -> AsyncIterator[Host]:
     """A host with one server that waits for a sign-in, and one that does not. Nobody is there to ask."""
-    servers = {"x": world.entry(), "calm": zoo("calm.py")}
+    servers = {"x": world.entry(), "calm": stdio_server("well_behaved.py")}
     async with Host(servers, settings={"DRAGOMAN_RECONNECT_ATTEMPTS": 0}, **options) as host:
         await host.ready(timeout=20)
         assert host.servers["x"].status == "needs-auth"
@@ -105,7 +105,7 @@ async def test_a_client_secret_is_not_confirmed_by_a_model():
 
 async def test_a_servers_tool_of_the_same_name_does_not_start_a_sign_in():
     async with streamable() as server:
-        server.zoo.add_tool("authenticate", lambda given, _: "the server's own")
+        server.in_memory.add_tool("authenticate", lambda given, _: "the server's own")
         entry = {"type": "http", "url": server.url}
         async with Host({"x": entry}, permission_mode="default") as host:
             await host.ready(timeout=20)
@@ -120,7 +120,7 @@ async def test_a_servers_tool_of_the_same_name_does_not_start_a_sign_in():
 
 async def test_a_servers_tool_of_the_same_name_is_listed_after_the_sign_in_and_needs_permission():
     async with AuthWorld() as world:
-        world.mcp.zoo.add_tool("authenticate", lambda given, _: "the server's own")
+        world.mcp.in_memory.add_tool("authenticate", lambda given, _: "the server's own")
         async with waiting(world, permission_mode="default") as host:
             toolbox = host.toolbox()
             page = page_in((await toolbox.call(NAME)).text)

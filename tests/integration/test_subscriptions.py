@@ -10,7 +10,7 @@ from dragoman.errors import CallError, RemoteError
 from dragoman.events import ResourceUpdated
 from tests.integration.libraries import LEGACY, MODERN, Way, ready, ways
 from tests.integration.waiting import until
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.servers.library import Library
 
 pytestmark = pytest.mark.requirement("CAT-9")
@@ -72,7 +72,7 @@ async def test_the_last_unsubscribe_is_sent_to_the_server(revision: str):
 
 @pytest.mark.parametrize("revision", [MODERN, LEGACY])
 async def test_after_a_lost_connection_the_subscription_is_renewed_and_an_update_reported(revision: str):
-    entry = zoo("library.py", protocol=revision)
+    entry = stdio_server("library.py", protocol=revision)
     settings = {"DRAGOMAN_RECONNECT_WAIT_MS": 10}
     async with Host({"lib": entry}, permission_mode="bypassPermissions", settings=settings) as host:
         await ready(host)

@@ -21,7 +21,7 @@ from tests.integration.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("CAL-8")]
 
-SERVER = Path(__file__).parents[1] / "servers" / "keeps_tasks.py"
+SERVER = Path(__file__).parents[1] / "servers" / "runs_tasks.py"
 LIMIT = 30.0
 
 

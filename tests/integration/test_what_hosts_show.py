@@ -10,7 +10,7 @@ from dragoman import Host
 from dragoman.errors import NotConnected
 from dragoman.hooks.declared import hook
 from dragoman.testing import InMemoryServer
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 
 def server(instructions: str | None = None) -> InMemoryServer:
@@ -49,7 +49,7 @@ async def test_a_disabled_server_has_no_tools_in_the_catalogue(home: Path):
 
 @pytest.mark.requirement("CFG-5")
 async def test_unknown_fields_are_among_the_problems_of_a_server(home: Path):
-    async with Host({"box": {**zoo("calm.py"), "comand": "x"}}) as host:
+    async with Host({"box": {**stdio_server("well_behaved.py"), "comand": "x"}}) as host:
         await host.ready()
         said = "the entry has a field 'comand' that this version does not know; did you mean command?"
         assert host.servers["box"].problems == (said,)

@@ -1,4 +1,4 @@
-"""Every torture test gets an `arena` (see arena.py), and an `era` where the protocol's era matters."""
+"""Fixtures of torture tests: `bystander_host` (see bystander_host.py), and `era` for both eras."""
 
 import gc
 from collections.abc import Callable, Mapping
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.torture.arena import HOSTILE, Arena
+from tests.torture.bystander_host import HOSTILE, BystanderHost
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 
@@ -19,14 +19,14 @@ def era(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def arena(home: Path) -> Callable[..., Arena]:
-    """`async with arena(entry)`: the entry is the hostile server. `others` are further servers by name."""
+def bystander_host(home: Path) -> Callable[..., BystanderHost]:
+    """`async with bystander_host(entry)`: the entry of the hostile server. `others`: more servers by name."""
 
     def build(
         entry: Mapping[str, Any] | None = None, *, others: Mapping[str, Any] | None = None, **options: Any
-    ) -> Arena:
+    ) -> BystanderHost:
         hostile = {HOSTILE: entry} if entry is not None else {}
-        return Arena(home, {**hostile, **(others or {})}, **options)
+        return BystanderHost(home, {**hostile, **(others or {})}, **options)
 
     return build
 

@@ -13,7 +13,7 @@ from dragoman import DragomanError
 from dragoman.errors import CallTimeout, ConnectionLost
 from tests.faults import FaultProxy
 from tests.servers.web import Ask, HttpSse, Ledger
-from tests.torture.arena import Arena, until
+from tests.torture.bystander_host import BystanderHost, until
 from tests.torture.network import COMES_BACK, AnyServer, Way, connected, end_of
 
 Direction = Literal["up", "down"]
@@ -26,9 +26,11 @@ SLACK_BYTES = 4
 class Lane:
     """One server behind one proxy; its calls are cut one after the other."""
 
-    def __init__(self, name: str, arena: Arena, proxy: FaultProxy, server: AnyServer) -> None:
+    def __init__(
+        self, name: str, bystander_host: BystanderHost, proxy: FaultProxy, server: AnyServer
+    ) -> None:
         self.name = name
-        self._arena = arena
+        self._arena = bystander_host
         self._proxy = proxy
         self._number = 0
         self._server = server
@@ -118,7 +120,7 @@ class Lanes:
 
 @asynccontextmanager
 async def lanes(
-    arena: Callable[..., Arena], way: Way, *, count: int = LANES, **options: Any
+    bystander_host: Callable[..., BystanderHost], way: Way, *, count: int = LANES, **options: Any
 ) -> AsyncIterator[Lanes]:
     """`options` are the options of the servers."""
     ledger = Ledger()
@@ -130,5 +132,5 @@ async def lanes(
             server = await stack.enter_async_context(way.server(ledger=ledger, **options))
             parts[f"lane{number}"] = (await stack.enter_async_context(FaultProxy(server.port)), server)
         entries = {name: way.entry(server, proxy.port) for name, (proxy, server) in parts.items()}
-        async with arena(others=entries, settings=COMES_BACK) as a:
+        async with bystander_host(others=entries, settings=COMES_BACK) as a:
             yield Lanes([Lane(name, a, *part) for name, part in parts.items()], ledger)

@@ -1,4 +1,4 @@
-"""Lines that the server `says_as_told.py` writes; `$ID` stands for the id of the request it answers."""
+"""Lines that the server `writes_given_bytes.py` writes; `$ID` stands for the id of the request it answers."""
 
 import json
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from dragoman import DragomanError
 from tests.servers.web import HttpSse, Site, Streamable, WebSocketSite, http_sse, streamable, websocket
-from tests.torture.arena import HOSTILE, Arena, until
+from tests.torture.bystander_host import HOSTILE, BystanderHost, until
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 GRACE_SECONDS = 4.0
@@ -66,7 +66,7 @@ LEGS = (Way("http", LEGACY, "sse"), Way("http", MODERN, "json"), Way("sse"), Way
 
 
 async def end_of(
-    arena: Arena,
+    bystander_host: BystanderHost,
     tool: str,
     *,
     server: str = HOSTILE,
@@ -78,7 +78,7 @@ async def end_of(
     started = time.monotonic()
     try:
         async with asyncio.timeout(seconds + 10):
-            outcome = await arena.host.call(
+            outcome = await bystander_host.host.call(
                 f"mcp__{server}__{tool}", arguments, timeout_seconds=seconds, raw=raw
             )
         ended: str | DragomanError = outcome.text
@@ -89,23 +89,25 @@ async def end_of(
     return ended
 
 
-async def serves(arena: Arena, *, server: str = HOSTILE, seconds: float = 10.0) -> None:
+async def serves(bystander_host: BystanderHost, *, server: str = HOSTILE, seconds: float = 10.0) -> None:
     """The server is connected, or reconnects automatically, and answers."""
-    await connected(arena, server=server, seconds=seconds)
-    assert await end_of(arena, "echo", server=server, text="still there?") == "still there?"
+    await connected(bystander_host, server=server, seconds=seconds)
+    assert await end_of(bystander_host, "echo", server=server, text="still there?") == "still there?"
 
 
-async def comes_back(arena: Arena, *, server: str = HOSTILE, seconds: float = 10.0) -> None:
+async def comes_back(bystander_host: BystanderHost, *, server: str = HOSTILE, seconds: float = 10.0) -> None:
     """Eventually a call succeeds; until then, each call ends in time."""
     deadline = time.monotonic() + seconds
-    while (ended := await end_of(arena, "echo", server=server, seconds=2.0, text="back?")) != "back?":
+    while (
+        ended := await end_of(bystander_host, "echo", server=server, seconds=2.0, text="back?")
+    ) != "back?":
         assert time.monotonic() < deadline, f"{server} is not back: {ended!r}"
         await asyncio.sleep(0.01)
 
 
-async def connected(arena: Arena, *, server: str = HOSTILE, seconds: float = 10.0) -> None:
-    if arena.host.servers[server].status != "connected":
-        await until(lambda: arena.host.servers[server].status == "connected", seconds)
+async def connected(bystander_host: BystanderHost, *, server: str = HOSTILE, seconds: float = 10.0) -> None:
+    if bystander_host.host.servers[server].status != "connected":
+        await until(lambda: bystander_host.host.servers[server].status == "connected", seconds)
 
 
 def facts(error: object) -> tuple[str, bool | None]:

@@ -20,7 +20,7 @@ from dragoman.cli.main import cli
 from dragoman.config import approval
 from dragoman.config.load import Configuration, load
 from dragoman.config.scopes import Sources
-from tests.servers import ZOO
+from tests.servers import SERVER_PROGRAMS
 
 LIMIT_SECONDS = 40.0
 
@@ -33,7 +33,7 @@ class Canary:
         folder.mkdir(parents=True, exist_ok=True)
 
     def entry(self, name: str, **fields: Any) -> dict[str, Any]:
-        serve = shlex.join([sys.executable, "-S", "-E", str(ZOO / "calm.py")])
+        serve = shlex.join([sys.executable, "-S", "-E", str(SERVER_PROGRAMS / "well_behaved.py")])
         script = f"{self.script(name)}; exec {serve}"
         return {"command": "/bin/sh", "args": ["-c", script], **fields}
 

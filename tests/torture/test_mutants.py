@@ -38,10 +38,10 @@ def repeats_what_was_dropped(error: CallError, *, attempt: int, retry_safe: bool
 @pytest.mark.requirement("LIF-5")
 @pytest.mark.parametrize("way", [HTTP_WAYS[0], HTTP_WAYS[3], *WAYS[5:]], ids=str)
 async def test_t27_finds_a_build_that_repeats_what_was_dropped(
-    arena, way: Way, monkeypatch: pytest.MonkeyPatch
+    bystander_host, way: Way, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(attempts, "react", repeats_what_was_dropped)
-    async with lanes(arena, way, count=1) as cut:
+    async with lanes(bystander_host, way, count=1) as cut:
         await cut.lanes[0].cut_at("down", [0])
     assert max(cut.ledger.counts.values()) == 2, "the fault is planted where it matters"
     with pytest.raises(AssertionError, match="lane0 0001"):
@@ -49,17 +49,19 @@ async def test_t27_finds_a_build_that_repeats_what_was_dropped(
 
 
 @pytest.mark.requirement("LIF-5")
-async def test_t27_finds_a_recovery_table_without_a_condition(arena, monkeypatch: pytest.MonkeyPatch):
+async def test_t27_finds_a_recovery_table_without_a_condition(
+    bystander_host, monkeypatch: pytest.MonkeyPatch
+):
     careless = tuple(row._replace(if_retry_safe=False) for row in recovery.TABLE)
     monkeypatch.setattr(recovery, "TABLE", careless)
-    async with lanes(arena, HTTP_WAYS[0], count=1) as cut:
+    async with lanes(bystander_host, HTTP_WAYS[0], count=1) as cut:
         await cut.lanes[0].cut_at("down", [0])
     with pytest.raises(AssertionError, match="lane0 0001"):
         cut.judge()
 
 
-async def test_t27_accepts_the_unchanged_build(arena):
-    async with lanes(arena, HTTP_WAYS[0], count=1) as cut:
+async def test_t27_accepts_the_unchanged_build(bystander_host):
+    async with lanes(bystander_host, HTTP_WAYS[0], count=1) as cut:
         await cut.lanes[0].cut_at("down", [0])
     cut.judge()
     assert cut.cuts_felt == 1

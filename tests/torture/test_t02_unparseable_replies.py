@@ -6,8 +6,8 @@ from contextlib import suppress
 import pytest
 
 from dragoman.errors import MalformedReply
-from tests.servers import zoo
-from tests.torture.arena import at_once
+from tests.servers import stdio_server
+from tests.torture.bystander_host import at_once
 from tests.torture.lines import ID, VERSION, message, reply, result
 
 DEEP = 10_000
@@ -47,8 +47,8 @@ CASES = {
 
 @pytest.mark.requirement("CAL-6")
 @pytest.mark.parametrize("line", CASES.values(), ids=CASES.keys())
-async def test_t02_a_reply_that_cannot_be_parsed_fails_that_call_only(arena, era, line):
-    async with arena(zoo("says_as_told.py", protocol=era)) as a:
+async def test_t02_a_reply_that_cannot_be_parsed_fails_that_call_only(bystander_host, era, line):
+    async with bystander_host(stdio_server("writes_given_bytes.py", protocol=era)) as a:
         other = asyncio.create_task(a.call("say", writes=[], seconds=20))
         await a.serves_still()
         with pytest.raises(MalformedReply, match="malformed reply from hostile"):
@@ -68,9 +68,9 @@ LOST_IDS = {
 
 @pytest.mark.parametrize("line", LOST_IDS.values(), ids=LOST_IDS.keys())
 async def test_t02_a_malformed_line_without_a_request_id_is_unparsed_output_and_fails_no_call(
-    arena, era, line
+    bystander_host, era, line
 ):
-    async with arena(zoo("says_as_told.py", protocol=era)) as a:
+    async with bystander_host(stdio_server("writes_given_bytes.py", protocol=era)) as a:
         async with at_once():
             assert await a.call("say", writes=[line, reply()]) == "right"
         assert a.view.unparsed_lines == 1
@@ -88,8 +88,10 @@ LENIENT = {
 
 
 @pytest.mark.parametrize("value", LENIENT.values(), ids=LENIENT.keys())
-async def test_t02_numbers_at_the_limits_of_json_end_the_call_with_a_result_or_an_error(arena, value):
-    async with arena(zoo("says_as_told.py")) as a:
+async def test_t02_numbers_at_the_limits_of_json_end_the_call_with_a_result_or_an_error(
+    bystander_host, value
+):
+    async with bystander_host(stdio_server("writes_given_bytes.py")) as a:
         async with at_once():
             with suppress(MalformedReply):
                 await a.call("say", writes=[SHAPES["id first"] % value])

@@ -3,8 +3,8 @@
 import pytest
 
 from dragoman.errors import MalformedReply
-from tests.servers import zoo
-from tests.torture.arena import at_once
+from tests.servers import stdio_server
+from tests.torture.bystander_host import at_once
 from tests.torture.lines import log, reply
 
 BAD_BYTES = {
@@ -17,8 +17,8 @@ BAD_BYTES = {
 
 
 @pytest.mark.parametrize("bad", BAD_BYTES.values(), ids=BAD_BYTES.keys())
-async def test_t03_invalid_utf8_in_a_notification_does_not_affect_the_next_reply(arena, era, bad):
-    async with arena(zoo("says_as_told.py", protocol=era)) as a:
+async def test_t03_invalid_utf8_in_a_notification_does_not_affect_the_next_reply(bystander_host, era, bad):
+    async with bystander_host(stdio_server("writes_given_bytes.py", protocol=era)) as a:
         for line in (log(f"bad {bad} byte"), f'{{"jsonrpc":"2.0","method":"x{bad}"}}\n', f"noise {bad}\n"):
             async with at_once():
                 assert await a.call("say", writes=[line + reply()]) == "right"
@@ -26,8 +26,8 @@ async def test_t03_invalid_utf8_in_a_notification_does_not_affect_the_next_reply
 
 
 @pytest.mark.parametrize("bad", BAD_BYTES.values(), ids=BAD_BYTES.keys())
-async def test_t03_invalid_utf8_in_a_reply_fails_that_call_at_once(arena, era, bad):
-    async with arena(zoo("says_as_told.py", protocol=era)) as a:
+async def test_t03_invalid_utf8_in_a_reply_fails_that_call_at_once(bystander_host, era, bad):
+    async with bystander_host(stdio_server("writes_given_bytes.py", protocol=era)) as a:
         for line in (
             reply().replace("right", f"wrong {bad}"),
             reply().replace('"type"', f'"ty{bad}pe"'),

@@ -3,8 +3,8 @@
 import pytest
 
 from dragoman.errors import MalformedReply
-from tests.servers import zoo
-from tests.torture.arena import at_once
+from tests.servers import stdio_server
+from tests.torture.bystander_host import at_once
 from tests.torture.lines import ID, VERSION, message, result
 
 WRONG, RIGHT = result("wrong"), result("right")
@@ -34,8 +34,8 @@ ACCEPTED = {
 
 
 @pytest.mark.parametrize("line", REFUSED.values(), ids=REFUSED.keys())
-async def test_t05_a_malformed_envelope_fails_its_call(arena, era, line):
-    async with arena(zoo("says_as_told.py", protocol=era)) as a:
+async def test_t05_a_malformed_envelope_fails_its_call(bystander_host, era, line):
+    async with bystander_host(stdio_server("writes_given_bytes.py", protocol=era)) as a:
         with pytest.raises(MalformedReply, match="malformed reply from hostile"):
             async with at_once():
                 await a.call("say", writes=[line])
@@ -43,8 +43,8 @@ async def test_t05_a_malformed_envelope_fails_its_call(arena, era, line):
 
 
 @pytest.mark.parametrize("line", ACCEPTED.values(), ids=ACCEPTED.keys())
-async def test_t05_unknown_keys_are_ignored(arena, era, line):
-    async with arena(zoo("says_as_told.py", protocol=era)) as a:
+async def test_t05_unknown_keys_are_ignored(bystander_host, era, line):
+    async with bystander_host(stdio_server("writes_given_bytes.py", protocol=era)) as a:
         async with at_once():
             assert await a.call("say", writes=[line]) == "right"
         await a.serves_still()

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from dragoman.errors import InputUnavailable, MalformedReply
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.servers.web import answers, http_sse, streamable, websocket
-from tests.servers.web.liar import liar
-from tests.torture.arena import MEGABYTE, at_once, until
+from tests.servers.web.given_answers import replace_results
+from tests.torture.bystander_host import MEGABYTE, at_once, until
 from tests.torture.conftest import LEGACY, MODERN
 
 QUESTIONS = [
@@ -28,9 +28,9 @@ class NoQuestionExpected:
 
 
 @pytest.mark.parametrize("method", QUESTIONS)
-async def test_t07_a_legacy_server_gets_method_not_found_for_an_undeclared_capability(arena, method):
-    async with arena(
-        zoo("asks_back.py", protocol=LEGACY, roots=False), interaction=NoQuestionExpected()
+async def test_t07_a_legacy_server_gets_method_not_found_for_an_undeclared_capability(bystander_host, method):
+    async with bystander_host(
+        stdio_server("asks_during_calls.py", protocol=LEGACY, roots=False), interaction=NoQuestionExpected()
     ) as a:
         async with at_once():
             answer = json.loads(await a.call("ask", method=method))
@@ -38,13 +38,13 @@ async def test_t07_a_legacy_server_gets_method_not_found_for_an_undeclared_capab
         assert "result" not in answer
 
 
-async def test_t07_a_legacy_server_may_ping(arena):
-    async with arena(zoo("asks_back.py", protocol=LEGACY)) as a, at_once():
+async def test_t07_a_legacy_server_may_ping(bystander_host):
+    async with bystander_host(stdio_server("asks_during_calls.py", protocol=LEGACY)) as a, at_once():
         assert json.loads(await a.call("ask", method="ping"))["result"] == {}
 
 
-async def test_t07_requests_of_a_server_that_reads_no_answers_use_bounded_memory(arena, era):
-    async with arena(zoo("asks_without_listening.py", protocol=era)) as a:
+async def test_t07_requests_of_a_server_that_reads_no_answers_use_bounded_memory(bystander_host, era):
+    async with bystander_host(stdio_server("asks_without_listening.py", protocol=era)) as a:
         async with at_once(20):
             assert await a.call("pester", count=100_000) == "asked 100000 times"
         assert a.pulse.growth_bytes < 64 * MEGABYTE
@@ -52,8 +52,10 @@ async def test_t07_requests_of_a_server_that_reads_no_answers_use_bounded_memory
 
 
 @pytest.mark.parametrize("method", [*QUESTIONS, "ping"])
-async def test_t07_a_modern_server_may_not_send_requests(arena, method):
-    async with arena(zoo("asks_back.py", protocol=MODERN), interaction=NoQuestionExpected()) as a:
+async def test_t07_a_modern_server_may_not_send_requests(bystander_host, method):
+    async with bystander_host(
+        stdio_server("asks_during_calls.py", protocol=MODERN), interaction=NoQuestionExpected()
+    ) as a:
         async with at_once():
             assert await a.call("ask", method=method, patient=False) == "asked"
         warnings = [text for text in a.log() if "request" in text]
@@ -62,15 +64,19 @@ async def test_t07_a_modern_server_may_not_send_requests(arena, method):
         await a.serves_still()
 
 
-async def test_t07_input_required_for_an_undeclared_capability_fails_the_call(arena):
-    async with arena(zoo("wants_input.py", protocol=MODERN), interaction=NoQuestionExpected()) as a:
+async def test_t07_input_required_for_an_undeclared_capability_fails_the_call(bystander_host):
+    async with bystander_host(
+        stdio_server("wants_input.py", protocol=MODERN), interaction=NoQuestionExpected()
+    ) as a:
         async with at_once():
             outcome = await a.outcome("act")
         assert isinstance(outcome.error, InputUnavailable)
 
 
-async def test_t07_input_required_as_reply_to_tools_list_fails_the_server(arena):
-    async with arena(zoo("wants_input.py", "list", protocol=MODERN), interaction=NoQuestionExpected()) as a:
+async def test_t07_input_required_as_reply_to_tools_list_fails_the_server(bystander_host):
+    async with bystander_host(
+        stdio_server("wants_input.py", "list", protocol=MODERN), interaction=NoQuestionExpected()
+    ) as a:
         assert (a.view.status, a.view.tool_count) == ("failed", 0)
         assert "input_required" in (a.view.reason or "")
 
@@ -103,11 +109,11 @@ def answer_of_host_to(server: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("kind", SITES)
 async def test_t07_a_legacy_server_over_the_network_gets_method_not_found_for_an_undeclared_capability(
-    arena, kind
+    bystander_host, kind
 ):
     async with (
         SITES[kind]() as server,
-        arena(entry(kind, server.url, "legacy"), interaction=NoQuestionExpected()) as a,
+        bystander_host(entry(kind, server.url, "legacy"), interaction=NoQuestionExpected()) as a,
     ):
         await until(lambda: kind[:4] != "http" or server.asked("GET"))
         for method in QUESTIONS:
@@ -122,14 +128,14 @@ async def test_t07_a_legacy_server_over_the_network_gets_method_not_found_for_an
 
 @pytest.mark.parametrize("method", [*QUESTIONS, "ping"])
 async def test_t07_a_legacy_server_may_send_a_request_in_the_stream_of_a_call_and_the_call_still_ends(
-    arena, method
+    bystander_host, method
 ):
     def asked_first(reply: bytes) -> bytes:
         return b"data: " + json.dumps(question(method)).encode() + b"\n\ndata: " + reply + b"\n\n"
 
     async with (
         streamable(revisions=(LEGACY,), on={"tools/call": answers.events(asked_first)}) as server,
-        arena(entry("http", server.url, LEGACY), interaction=NoQuestionExpected()) as a,
+        bystander_host(entry("http", server.url, LEGACY), interaction=NoQuestionExpected()) as a,
     ):
         async with at_once():
             assert await a.call("echo", text="?") == "fine"
@@ -139,13 +145,13 @@ async def test_t07_a_legacy_server_may_send_a_request_in_the_stream_of_a_call_an
 
 
 @pytest.mark.parametrize("method", [*QUESTIONS, "ping"])
-async def test_t07_a_modern_server_may_not_send_requests_in_any_stream(arena, method):
+async def test_t07_a_modern_server_may_not_send_requests_in_any_stream(bystander_host, method):
     def asked_first(reply: bytes) -> bytes:
         return b"data: " + json.dumps(question(method)).encode() + b"\n\ndata: " + reply + b"\n\n"
 
     async with (
         streamable(revisions=(MODERN,), on={"tools/call": answers.events(asked_first)}) as server,
-        arena(entry("http", server.url, MODERN), interaction=NoQuestionExpected()) as a,
+        bystander_host(entry("http", server.url, MODERN), interaction=NoQuestionExpected()) as a,
     ):
         async with at_once():
             assert await a.call("echo", text="?") == "fine"
@@ -169,11 +175,11 @@ UNREADABLE = {"not even a question": {"inputRequests": {"x": 7}}, "nothing at al
 @pytest.mark.parametrize("kind", ["http", "ws"])
 @pytest.mark.parametrize("asked", UNDECLARED.values(), ids=UNDECLARED.keys())
 async def test_t07_a_modern_server_over_the_network_gets_no_input_for_an_undeclared_capability(
-    arena, kind, asked
+    bystander_host, kind, asked
 ):
     async with {"http": streamable, "ws": websocket}[kind](revisions=(MODERN,)) as server:
-        liar(server, {"tools/call": lambda _: {"resultType": "input_required", **asked}})
-        async with arena(entry(kind, server.url, MODERN), interaction=NoQuestionExpected()) as a:
+        replace_results(server, {"tools/call": lambda _: {"resultType": "input_required", **asked}})
+        async with bystander_host(entry(kind, server.url, MODERN), interaction=NoQuestionExpected()) as a:
             async with at_once():
                 outcome = await a.outcome("echo", text="?")
             assert isinstance(outcome.error, InputUnavailable)
@@ -181,20 +187,24 @@ async def test_t07_a_modern_server_over_the_network_gets_no_input_for_an_undecla
 
 @pytest.mark.parametrize("kind", ["http", "ws"])
 @pytest.mark.parametrize("asked", UNREADABLE.values(), ids=UNREADABLE.keys())
-async def test_t07_an_input_request_that_cannot_be_parsed_fails_the_call(arena, kind, asked):
+async def test_t07_an_input_request_that_cannot_be_parsed_fails_the_call(bystander_host, kind, asked):
     async with {"http": streamable, "ws": websocket}[kind](revisions=(MODERN,)) as server:
-        liar(server, {"tools/call": lambda _: {"resultType": "input_required", **asked}})
-        async with arena(entry(kind, server.url, MODERN), interaction=NoQuestionExpected()) as a:
+        replace_results(server, {"tools/call": lambda _: {"resultType": "input_required", **asked}})
+        async with bystander_host(entry(kind, server.url, MODERN), interaction=NoQuestionExpected()) as a:
             with pytest.raises(MalformedReply, match="malformed reply from hostile"):
                 async with at_once():
                     await a.call("echo", text="?")
 
 
 @pytest.mark.parametrize("kind", ["http", "ws"])
-async def test_t07_input_required_as_reply_to_tools_list_fails_the_server_over_the_network(arena, kind):
+async def test_t07_input_required_as_reply_to_tools_list_fails_the_server_over_the_network(
+    bystander_host, kind
+):
     async with {"http": streamable, "ws": websocket}[kind](revisions=(MODERN,)) as server:
         trap = {"name": "trap", "inputSchema": {"type": "object"}}
-        liar(server, {"tools/list": lambda _: {"resultType": "input_required", **ASKED, "tools": [trap]}})
-        async with arena(entry(kind, server.url, MODERN), interaction=NoQuestionExpected()) as a:
+        replace_results(
+            server, {"tools/list": lambda _: {"resultType": "input_required", **ASKED, "tools": [trap]}}
+        )
+        async with bystander_host(entry(kind, server.url, MODERN), interaction=NoQuestionExpected()) as a:
             assert (a.view.status, a.view.tool_count) == ("failed", 0)
             assert "input_required" in (a.view.reason or "")

@@ -7,14 +7,14 @@ import pytest
 
 from dragoman import Host
 from dragoman.errors import ConnectTimeout, HandshakeFailed, Unreachable
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.servers.web import Answer, answers, http_sse, streamable, websocket
-from tests.servers.web.liar import error, liar
+from tests.servers.web.given_answers import error, replace_results
 from tests.servers.web.streamable import Session
-from tests.torture.arena import at_once
+from tests.torture.bystander_host import at_once
 from tests.torture.conftest import LEGACY, MODERN
 
-HOSTILE_SERVER = "lies_at_the_door.py"
+HOSTILE_SERVER = "wrong_handshake.py"
 SHORT = {"DRAGOMAN_PROBE_TIMEOUT_MS": 300}
 
 PROBES_THAT_LEAD_TO_LEGACY = {
@@ -31,8 +31,10 @@ PROBES_THAT_LEAD_TO_LEGACY = {
 
 
 @pytest.mark.parametrize(("lie", "revision"), PROBES_THAT_LEAD_TO_LEGACY.items())
-async def test_t08_after_any_invalid_answer_to_the_probe_the_legacy_handshake_is_used(arena, lie, revision):
-    async with arena(zoo(HOSTILE_SERVER, lie), settings=SHORT, wait=False) as a:
+async def test_t08_after_any_invalid_answer_to_the_probe_the_legacy_handshake_is_used(
+    bystander_host, lie, revision
+):
+    async with bystander_host(stdio_server(HOSTILE_SERVER, lie), settings=SHORT, wait=False) as a:
         async with at_once(0.3 + 2):
             await a.host.ready(timeout=10)
         assert (a.view.status, a.view.reason) == ("connected", None)
@@ -44,20 +46,20 @@ async def test_t08_after_any_invalid_answer_to_the_probe_the_legacy_handshake_is
 
 
 @pytest.mark.requirement("TRN-10")
-async def test_t08_a_server_that_answers_the_probe_late_is_used_in_the_era_of_its_answer(arena):
+async def test_t08_a_server_that_answers_the_probe_late_is_used_in_the_era_of_its_answer(bystander_host):
     """Its answer to the probe arrives after `initialize` was sent, as with a server that is downloaded
     first."""
     for _ in range(2):
-        async with arena(zoo(HOSTILE_SERVER, "late with the probe"), settings=SHORT) as a:
+        async with bystander_host(stdio_server(HOSTILE_SERVER, "late with the probe"), settings=SHORT) as a:
             assert (a.view.era, a.view.protocol_version) == ("modern", MODERN)
             assert (await a.call("seen")).split()[:2] == ["server/discover", "initialize"]
 
 
 @pytest.mark.parametrize("lie", ["exits on the probe", "method not found"])
-async def test_t08_the_era_of_a_server_is_remembered_by_the_next_host(arena, lie, tmp_path):
+async def test_t08_the_era_of_a_server_is_remembered_by_the_next_host(bystander_host, lie, tmp_path):
     diary = tmp_path / "starts"
     for visit in range(2):
-        async with arena(zoo(HOSTILE_SERVER, lie, str(diary)), settings=SHORT) as a:
+        async with bystander_host(stdio_server(HOSTILE_SERVER, lie, str(diary)), settings=SHORT) as a:
             seen = (await a.call("seen")).split()
             assert ("server/discover" in seen) == (visit == 0 and lie != "exits on the probe")
     expected = 3 if lie == "exits on the probe" else 2
@@ -79,8 +81,10 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("lie", "words"), REFUSED.items())
-async def test_t08_a_handshake_without_a_common_version_is_refused_at_once_with_the_reason(arena, lie, words):
-    async with arena(zoo(HOSTILE_SERVER, lie), settings=SHORT, wait=False) as a:
+async def test_t08_a_handshake_without_a_common_version_is_refused_at_once_with_the_reason(
+    bystander_host, lie, words
+):
+    async with bystander_host(stdio_server(HOSTILE_SERVER, lie), settings=SHORT, wait=False) as a:
         async with at_once():
             await a.host.ready(timeout=10)
         error = a.view.error
@@ -93,16 +97,18 @@ async def test_t08_a_handshake_without_a_common_version_is_refused_at_once_with_
         assert error.hint
 
 
-async def test_t08_an_unsupported_version_error_gets_one_corrected_probe_only(arena, tmp_path):
+async def test_t08_an_unsupported_version_error_gets_one_corrected_probe_only(bystander_host, tmp_path):
     diary = tmp_path / "starts"
-    async with arena(zoo(HOSTILE_SERVER, "unsupported, forever", str(diary)), settings=SHORT) as a:
+    async with bystander_host(
+        stdio_server(HOSTILE_SERVER, "unsupported, forever", str(diary)), settings=SHORT
+    ) as a:
         assert a.view.status == "failed"
         assert len(diary.read_text().split()) == 1
 
 
 @pytest.mark.parametrize("lie", ["two answers", "capabilities are null"])
-async def test_t08_small_deviations_in_the_handshake_do_not_prevent_a_connection(arena, lie):
-    async with arena(zoo(HOSTILE_SERVER, lie), wait=False) as a:
+async def test_t08_small_deviations_in_the_handshake_do_not_prevent_a_connection(bystander_host, lie):
+    async with bystander_host(stdio_server(HOSTILE_SERVER, lie), wait=False) as a:
         async with at_once():
             await a.host.ready(timeout=10)
         assert (a.view.status, a.view.protocol_version) == ("connected", LEGACY)
@@ -110,9 +116,11 @@ async def test_t08_small_deviations_in_the_handshake_do_not_prevent_a_connection
         await a.serves_still()
 
 
-async def test_t08_a_handshake_without_an_answer_ends_at_the_connect_timeout(arena):
+async def test_t08_a_handshake_without_an_answer_ends_at_the_connect_timeout(bystander_host):
     settings = {"MCP_TIMEOUT": 700, **SHORT}
-    async with arena(zoo(HOSTILE_SERVER, "silent on the greeting"), settings=settings, wait=False) as a:
+    async with bystander_host(
+        stdio_server(HOSTILE_SERVER, "silent on the greeting"), settings=settings, wait=False
+    ) as a:
         async with at_once(0.7 + 1.5):
             await a.host.ready(timeout=10)
         error = a.view.error
@@ -121,9 +129,9 @@ async def test_t08_a_handshake_without_an_answer_ends_at_the_connect_timeout(are
 
 
 @pytest.mark.parametrize("protocol", ["2026-07-28", "2024-11-05"])
-async def test_t08_a_pinned_revision_is_not_replaced_silently(arena, protocol):
+async def test_t08_a_pinned_revision_is_not_replaced_silently(bystander_host, protocol):
     lie = "only legacy" if protocol == "2026-07-28" else "unknown revision"
-    async with arena(zoo(HOSTILE_SERVER, lie, protocol=protocol), settings=SHORT) as a:
+    async with bystander_host(stdio_server(HOSTILE_SERVER, lie, protocol=protocol), settings=SHORT) as a:
         assert isinstance(a.view.error, HandshakeFailed)
         assert protocol in str(a.view.error)
 
@@ -162,10 +170,12 @@ UNCERTAIN = ("silence", "a page", "204", "202", "garbled", "somebody else's answ
 
 @pytest.mark.requirement("TRN-10")
 @pytest.mark.parametrize("lie", HTTP_PROBES_THAT_LEAD_TO_LEGACY)
-async def test_t08_after_any_invalid_answer_to_the_probe_over_http_the_legacy_handshake_is_used(arena, lie):
+async def test_t08_after_any_invalid_answer_to_the_probe_over_http_the_legacy_handshake_is_used(
+    bystander_host, lie
+):
     probe = HTTP_PROBES_THAT_LEAD_TO_LEGACY[lie]
     async with streamable(revisions=(LEGACY,), on={"server/discover": probe}) as server:
-        async with arena(entry("http", server.url), settings=SHORT, wait=False) as a:
+        async with bystander_host(entry("http", server.url), settings=SHORT, wait=False) as a:
             async with at_once(0.3 + 2):
                 await a.host.ready(timeout=10)
             assert (a.view.status, a.view.reason) == ("connected", None)
@@ -210,13 +220,13 @@ HTTP_REFUSED = {
 @pytest.mark.requirement("TRN-10")
 @pytest.mark.parametrize(("probe", "greeting", "words"), HTTP_REFUSED.values(), ids=HTTP_REFUSED.keys())
 async def test_t08_a_handshake_without_a_common_version_over_http_is_refused_at_once(
-    arena, probe, greeting, words
+    bystander_host, probe, greeting, words
 ):
     on = {"server/discover": probe or answers.error(-32601, status=404)}
     async with streamable(revisions=(LEGACY,), on=on) as server:
         if greeting is not None:
             server.on["initialize"] = greeting
-        async with arena(entry("http", server.url), settings=SHORT, wait=False) as a:
+        async with bystander_host(entry("http", server.url), settings=SHORT, wait=False) as a:
             async with at_once():
                 await a.host.ready(timeout=10)
             assert isinstance(a.view.error, HandshakeFailed)
@@ -231,15 +241,15 @@ async def test_t08_a_handshake_without_a_common_version_over_http_is_refused_at_
 @pytest.mark.parametrize("kind", ["sse", "ws"])
 @pytest.mark.parametrize("lie", ["unknown revision", "an error"])
 async def test_t08_a_handshake_without_a_common_version_is_refused_over_the_other_transports(
-    arena, kind, lie
+    bystander_host, kind, lie
 ):
     lies = {
         "unknown revision": lambda _: greeting(protocolVersion="1999-01-01"),
         "an error": lambda _: error(-32603, "1999-01-01 \x1b[2J"),
     }
     async with {"sse": http_sse, "ws": websocket}[kind](revisions=(LEGACY,)) as server:
-        liar(server, {"initialize": lies[lie]})
-        async with arena(entry(kind, server.url), settings=SHORT, wait=False) as a:
+        replace_results(server, {"initialize": lies[lie]})
+        async with bystander_host(entry(kind, server.url), settings=SHORT, wait=False) as a:
             async with at_once():
                 await a.host.ready(timeout=10)
             assert isinstance(a.view.error, HandshakeFailed)
@@ -247,7 +257,7 @@ async def test_t08_a_handshake_without_a_common_version_is_refused_over_the_othe
             assert "\x1b" not in str(a.view.error)
 
 
-async def test_t08_of_two_answers_to_initialize_in_one_stream_the_first_counts(arena):
+async def test_t08_of_two_answers_to_initialize_in_one_stream_the_first_counts(bystander_host):
     def twice(reply: bytes) -> bytes:
         first = {**json.loads(reply), "result": greeting()}
         second = {**first, "result": greeting(protocolVersion="2024-11-05", instructions="I lied")}
@@ -258,7 +268,7 @@ async def test_t08_of_two_answers_to_initialize_in_one_stream_the_first_counts(a
         session = server.sessions[""] = Session(server, "")  # created beforehand: outlasts the host
         opening = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {}}
         session.conversation.say({"jsonrpc": "2.0", "id": "o", "method": "initialize", "params": opening})
-        async with arena(entry("http", server.url)) as a:
+        async with bystander_host(entry("http", server.url)) as a:
             assert (a.view.status, a.view.protocol_version) == ("connected", LEGACY)
             assert a.view.instructions is None
 
@@ -274,11 +284,11 @@ FAILURES = {
 
 
 @pytest.mark.parametrize(("trouble", "status"), FAILURES.values(), ids=FAILURES.keys())
-async def test_t08_a_failure_during_the_probe_does_not_decide_the_era(arena, trouble, status):
+async def test_t08_a_failure_during_the_probe_does_not_decide_the_era(bystander_host, trouble, status):
     """A gateway whose server is not available must not turn a modern server into a legacy one."""
     async with streamable(revisions=(MODERN,)) as server:
         server.on["server/discover"] = answers.first(1, trouble)
-        async with arena(entry("http", server.url)) as a:
+        async with bystander_host(entry("http", server.url)) as a:
             assert isinstance(a.view.error, Unreachable)
             assert a.view.error.status == status
             assert server.asked("initialize") == []
@@ -299,11 +309,13 @@ SILENT = {
 
 @pytest.mark.requirement("LIF-3")
 @pytest.mark.parametrize("kind", SILENT)
-async def test_t08_a_handshake_without_an_answer_over_the_network_ends_at_the_connect_timeout(arena, kind):
+async def test_t08_a_handshake_without_an_answer_over_the_network_ends_at_the_connect_timeout(
+    bystander_host, kind
+):
     settings = {"MCP_TIMEOUT": 700, **SHORT}
     async with (
         SILENT[kind]() as server,
-        arena(entry(kind[:4].rstrip(","), server.url), settings=settings, wait=False) as a,
+        bystander_host(entry(kind[:4].rstrip(","), server.url), settings=settings, wait=False) as a,
     ):
         async with at_once(0.7 + 1.5):
             await a.host.ready(timeout=10)

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.servers.web import http_sse, streamable, websocket
-from tests.servers.web.liar import liar
-from tests.torture.arena import at_once
+from tests.servers.web.given_answers import replace_results
+from tests.torture.bystander_host import at_once
 from tests.torture.conftest import LEGACY, MODERN
 
 OBJECT = {"type": "object"}
@@ -36,12 +36,12 @@ BAD = {
 
 
 def lists(*tools: Any) -> dict[str, Any]:
-    return zoo("lists_as_told.py", json.dumps([{"tools": tools}]))
+    return stdio_server("lists_given_pages.py", json.dumps([{"tools": tools}]))
 
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
-async def test_t09_one_invalid_definition_is_left_out_with_its_reason(arena, bad):
-    async with arena(lists(*GOOD[:25], bad, *GOOD[25:])) as a:
+async def test_t09_one_invalid_definition_is_left_out_with_its_reason(bystander_host, bad):
+    async with bystander_host(lists(*GOOD[:25], bad, *GOOD[25:])) as a:
         assert a.view.status == "connected"
         assert a.view.tool_count == 49
         assert len(a.view.problems) == 1
@@ -52,8 +52,8 @@ async def test_t09_one_invalid_definition_is_left_out_with_its_reason(arena, bad
                 assert await a.call(tool["name"]) == tool["name"]
 
 
-async def test_t09_several_invalid_definitions_do_not_affect_the_valid_ones(arena):
-    async with arena(lists(*BAD.values(), *GOOD)) as a:
+async def test_t09_several_invalid_definitions_do_not_affect_the_valid_ones(bystander_host):
+    async with bystander_host(lists(*BAD.values(), *GOOD)) as a:
         # The duplicate is first here, so it is the one that is kept.
         assert a.view.tool_count == 49
         assert len(a.view.problems) == len(BAD)
@@ -85,8 +85,8 @@ UNUSUAL_BUT_VALID = {
 
 
 @pytest.mark.parametrize("tool", UNUSUAL_BUT_VALID.values(), ids=UNUSUAL_BUT_VALID.keys())
-async def test_t09_unusual_but_valid_definitions_can_be_called(arena, tool):
-    async with arena(lists(*GOOD, tool)) as a:
+async def test_t09_unusual_but_valid_definitions_can_be_called(bystander_host, tool):
+    async with bystander_host(lists(*GOOD, tool)) as a:
         assert (a.view.tool_count, a.view.problems) == (50, ())
         async with at_once():
             assert await a.call(tool["name"]) == tool["name"]
@@ -107,9 +107,9 @@ HEADERS = {
 
 
 @pytest.mark.parametrize("properties", HEADERS.values(), ids=HEADERS.keys())
-async def test_t09_header_annotations_are_ignored_over_stdio(arena, properties):
+async def test_t09_header_annotations_are_ignored_over_stdio(bystander_host, properties):
     tool = {"name": "annotated", "inputSchema": {"type": "object", "properties": properties}}
-    async with arena(lists(*GOOD, tool)) as a:
+    async with bystander_host(lists(*GOOD, tool)) as a:
         assert (a.view.tool_count, a.view.problems) == (50, ())
         async with at_once():
             assert await a.call("annotated") == "annotated"
@@ -138,17 +138,17 @@ def schema_of(properties: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.requirement("TRN-2")
 @pytest.mark.parametrize("properties", BAD_HEADERS.values(), ids=BAD_HEADERS.keys())
-async def test_t09_over_http_a_bad_header_annotation_leaves_out_its_tool_only(arena, properties):
+async def test_t09_over_http_a_bad_header_annotation_leaves_out_its_tool_only(bystander_host, properties):
     bad = {"name": "annotated", "inputSchema": schema_of(properties)}
     async with streamable(revisions=(MODERN,)) as server:
-        liar(
+        replace_results(
             server,
             {
                 "tools/list": lambda _: {"tools": [*GOOD[:25], bad, *GOOD[25:]]},
                 "tools/call": lambda params: {"content": [{"type": "text", "text": params["name"]}]},
             },
         )
-        async with arena({"url": server.url, "protocol": MODERN}) as a:
+        async with bystander_host({"url": server.url, "protocol": MODERN}) as a:
             assert (a.view.status, a.view.tool_count) == ("connected", 49)
             (problem,) = a.view.problems
             assert problem.startswith("tool 'annotated' is left out: ")
@@ -157,20 +157,22 @@ async def test_t09_over_http_a_bad_header_annotation_leaves_out_its_tool_only(ar
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_t09_several_bad_header_annotations_do_not_affect_other_tools(arena):
+async def test_t09_several_bad_header_annotations_do_not_affect_other_tools(bystander_host):
     bad = [
         {"name": f"bad_{n}", "inputSchema": schema_of(properties)}
         for n, properties in enumerate(BAD_HEADERS.values())
     ]
     async with streamable(revisions=(MODERN,)) as server:
-        liar(server, {"tools/list": lambda _: {"tools": [*bad, *GOOD]}})
-        async with arena({"url": server.url, "protocol": MODERN}) as a:
+        replace_results(server, {"tools/list": lambda _: {"tools": [*bad, *GOOD]}})
+        async with bystander_host({"url": server.url, "protocol": MODERN}) as a:
             assert a.view.tool_count == 49
             assert len(a.view.problems) == len(bad)
 
 
 @pytest.mark.parametrize("kind", ["http", "sse", "ws"])
-async def test_t09_header_annotations_are_ignored_where_arguments_are_not_sent_as_headers(arena, kind):
+async def test_t09_header_annotations_are_ignored_where_arguments_are_not_sent_as_headers(
+    bystander_host, kind
+):
     """Headers repeat arguments only in the modern era over HTTP."""
     tools = [
         {"name": f"annotated_{n}", "inputSchema": schema_of(properties)}
@@ -178,17 +180,17 @@ async def test_t09_header_annotations_are_ignored_where_arguments_are_not_sent_a
     ]
     revision = MODERN if kind == "ws" else LEGACY
     async with SITES[kind](revisions=(revision,)) as server:
-        liar(server, {"tools/list": lambda _: {"tools": tools}})
-        async with arena({"type": kind, "url": server.url, "protocol": revision}) as a:
+        replace_results(server, {"tools/list": lambda _: {"tools": tools}})
+        async with bystander_host({"type": kind, "url": server.url, "protocol": revision}) as a:
             assert a.view.status == "connected", a.view.reason
             assert (a.view.tool_count, a.view.problems) == (len(tools), ())
 
 
 @pytest.mark.parametrize("kind", SITES)
-async def test_t09_invalid_definitions_are_left_out_over_every_transport(arena, kind):
+async def test_t09_invalid_definitions_are_left_out_over_every_transport(bystander_host, kind):
     revision = LEGACY if kind == "sse" else MODERN
     async with SITES[kind](revisions=(revision,)) as server:
-        liar(server, {"tools/list": lambda _: {"tools": [*BAD.values(), *GOOD]}})
-        async with arena({"type": kind, "url": server.url, "protocol": revision}) as a:
+        replace_results(server, {"tools/list": lambda _: {"tools": [*BAD.values(), *GOOD]}})
+        async with bystander_host({"type": kind, "url": server.url, "protocol": revision}) as a:
             assert a.view.tool_count == 49
             assert len(a.view.problems) == len(BAD)

@@ -19,7 +19,7 @@ from dragoman.config.scopes import Sources
 from dragoman.errors import PolicyRefused
 from tests.e2e.command import config
 from tests.e2e.forked import run
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.torture import projects
 from tests.torture.projects import COMMANDS, Canary, invocations, seen, servers, write
 
@@ -306,7 +306,7 @@ async def test_t100_a_host_can_be_configured_to_ignore_it(desk: Home, place: str
     async with Host.configured(**options) as host:
         await host.ready(timeout=30)
         assert (await host.call("mcp__mine__echo", {"message": "x"})).text == "x"
-        async with host.for_agent([{"inline": zoo("calm.py")}]) as agent:
+        async with host.for_agent([{"inline": stdio_server("well_behaved.py")}]) as agent:
             await agent.ready(timeout=30)
             assert [tool.name for tool in agent.tools()] == ["mcp__inline__echo"]
 
@@ -366,7 +366,7 @@ async def test_t100_a_running_host_keeps_the_last_readable_version(desk: Home, p
             str(desk.file) in problem and "the version read before stays in effect" in problem
             for problem in host.configuration.problems
         )
-        async with host.for_agent([{"inline": zoo("calm.py")}]) as agent:
+        async with host.for_agent([{"inline": stdio_server("well_behaved.py")}]) as agent:
             await agent.ready(timeout=30)
             assert [tool.name for tool in agent.tools()] == ["mcp__inline__echo"]
         if desk.file.is_dir():

@@ -13,7 +13,7 @@ from dragoman.config.load import load
 from dragoman.config.model import fingerprint
 from dragoman.config.scopes import Sources
 from dragoman.events import ConfigurationChanged, Event
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.torture import projects
 from tests.torture.projects import seen, servers, write
 
@@ -73,7 +73,7 @@ def _is_reported(event: Event, words: str) -> bool:
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("place", PLACES)
 async def test_t101_the_servers_of_a_file_with_an_error_keep_running(home: Path, place: str, error: str):
-    file = put(home, place, box=zoo("calm.py"))
+    file = put(home, place, box=stdio_server("well_behaved.py"))
     before = file.read_text()
     async with watching() as (host, told):
         pid = host.servers["box"].pid
@@ -94,13 +94,15 @@ async def test_t101_the_servers_of_a_file_with_an_error_keep_running(home: Path,
 
 @pytest.mark.parametrize("place", PLACES)
 async def test_t101_when_the_file_can_be_read_again_its_content_applies(home: Path, place: str):
-    file = put(home, place, box=zoo("calm.py"), other=zoo("calm.py", "other"))
+    file = put(
+        home, place, box=stdio_server("well_behaved.py"), other=stdio_server("well_behaved.py", "other")
+    )
     async with watching() as (host, told):
         pid = host.servers["other"].pid
         file.write_text("{")
         await told(str(file))
         assert set(host.servers) == {"box", "other"}
-        put(home, place, other=zoo("calm.py", "other"))
+        put(home, place, other=stdio_server("well_behaved.py", "other"))
         await told("")
         assert set(host.servers) == {"other"}
         assert host.servers["other"].pid == pid
@@ -108,7 +110,7 @@ async def test_t101_when_the_file_can_be_read_again_its_content_applies(home: Pa
 
 @pytest.mark.parametrize("place", [place for place in PLACES if place != "managed"])
 async def test_t101_a_server_can_be_started_again_meanwhile(home: Path, place: str):
-    file = put(home, place, box=zoo("calm.py"))
+    file = put(home, place, box=stdio_server("well_behaved.py"))
     async with Host.configured(permission_mode="bypassPermissions") as host:
         await host.ready(timeout=SECONDS)
         pid = host.servers["box"].pid
@@ -121,7 +123,7 @@ async def test_t101_a_server_can_be_started_again_meanwhile(home: Path, place: s
 
 @pytest.mark.parametrize("place", PLACES)
 async def test_t101_the_servers_of_a_deleted_file_are_removed(home: Path, place: str):
-    file = put(home, place, box=zoo("calm.py"))
+    file = put(home, place, box=stdio_server("well_behaved.py"))
     async with Host.configured(permission_mode="bypassPermissions") as host:
         await host.ready(timeout=SECONDS)
         file.write_text("{")
@@ -133,8 +135,8 @@ async def test_t101_the_servers_of_a_deleted_file_are_removed(home: Path, place:
 
 async def test_t101_the_servers_of_a_file_replaced_by_a_symlink_to_another_project_are_removed(home: Path):
     """That file is ignored, not unreadable."""
-    file = put(home, "project", box=zoo("calm.py"))
-    other = write(home / "other" / ".mcp.json", servers(box=zoo("calm.py")))
+    file = put(home, "project", box=stdio_server("well_behaved.py"))
+    other = write(home / "other" / ".mcp.json", servers(box=stdio_server("well_behaved.py")))
     async with Host.configured(permission_mode="bypassPermissions") as host:
         await host.ready(timeout=SECONDS)
         file.unlink()
@@ -143,20 +145,25 @@ async def test_t101_the_servers_of_a_file_replaced_by_a_symlink_to_another_proje
 
 
 async def test_t101_changes_of_other_files_are_applied_meanwhile(home: Path):
-    broken = put(home, "plugin", box=zoo("calm.py"))
-    put(home, "user", mine=zoo("calm.py", "mine"))
+    broken = put(home, "plugin", box=stdio_server("well_behaved.py"))
+    put(home, "user", mine=stdio_server("well_behaved.py", "mine"))
     async with Host.configured(permission_mode="bypassPermissions") as host:
         await host.ready(timeout=SECONDS)
         broken.write_text("{")
-        put(home, "user", mine=zoo("calm.py", "mine"), late=zoo("calm.py", "late"))
+        put(
+            home,
+            "user",
+            mine=stdio_server("well_behaved.py", "mine"),
+            late=stdio_server("well_behaved.py", "late"),
+        )
         assert (await host.reload()).added == ("late",)
-        put(home, "user", late=zoo("calm.py", "late"))
+        put(home, "user", late=stdio_server("well_behaved.py", "late"))
         assert (await host.reload()).removed == ("mine",)
         assert set(host.servers) == {"box", "late"}
 
 
 async def test_t101_approvals_that_cannot_be_read_stop_no_approved_server(home: Path):
-    put(home, "project", box=zoo("calm.py"))
+    put(home, "project", box=stdio_server("well_behaved.py"))
     async with Host.configured(permission_mode="bypassPermissions") as host:
         await host.ready(timeout=SECONDS)
         pid = host.servers["box"].pid

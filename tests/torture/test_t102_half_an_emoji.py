@@ -8,11 +8,11 @@ import pytest
 
 from dragoman.errors import RemoteError
 from dragoman.interaction import FormAnswer, FormElicitation
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.servers.library import Client, Library
 from tests.servers.web import answers, http_sse, streamable, websocket
 from tests.servers.web.streams import Viewing
-from tests.torture.arena import HOSTILE, at_once
+from tests.torture.bystander_host import HOSTILE, at_once
 from tests.torture.conftest import LEGACY, MODERN
 from tests.torture.lines import ID, VERSION, message
 
@@ -45,31 +45,31 @@ def content(spelled: str) -> str:
 
 @pytest.mark.requirement("CAL-7")
 @pytest.mark.parametrize(("spelled", "text"), SPELLED.items(), ids=SPELLED.keys())
-async def test_t102_a_result_arrives_with_the_lone_surrogate_replaced(arena, era, spelled, text):
-    async with arena(zoo("says_as_told.py", protocol=era)) as a:
+async def test_t102_a_result_arrives_with_the_lone_surrogate_replaced(bystander_host, era, spelled, text):
+    async with bystander_host(stdio_server("writes_given_bytes.py", protocol=era)) as a:
         async with at_once():
             assert (await a.outcome("say", writes=[text_result(spelled)], raw=True)).text == text
         assert a.view.ignored == {}
         await a.serves_still()
 
 
-async def test_t102_a_large_result_with_a_lone_surrogate_arrives(arena, era):
+async def test_t102_a_large_result_with_a_lone_surrogate_arrives(bystander_host, era):
     text = "né€" * 300_000
     spelled = json.dumps(text, ensure_ascii=False)[1:-1].encode().decode("latin-1")
-    async with arena(zoo("says_as_told.py", protocol=era)) as a:
+    async with bystander_host(stdio_server("writes_given_bytes.py", protocol=era)) as a:
         async with at_once(5):
             outcome = await a.outcome("say", writes=[text_result(spelled + r"\ud83d")], raw=True)
         assert outcome.text == text + LOST
 
 
-async def test_t102_structured_content_and_errors_with_a_lone_surrogate_arrive(arena, era):
+async def test_t102_structured_content_and_errors_with_a_lone_surrogate_arrive(bystander_host, era):
     structured = message(
         VERSION,
         ID,
         r'"result":{"resultType":"complete","content":[],"structuredContent":{"a\ud83d":["\ude00"]}}',
     )
     error = message(VERSION, ID, r'"error":{"code":7,"message":"no \ud83d","data":{"why":"\ud83d"}}')
-    async with arena(zoo("says_as_told.py", protocol=era)) as a:
+    async with bystander_host(stdio_server("writes_given_bytes.py", protocol=era)) as a:
         async with at_once():
             assert (await a.outcome("say", writes=[structured])).structured == {f"a{LOST}": [LOST]}
             refused = (await a.outcome("say", writes=[error])).error
@@ -78,14 +78,14 @@ async def test_t102_structured_content_and_errors_with_a_lone_surrogate_arrive(a
         assert refused.remote_data == {"why": LOST}
 
 
-async def test_t102_notifications_and_progress_arrive(arena, era):
+async def test_t102_notifications_and_progress_arrive(bystander_host, era):
     log = r'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"cut \ud83d"}}'
     progress = (
         r'{"jsonrpc":"2.0","method":"notifications/progress",'
         r'"params":{"progressToken":$ID,"progress":1,"message":"half \ud83d"}}'
     )
     told: list[str | None] = []
-    async with arena(zoo("says_as_told.py", protocol=era)) as a:
+    async with bystander_host(stdio_server("writes_given_bytes.py", protocol=era)) as a:
         writes = [f"{log}\n{progress}\n", text_result("fine")]
         async with at_once():
             await a.outcome("say", writes=writes, on_progress=lambda update: told.append(update.message))
@@ -112,9 +112,9 @@ ODD_TOOLS = {
 
 
 @pytest.mark.parametrize(("odd", "problem"), ODD_TOOLS.values(), ids=ODD_TOOLS.keys())
-async def test_t102_one_definition_does_not_affect_the_others(arena, odd, problem):
-    entry = zoo("lists_as_told.py", json.dumps([{"tools": [*GOOD[:10], odd, *GOOD[10:]]}]))
-    async with arena(entry) as a:
+async def test_t102_one_definition_does_not_affect_the_others(bystander_host, odd, problem):
+    entry = stdio_server("lists_given_pages.py", json.dumps([{"tools": [*GOOD[:10], odd, *GOOD[10:]]}]))
+    async with bystander_host(entry) as a:
         names = {tool.wire_name for tool in a.host.tools() if tool.server == HOSTILE}
         good = {tool["name"] for tool in GOOD}
         if problem is None:
@@ -127,13 +127,13 @@ async def test_t102_one_definition_does_not_affect_the_others(arena, odd, proble
             assert await a.call("good_7") == "good_7"
 
 
-async def test_t102_a_cursor_is_sent_back_unchanged(arena):
+async def test_t102_a_cursor_is_sent_back_unchanged(bystander_host):
     pages = [
         {"tools": GOOD[:5], "nextCursor": f"page {HALF}"},
         {"tools": GOOD[5:], "nextCursor": f"page {HALF}\udc00{HALF}"},
         {"tools": [{"name": "last", "inputSchema": OBJECT, "description": HALF}]},
     ]
-    async with arena(zoo("lists_as_told.py", json.dumps(pages))) as a:
+    async with bystander_host(stdio_server("lists_given_pages.py", json.dumps(pages))) as a:
         assert a.view.problems == ()
         assert a.view.tool_count == 21
 
@@ -155,8 +155,8 @@ def _cut(value: Any) -> Any:
     return [_cut(each) for each in value] if isinstance(value, list) else value
 
 
-async def test_t102_resources_and_prompts_are_listed_and_read(arena):
-    async with arena(others={"library": CutLibrary()}) as a:
+async def test_t102_resources_and_prompts_are_listed_and_read(bystander_host):
+    async with bystander_host(others={"library": CutLibrary()}) as a:
         listed = {resource.uri: resource for resource in await a.host.resources.list("library")}
         assert listed["book://divan"].description == f"The divan{LOST}"
         read = await a.host.resources.read("library", "book://divan")
@@ -178,8 +178,8 @@ class Hello(Library):
 
 
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
-async def test_t102_instructions_with_a_lone_surrogate_do_not_prevent_a_connection(arena, revision):
-    async with arena(others={"hello": Hello(revisions=(revision,))}) as a:
+async def test_t102_instructions_with_a_lone_surrogate_do_not_prevent_a_connection(bystander_host, revision):
+    async with bystander_host(others={"hello": Hello(revisions=(revision,))}) as a:
         view = a.host.servers["hello"]
         assert (view.status, view.instructions) == ("connected", f"Be kind {LOST}")
 
@@ -222,47 +222,47 @@ class Person:
 
 
 @pytest.mark.parametrize("state", STATES, ids=ascii)
-async def test_t102_the_request_state_is_sent_back_unchanged(arena, state):
+async def test_t102_the_request_state_is_sent_back_unchanged(bystander_host, state):
     person = Person()
     server = Rounds(revisions=(MODERN,))
     server.state = state
-    async with arena(others={"asks": server}, interaction=person) as a:
+    async with bystander_host(others={"asks": server}, interaction=person) as a:
         outcome = await a.host.call("mcp__asks__heard", {}, timeout_seconds=20)
         assert json.loads(outcome.text) == json.loads(json.dumps(state))
         assert person.asked == [f"who {LOST}?"]
 
 
 @pytest.mark.parametrize("kind", ["body", "events"])
-async def test_t102_a_result_with_a_lone_surrogate_arrives_over_http(arena, kind):
+async def test_t102_a_result_with_a_lone_surrogate_arrives_over_http(bystander_host, kind):
     spoiled = answers.body(lambda ask: answers.reply_to(ask, f"cut {HALF}"))
     if kind == "events":
         spoiled = answers.events(lambda reply: b"data: " + reply.replace(b"fine", rb"cut \ud83d") + b"\n\n")
     async with (
         streamable(on={"tools/call": spoiled}) as server,
-        arena({"url": server.url}) as a,
+        bystander_host({"url": server.url}) as a,
         at_once(),
     ):
         assert await a.call("echo") == f"cut {LOST}"
 
 
-async def test_t102_an_error_with_a_lone_surrogate_in_the_body_of_a_status_arrives(arena):
+async def test_t102_an_error_with_a_lone_surrogate_in_the_body_of_a_status_arrives(bystander_host):
     refused = answers.error(-32602, f"bad {HALF}", status=400)
-    async with streamable(on={"tools/call": refused}) as server, arena({"url": server.url}) as a:
+    async with streamable(on={"tools/call": refused}) as server, bystander_host({"url": server.url}) as a:
         async with at_once():
             error = (await a.outcome("echo")).error
         assert isinstance(error, RemoteError)
         assert (error.remote_code, error.remote_message) == (-32602, f"bad {LOST}")
 
 
-async def test_t102_a_message_with_a_lone_surrogate_arrives_over_a_stream(arena, monkeypatch):
+async def test_t102_a_message_with_a_lone_surrogate_arrives_over_a_stream(bystander_host, monkeypatch):
     spell = Viewing._event
     monkeypatch.setattr(Viewing, "_event", lambda self, data: spell(self, data.replace(b"@@", rb"\ud83d")))
-    async with http_sse() as server, arena({"type": "sse", "url": server.url}) as a, at_once():
+    async with http_sse() as server, bystander_host({"type": "sse", "url": server.url}) as a, at_once():
         assert await a.call("echo", text="cut @@") == f"cut {LOST}"
 
 
-async def test_t102_a_message_with_a_lone_surrogate_arrives_over_a_websocket(arena, monkeypatch):
-    async with websocket() as server, arena({"type": "ws", "url": server.url}) as a, at_once():
+async def test_t102_a_message_with_a_lone_surrogate_arrives_over_a_websocket(bystander_host, monkeypatch):
+    async with websocket() as server, bystander_host({"type": "ws", "url": server.url}) as a, at_once():
         write = server._write
         monkeypatch.setattr(
             server, "_write", lambda socket, data: write(socket, data.replace(b"@@", rb"\ud83d"))
@@ -270,7 +270,7 @@ async def test_t102_a_message_with_a_lone_surrogate_arrives_over_a_websocket(are
         assert await a.call("echo", text="cut @@") == f"cut {LOST}"
 
 
-async def test_t102_an_in_process_server_of_the_official_sdk_does_not_hang(arena):
+async def test_t102_an_in_process_server_of_the_official_sdk_does_not_hang(bystander_host):
     from mcp.server.mcpserver import MCPServer
 
     app = MCPServer("sdk")
@@ -283,7 +283,7 @@ async def test_t102_an_in_process_server_of_the_official_sdk_does_not_hang(arena
     def whole() -> str:
         return "fine"
 
-    async with arena(others={"sdk": app}) as a:
+    async with bystander_host(others={"sdk": app}) as a:
         async with at_once(5):
             texts = await asyncio.gather(
                 *(a.host.call(f"mcp__sdk__{name}", {}) for name in ("whole", "half", "whole"))
@@ -291,9 +291,9 @@ async def test_t102_an_in_process_server_of_the_official_sdk_does_not_hang(arena
         assert [outcome.text for outcome in texts] == ["fine", f"cut {LOST}", "fine"]
 
 
-async def test_t102_very_many_lone_surrogates_do_not_block_the_loop(arena):
-    """The arena measures the event loop; beyond a limit the message is not repaired, and its call fails."""
-    async with arena(zoo("says_as_told.py")) as a:
+async def test_t102_very_many_lone_surrogates_do_not_block_the_loop(bystander_host):
+    """The event loop is measured; beyond a limit the message is not repaired, and its call fails."""
+    async with bystander_host(stdio_server("writes_given_bytes.py")) as a:
         for spelled in (r"\ud83d" * 45_000, r"\ud83d" * 1_000_000, r"\\" * 3_000_000 + r"\ud83d"):
             async with at_once(10):
                 await asyncio.gather(a.call("say", writes=[text_result(spelled)]), return_exceptions=True)

@@ -11,9 +11,9 @@ import pytest
 
 from dragoman.errors import InvalidArguments
 from tests.servers.web import streamable
-from tests.servers.web.liar import liar
+from tests.servers.web.given_answers import replace_results
 from tests.servers.web.streamable import Streamable
-from tests.torture.arena import MEGABYTE, at_once
+from tests.torture.bystander_host import MEGABYTE, at_once
 from tests.torture.conftest import MODERN
 
 NAMES = 3_000
@@ -35,8 +35,13 @@ CHECKED = {attack for attack in SCHEMAS if "propertyNames" in str(SCHEMAS[attack
 
 @pytest.mark.requirement("CAL-1")
 @pytest.mark.parametrize("attack", SCHEMAS)
-async def test_four_results_with_thousands_of_validation_errors_use_little_memory(arena, attack: str):
-    async with _server(SCHEMAS[attack]) as server, arena({"url": server.url, "protocol": MODERN}) as a:
+async def test_four_results_with_thousands_of_validation_errors_use_little_memory(
+    bystander_host, attack: str
+):
+    async with (
+        _server(SCHEMAS[attack]) as server,
+        bystander_host({"url": server.url, "protocol": MODERN}) as a,
+    ):
         peak = Peak()
         async with at_once(5):
             outcomes = await asyncio.gather(*(a.outcome("loose") for _ in range(4)))
@@ -46,8 +51,11 @@ async def test_four_results_with_thousands_of_validation_errors_use_little_memor
 
 @pytest.mark.requirement("CAL-1")
 @pytest.mark.parametrize("attack", SCHEMAS)
-async def test_arguments_with_thousands_of_validation_errors_use_little_memory(arena, attack: str):
-    async with _server(SCHEMAS[attack]) as server, arena({"url": server.url, "protocol": MODERN}) as a:
+async def test_arguments_with_thousands_of_validation_errors_use_little_memory(bystander_host, attack: str):
+    async with (
+        _server(SCHEMAS[attack]) as server,
+        bystander_host({"url": server.url, "protocol": MODERN}) as a,
+    ):
         peak = Peak()
         async with at_once(5):
             outcome = await a.outcome("bad", **LARGE)
@@ -55,9 +63,9 @@ async def test_arguments_with_thousands_of_validation_errors_use_little_memory(a
         assert peak.growth_bytes() < 100 * MEGABYTE
 
 
-async def test_a_few_validation_errors_are_reported_one_by_one(arena):
+async def test_a_few_validation_errors_are_reported_one_by_one(bystander_host):
     schema = SCHEMAS["names by a length"]
-    async with _server(schema) as server, arena({"url": server.url, "protocol": MODERN}) as a:
+    async with _server(schema) as server, bystander_host({"url": server.url, "protocol": MODERN}) as a:
         outcome = await a.outcome("bad", aa=1, bb=2, c=3)
         assert isinstance(outcome.error, InvalidArguments)
         assert len(outcome.error.problems) == 2
@@ -70,7 +78,9 @@ async def _server(schema: dict) -> AsyncIterator[Streamable]:
     loose = {"name": "loose", "inputSchema": {"type": "object"}, "outputSchema": judged}
     result = {"content": [{"type": "text", "text": "ran"}], "structuredContent": LARGE}
     async with streamable(revisions=(MODERN,)) as server:
-        liar(server, {"tools/list": lambda _: {"tools": [tool, loose]}, "tools/call": lambda _: result})
+        replace_results(
+            server, {"tools/list": lambda _: {"tools": [tool, loose]}, "tools/call": lambda _: result}
+        )
         yield server
 
 

@@ -16,7 +16,7 @@ from dragoman.config.files import ENTRY_LIMIT, RULE_LIMIT
 from dragoman.config.model import PROBLEM_LIMIT
 from tests.cpu_time import shortest
 from tests.e2e.forked import run
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.torture import projects
 from tests.torture.projects import seen, servers, write
 
@@ -159,7 +159,7 @@ def test_t104_a_connector_list_has_the_same_limit():
 
 
 async def test_t104_a_host_in_such_a_repository_is_ready_as_fast_as_in_others(home: Path):
-    projects.user(home, servers(mine=zoo("calm.py")))
+    projects.user(home, servers(mine=stdio_server("well_behaved.py")))
     write(home / "work" / ".mcp.json", servers(**{f"s{number}": {"command": "x"} for number in range(MANY)}))
     async with Host.configured(permission_mode="bypassPermissions") as host:
         await host.ready(timeout=30)

@@ -6,14 +6,14 @@ import time
 import pytest
 
 from dragoman import Host
-from tests.servers import ZOO
-from tests.torture.arena import Pulse
+from tests.servers import SERVER_PROGRAMS
+from tests.torture.bystander_host import Pulse
 
 STALL_SECONDS = 0.05
 STALL_UNITS = 20
 """Or this many times as long as a fixed amount of work takes on this machine, whichever is more; see
 `Pulse`."""
-TINY = {"command": "/bin/sh", "args": [str(ZOO / "tiny.sh")], "protocol": "2025-11-25"}
+TINY = {"command": "/bin/sh", "args": [str(SERVER_PROGRAMS / "tiny.sh")], "protocol": "2025-11-25"}
 
 
 class Closing:

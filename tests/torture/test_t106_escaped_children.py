@@ -15,9 +15,15 @@ from dragoman.events import ServerLogged
 from dragoman.processes import signal_group, signal_process, start_of
 from dragoman.transports import orphans, reaper
 from dragoman.transports.family import Family
-from tests.servers import zoo
-from tests.torture.arena import until
-from tests.torture.people import alive, children_of, command_line, program_environment, wait_for_deaths
+from tests.servers import stdio_server
+from tests.torture.bystander_host import until
+from tests.torture.child_programs import (
+    alive,
+    children_of,
+    command_line,
+    program_environment,
+    wait_for_deaths,
+)
 
 BYPASS = {"permission_mode": "bypassPermissions"}
 END_SECONDS = 5.0
@@ -38,8 +44,8 @@ async def still_running(*pids: int) -> list[int]:
 
 @pytest.mark.requirement("TRN-1")
 @pytest.mark.parametrize("habits", ESCAPES.values(), ids=ESCAPES.keys())
-async def test_t106_a_child_that_left_the_process_group_is_ended_with_its_server(arena, habits):
-    async with arena(zoo("has_a_child.py", *habits)) as a:
+async def test_t106_a_child_that_left_the_process_group_is_ended_with_its_server(bystander_host, habits):
+    async with bystander_host(stdio_server("has_a_child.py", *habits)) as a:
         child = int(await a.call("child"))
         assert alive(child)
         await until(lambda: os.getpgid(child) != a.view.pid)
@@ -47,8 +53,8 @@ async def test_t106_a_child_that_left_the_process_group_is_ended_with_its_server
     assert a.close_seconds < 3
 
 
-async def test_t106_a_child_that_left_is_ended_when_its_server_exits(arena):
-    async with arena(zoo("has_a_child.py", "daemon", "silent")) as a:
+async def test_t106_a_child_that_left_is_ended_when_its_server_exits(bystander_host):
+    async with bystander_host(stdio_server("has_a_child.py", "daemon", "silent")) as a:
         child, server = int(await a.call("child")), a.view.pid
         os.kill(server, signal.SIGKILL)
         await until(lambda: a.view.status == "failed")
@@ -58,10 +64,10 @@ async def test_t106_a_child_that_left_is_ended_when_its_server_exits(arena):
 PROGRAM = """
 import asyncio
 from dragoman import Host
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 async def main():
-    server = zoo("has_a_child.py", "daemon", "silent", "stubborn")
+    server = stdio_server("has_a_child.py", "daemon", "silent", "stubborn")
     host = Host({"server": server}, permission_mode="bypassPermissions")
     await host.__aenter__()
     await host.ready(timeout=30)
@@ -84,34 +90,34 @@ def program() -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.requirement("TRN-1")
-async def test_t106_a_child_that_left_is_ended_when_the_host_is_killed(arena, program):
-    async with arena():
+async def test_t106_a_child_that_left_is_ended_when_the_host_is_killed(bystander_host, program):
+    async with bystander_host():
         child = int(await asyncio.to_thread(program.stdout.readline))
         assert alive(child)
         program.kill()
         assert await still_running(child) == []
 
 
-async def test_t106_if_the_watchdog_is_killed_too_the_next_host_ends_it(arena, program):
-    async with arena():
+async def test_t106_if_the_watchdog_is_killed_too_the_next_host_ends_it(bystander_host, program):
+    async with bystander_host():
         child = int(await asyncio.to_thread(program.stdout.readline))
         (watchdog,) = [pid for pid in children_of(program.pid) if "dragoman-watchdog" in command_line(pid)]
         os.kill(watchdog, signal.SIGKILL)
         program.kill()
         await asyncio.to_thread(program.wait, 10)
         assert alive(child)
-        async with Host({"next": zoo("calm.py")}, **BYPASS) as host:
+        async with Host({"next": stdio_server("well_behaved.py")}, **BYPASS) as host:
             await host.ready(timeout=10)
             assert await still_running(child) == []
             assert host.servers["next"].status == "connected"
 
 
-async def test_t106_a_process_that_cannot_be_ended_is_reported_with_its_command(arena, monkeypatch):
+async def test_t106_a_process_that_cannot_be_ended_is_reported_with_its_command(bystander_host, monkeypatch):
     """Signals do not reach a process of another user; here all signals are suppressed."""
     monkeypatch.setattr(reaper, "LAST_SECONDS", 0.3)
     monkeypatch.setattr("dragoman.transports.family._signal_group_of", lambda *_: None)
-    async with arena():
-        async with Host({"server": zoo("has_a_child.py", "daemon", "silent")}, **BYPASS) as host:
+    async with bystander_host():
+        async with Host({"server": stdio_server("has_a_child.py", "daemon", "silent")}, **BYPASS) as host:
             listening = host.events()
             await host.ready(timeout=10)
             child = int((await host.call("mcp__server__child")).text)
@@ -122,8 +128,10 @@ async def test_t106_a_process_that_cannot_be_ended_is_reported_with_its_command(
 
 
 @pytest.mark.parametrize("habits", [[], ["daemon"]], ids=["same session", "session of its own"])
-async def test_t106_a_server_that_continues_in_a_child_is_shown_with_the_pid_of_that_child(arena, habits):
-    async with arena(zoo("hands_over.py", *habits)) as a:
+async def test_t106_a_server_that_continues_in_a_child_is_shown_with_the_pid_of_that_child(
+    bystander_host, habits
+):
+    async with bystander_host(stdio_server("launcher.py", *habits)) as a:
         await until(lambda: a.view.pid is not None and a.view.pid not in children_of(os.getpid()))
         assert alive(a.view.pid)
         assert a.view.status == "connected"
@@ -133,8 +141,8 @@ async def test_t106_a_server_that_continues_in_a_child_is_shown_with_the_pid_of_
     assert not alive(server)
 
 
-async def test_t106_the_pid_of_an_ended_process_is_never_shown_as_connected(arena):
-    async with arena(zoo("hands_over.py")) as a:
+async def test_t106_the_pid_of_an_ended_process_is_never_shown_as_connected(bystander_host):
+    async with bystander_host(stdio_server("launcher.py")) as a:
         for _ in range(200):
             view = a.view
             if view.status == "connected" and view.pid is not None:
@@ -142,10 +150,10 @@ async def test_t106_the_pid_of_an_ended_process_is_never_shown_as_connected(aren
             await asyncio.sleep(0.002)
 
 
-async def test_t106_the_pid_of_an_ended_launcher_is_reserved_until_its_server_is_closed(arena):
+async def test_t106_the_pid_of_an_ended_launcher_is_reserved_until_its_server_is_closed(bystander_host):
     """Otherwise another program could get the pid, and the signals that are meant for the server."""
     before = set(children_of(os.getpid()))
-    async with arena(zoo("hands_over.py", "daemon")) as a:
+    async with bystander_host(stdio_server("launcher.py", "daemon")) as a:
         launchers = set(children_of(os.getpid())) - before
         await until(lambda: any(not alive(pid) for pid in launchers))
         (launcher,) = [pid for pid in launchers if not alive(pid)]
@@ -178,10 +186,10 @@ def test_t106_a_reused_pid_is_not_signalled(unrelated_process):
 
 @pytest.mark.requirement("TRN-1")
 async def test_t106_closing_a_server_whose_pid_is_reused_sends_no_signal(
-    arena, unrelated_process, monkeypatch
+    bystander_host, unrelated_process, monkeypatch
 ):
     """As in a program that waits for all children: the leader is reaped before the server is closed."""
-    async with arena():
+    async with bystander_host():
         gone = subprocess.Popen(["true"], start_new_session=True)
         family = Family(gone, "no marker")
         gone.wait()

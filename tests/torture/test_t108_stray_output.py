@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from dragoman.errors import MalformedReply
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.servers.web import http_sse, streamable, websocket
-from tests.torture.arena import at_once, until
+from tests.torture.bystander_host import at_once, until
 from tests.torture.conftest import LEGACY, MODERN
 from tests.torture.lines import ID, VERSION, message, reply, result
 
@@ -33,8 +33,8 @@ STRAY = {
 
 @pytest.mark.requirement("CAL-6")
 @pytest.mark.parametrize("stray", STRAY.values(), ids=STRAY.keys())
-async def test_t108_an_unparsed_line_fails_no_call_in_progress(arena, era, stray):
-    async with arena(zoo("answers_all_at_once.py", protocol=era)) as a:
+async def test_t108_an_unparsed_line_fails_no_call_in_progress(bystander_host, era, stray):
+    async with bystander_host(stdio_server("answers_all_at_once.py", protocol=era)) as a:
         async with at_once():
             texts = await asyncio.gather(
                 *(
@@ -47,9 +47,9 @@ async def test_t108_an_unparsed_line_fails_no_call_in_progress(arena, era, stray
         await a.serves_still()
 
 
-async def test_t108_unparsed_lines_are_counted_and_the_newest_are_shown(arena, era):
+async def test_t108_unparsed_lines_are_counted_and_the_newest_are_shown(bystander_host, era):
     stray = "".join(f'{{"jsonrpc":"2.0 message","number":{number}}}\n' for number in range(100))
-    async with arena(zoo("says_as_told.py", protocol=era)) as a:
+    async with bystander_host(stdio_server("writes_given_bytes.py", protocol=era)) as a:
         assert await a.call("say", writes=[stray, reply()]) == "right"
         assert a.view.unparsed_lines == 100
         assert a.view.unparsed_output == tuple(
@@ -66,8 +66,10 @@ async def test_t108_unparsed_lines_are_counted_and_the_newest_are_shown(arena, e
         message(VERSION, '"result":{"a":tru}', ID),
     ],
 )
-async def test_t108_a_malformed_reply_with_the_id_of_its_request_fails_that_call_at_once(arena, era, line):
-    async with arena(zoo("says_as_told.py", protocol=era)) as a:
+async def test_t108_a_malformed_reply_with_the_id_of_its_request_fails_that_call_at_once(
+    bystander_host, era, line
+):
+    async with bystander_host(stdio_server("writes_given_bytes.py", protocol=era)) as a:
         with pytest.raises(MalformedReply, match="malformed reply from hostile"):
             async with at_once():
                 await a.call("say", writes=[line])
@@ -80,7 +82,9 @@ SITES = {"http": streamable, "sse": http_sse, "ws": websocket}
 @pytest.mark.parametrize(
     ("kind", "revision"), [("http", LEGACY), ("http", MODERN), ("sse", "2024-11-05"), ("ws", MODERN)]
 )
-async def test_t108_an_unparsed_message_over_the_network_fails_no_call_in_progress(arena, kind, revision):
+async def test_t108_an_unparsed_message_over_the_network_fails_no_call_in_progress(
+    bystander_host, kind, revision
+):
     released = asyncio.Event()
 
     async def wait(arguments, _):
@@ -89,8 +93,8 @@ async def test_t108_an_unparsed_message_over_the_network_fails_no_call_in_progre
         return arguments["number"]
 
     async with SITES[kind](revisions=(revision,)) as server:
-        server.zoo.add_tool("wait", wait, properties={"number": {"type": "string"}})
-        async with arena({"type": kind, "url": server.url, "protocol": revision}) as a:
+        server.in_memory.add_tool("wait", wait, properties={"number": {"type": "string"}})
+        async with bystander_host({"type": kind, "url": server.url, "protocol": revision}) as a:
             await until(lambda: (kind, revision) != ("http", LEGACY) or server.asked("GET"))
             calls = [asyncio.create_task(a.call("wait", number=str(n))) for n in range(TOGETHER)]
             await until(lambda: server.ledger.counts["wait"] == TOGETHER)

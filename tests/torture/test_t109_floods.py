@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import pytest
 
 from dragoman.errors import ConnectionLost
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.servers.web import websocket
 from tests.servers.web.tools import LIST_CHANGED
-from tests.torture.arena import at_once, until
-from tests.torture.people import program_environment
+from tests.torture.bystander_host import at_once, until
+from tests.torture.child_programs import program_environment
 
 RATE = "DRAGOMAN_UNREQUESTED_MESSAGES_PER_SECOND"
 
@@ -65,8 +65,8 @@ async def is_cut_off(a, text: str, **more: str) -> None:
 
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("text", LINES.values(), ids=LINES.keys())
-async def test_t109_a_local_server_that_floods_is_disconnected(arena, text):
-    async with arena(zoo("floods.py")) as a:
+async def test_t109_a_local_server_that_floods_is_disconnected(bystander_host, text):
+    async with bystander_host(stdio_server("floods.py")) as a:
         await is_cut_off(a, text)
 
 
@@ -119,15 +119,15 @@ FRAMES = {
 
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize(("kind", "what"), FRAMES)
-async def test_t109_a_remote_server_that_floods_is_disconnected(arena, flooding, kind, what):
-    async with arena({"type": kind, "url": flooding(kind)}) as a:
+async def test_t109_a_remote_server_that_floods_is_disconnected(bystander_host, flooding, kind, what):
+    async with bystander_host({"type": kind, "url": flooding(kind)}) as a:
         await is_cut_off(a, FRAMES[kind, what])
 
 
-async def test_t109_many_replies_and_progress_notifications_are_not_a_flood(arena):
+async def test_t109_many_replies_and_progress_notifications_are_not_a_flood(bystander_host):
     """With the lowest limit: messages that belong to a request are not counted."""
-    others = {"counts": zoo("floods_progress.py")}
-    async with arena(zoo("calm.py"), others=others, settings={RATE: 100}) as a:
+    others = {"counts": stdio_server("floods_progress.py")}
+    async with bystander_host(stdio_server("well_behaved.py"), others=others, settings={RATE: 100}) as a:
 
         async def call_often(number: int) -> None:
             for _ in range(100):
@@ -146,8 +146,11 @@ async def test_t109_many_replies_and_progress_notifications_are_not_a_flood(aren
         assert {view.status for view in a.host.servers.values()} == {"connected"}
 
 
-async def test_t109_the_limit_is_configurable_and_a_burst_below_it_is_allowed(arena):
-    async with websocket() as server, arena({"type": "ws", "url": server.url}, settings={RATE: 1000}) as a:
+async def test_t109_the_limit_is_configurable_and_a_burst_below_it_is_allowed(bystander_host):
+    async with (
+        websocket() as server,
+        bystander_host({"type": "ws", "url": server.url}, settings={RATE: 1000}) as a,
+    ):
         await push_often(server, 16, lambda: False)
         assert await a.call("echo", text="fine") == "fine"
         assert a.view.status == "connected"

@@ -10,7 +10,7 @@ import pytest
 from dragoman import DragomanError
 from tests.servers.web import Answer, Ask, Streamable, answers
 from tests.servers.web.answers import EVENTS, JSON, reply_to
-from tests.torture.arena import Arena, at_once
+from tests.torture.bystander_host import BystanderHost, at_once
 from tests.torture.network import Way, end_of, facts, serves
 
 LOST, MALFORMED, STATUS, TIMEOUT = "connection-lost", "malformed-reply", "http-status", "timeout"
@@ -109,7 +109,7 @@ UNREADABLE: Mapping[str, tuple[Answer, set[str]]] = {
 """The answer, and the errors that report it."""
 
 
-async def outcome_of(a: Arena, server: Streamable, answer: Answer) -> str:
+async def outcome_of(a: BystanderHost, server: Streamable, answer: Answer) -> str:
     """The outcome of a call that is answered like this: the text, or the error's code."""
     server.on["tools/call"] = answers.first(1, answer)
     async with at_once():
@@ -128,15 +128,15 @@ def way(era: str) -> Way:
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_t10_an_unusual_answer_that_contains_the_reply_is_understood(arena, way: Way):
-    async with way.server() as server, arena(way.entry(server)) as a:
+async def test_t10_an_unusual_answer_that_contains_the_reply_is_understood(bystander_host, way: Way):
+    async with way.server() as server, bystander_host(way.entry(server)) as a:
         found = {what: await outcome_of(a, server, answer) for what, answer in READABLE.items()}
     assert found == {what: "fíne" if "lies" in what else "fine" for what in READABLE}
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_t10_an_answer_without_a_reply_fails_that_call_only_and_at_once(arena, way: Way):
-    async with way.server() as server, arena(way.entry(server)) as a:
+async def test_t10_an_answer_without_a_reply_fails_that_call_only_and_at_once(bystander_host, way: Way):
+    async with way.server() as server, bystander_host(way.entry(server)) as a:
         found = {what: await outcome_of(a, server, answer) for what, (answer, _) in UNREADABLE.items()}
         initialized = len(server.asked("initialize") + server.asked("server/discover"))
     wrong = {what: code for what, code in found.items() if code not in UNREADABLE[what][1]}
@@ -145,8 +145,8 @@ async def test_t10_an_answer_without_a_reply_fails_that_call_only_and_at_once(ar
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_t10_an_unusual_stream_that_contains_the_reply_is_understood(arena, way: Way):
-    async with way.server() as server, arena(way.entry(server)) as a:
+async def test_t10_an_unusual_stream_that_contains_the_reply_is_understood(bystander_host, way: Way):
+    async with way.server() as server, bystander_host(way.entry(server)) as a:
         found = {
             what: await outcome_of(a, server, answers.events(spell))
             for what, spell in answers.ODD_EVENTS.items()
@@ -159,8 +159,8 @@ async def test_t10_an_unusual_stream_that_contains_the_reply_is_understood(arena
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_t10_a_stream_without_a_reply_fails_that_call_only_and_at_once(arena, way: Way):
-    async with way.server() as server, arena(way.entry(server)) as a:
+async def test_t10_a_stream_without_a_reply_fails_that_call_only_and_at_once(bystander_host, way: Way):
+    async with way.server() as server, bystander_host(way.entry(server)) as a:
         found = {
             what: await outcome_of(a, server, answers.events(spell))
             for what, spell in answers.SPOILED_EVENTS.items()
@@ -181,7 +181,7 @@ def ends_with_retry(retry: bytes) -> dict[str, Answer]:
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_t10_the_retry_value_of_a_stream_does_not_extend_the_timeout_of_the_call(arena):
+async def test_t10_the_retry_value_of_a_stream_does_not_extend_the_timeout_of_the_call(bystander_host):
     way = Way("http")
     async with AsyncExitStack() as stack:
         servers = {
@@ -189,7 +189,7 @@ async def test_t10_the_retry_value_of_a_stream_does_not_extend_the_timeout_of_th
             for name, retry in RETRIES.items()
         }
         entries = {name: way.entry(server) for name, server in servers.items()}
-        async with arena(others=entries) as a:
+        async with bystander_host(others=entries) as a:
             calls = [end_of(a, "echo", server=name, seconds=1.5) for name in servers]
             for ended in await asyncio.gather(*calls):
                 assert facts(ended) in ((TIMEOUT, True), (LOST, True))
@@ -198,10 +198,10 @@ async def test_t10_the_retry_value_of_a_stream_does_not_extend_the_timeout_of_th
                 await serves(a, server=name)
 
 
-async def test_t10_text_that_needs_escaping_arrives_unchanged(arena, era: str):
+async def test_t10_text_that_needs_escaping_arrives_unchanged(bystander_host, era: str):
     text = 'quote " backslash \\ slash / tab \t nul \0 emoji 🐉 pair \U0001f469\u200d\U0001f680 sep \u2028'
     way = Way("http", era, "json")
-    async with way.server() as server, arena(way.entry(server)) as a:
+    async with way.server() as server, bystander_host(way.entry(server)) as a:
         for in_ascii in (True, False):
 
             def spell(ask: Ask, in_ascii: bool = in_ascii) -> bytes:

@@ -20,10 +20,10 @@ from dragoman.config.merge import EXCLUSIVE
 from dragoman.config.rule_edits import add_rule
 from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError, PolicyRefused
+from tests.case_selection import some
 from tests.e2e.forked import run
 from tests.integration.waiting import until
-from tests.servers import ZOO
-from tests.thinning import some
+from tests.servers import SERVER_PROGRAMS
 from tests.torture import projects
 from tests.torture.projects import servers, write
 
@@ -42,7 +42,7 @@ class World:
         self._marks.touch()
 
     def entry(self, **fields: Any) -> dict[str, Any]:
-        serve = shlex.join([sys.executable, "-S", "-E", str(ZOO / "calm.py")])
+        serve = shlex.join([sys.executable, "-S", "-E", str(SERVER_PROGRAMS / "well_behaved.py")])
         script = f"echo x >> {shlex.quote(str(self._marks))}; exec {serve}"
         return {"command": "/bin/sh", "args": ["-c", script], **fields}
 

@@ -11,7 +11,7 @@ from dragoman import Host
 from dragoman.catalog.changes import describe
 from dragoman.catalog.lock import Lock, compare, read_lock, updated, write_lock
 from dragoman.testing import InMemoryServer
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 CHANGES = {
     "a search hint": ({"_meta": {"anthropic/searchHint": "bank transfer"}}, "anthropic/searchHint"),
@@ -32,7 +32,7 @@ async def test_a_changed_part_is_detected_and_left_out_by_a_host_with_a_tool_loc
 ):
     lock, entry = (
         tmp_path / ".mcp.lock",
-        zoo("turns_its_coat.py", json.dumps(change), str(tmp_path / "turned")),
+        stdio_server("changes_definitions.py", json.dumps(change), str(tmp_path / "turned")),
     )
     async with Host({"s": entry}, permission_mode="bypassPermissions") as host:
         await host.ready()

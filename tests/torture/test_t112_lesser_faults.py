@@ -16,7 +16,7 @@ from dragoman.adapters import openai
 from dragoman.calls.audit import AuditEntry, AuditLog, read
 from dragoman.calls.url_elicitation import url_question
 from dragoman.errors import PermissionRefused
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.torture.projects import write
 from tests.torture.test_t62_schema_attacks import ATTACKS
 from tests.unit.fakes import tool
@@ -43,7 +43,7 @@ async def test_a_blocking_hook_blocks_in_every_encoding_of_its_answer(home: Path
     (home / "answer").write_bytes(printed)
     hook = {"type": "command", "command": f"cat {home / 'answer'}", "onError": "block"}
     settings = {
-        "mcpServers": {"box": zoo("calm.py")},
+        "mcpServers": {"box": stdio_server("well_behaved.py")},
         "permissions": {"allow": ["mcp__box"]},
         "hooks": {"PreToolUse": [{"hooks": [hook]}]},
     }
@@ -91,7 +91,7 @@ def _seconds(schemas: list[object]) -> float:
 async def test_a_server_is_disconnected_by_disable_though_the_disk_is_full(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    write(home / ".dragoman" / "settings.json", {"mcpServers": {"box": zoo("calm.py")}})
+    write(home / ".dragoman" / "settings.json", {"mcpServers": {"box": stdio_server("well_behaved.py")}})
     async with Host.configured() as host:
         assert (await host.ready(timeout=30))["box"].status == "connected"
         with monkeypatch.context() as full:
@@ -126,10 +126,10 @@ async def test_the_first_audit_entry_after_a_full_disk_is_kept(home: Path, monke
 
 async def test_a_server_that_a_reload_replaces_is_still_listed(home: Path):
     file = home / ".dragoman" / "settings.json"
-    write(file, {"mcpServers": {"box": zoo("will_not_die.py")}})
+    write(file, {"mcpServers": {"box": stdio_server("ignores_signals.py")}})
     async with Host.configured() as host:
         await host.ready(timeout=30)
-        write(file, {"mcpServers": {"box": zoo("calm.py")}})
+        write(file, {"mcpServers": {"box": stdio_server("well_behaved.py")}})
         seen = [set(host.servers)]
         reloading = asyncio.create_task(host.reload())
         while not reloading.done():
@@ -147,7 +147,7 @@ def test_a_deleted_working_directory_is_reported_with_a_clear_error(
     gone.mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()
-    for make in (lambda: Host({}), lambda: Host({"box": zoo("calm.py")}), Host.configured):
+    for make in (lambda: Host({}), lambda: Host({"box": stdio_server("well_behaved.py")}), Host.configured):
         with pytest.raises(ConfigError) as raised:
             make()
         assert str(raised.value) == "the working directory cannot be used: No such file or directory"
@@ -172,7 +172,7 @@ async def test_an_answer_that_cannot_be_parsed_completely_still_refuses(home: Pa
     (home / "answer").write_text(printed)
     hook = {"type": "command", "command": f"cat {home / 'answer'}"}
     settings = {
-        "mcpServers": {"box": zoo("calm.py")},
+        "mcpServers": {"box": stdio_server("well_behaved.py")},
         "permissions": {"allow": ["mcp__box"]},
         "hooks": {"PreToolUse": [{"hooks": [hook]}]},
     }

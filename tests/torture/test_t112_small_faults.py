@@ -18,10 +18,10 @@ from dragoman.calls import audit
 from dragoman.calls.audit import AuditEntry, AuditLog
 from dragoman.errors import ConnectionLost
 from dragoman.transports.orphans import ProcessWatchdog
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.torture import projects
-from tests.torture.arena import at_once, until
-from tests.torture.people import alive
+from tests.torture.bystander_host import at_once, until
+from tests.torture.child_programs import alive
 
 BYPASS = {"permission_mode": "bypassPermissions"}
 
@@ -30,8 +30,8 @@ BYPASS = {"permission_mode": "bypassPermissions"}
 
 
 @pytest.mark.parametrize("bursting", [False, True])
-async def test_t112_calls_to_a_server_that_exited_log_no_asyncio_warning(arena, caplog, bursting):
-    async with arena(zoo("calm.py")) as a:
+async def test_t112_calls_to_a_server_that_exited_log_no_asyncio_warning(bystander_host, caplog, bursting):
+    async with bystander_host(stdio_server("well_behaved.py")) as a:
         if bursting:
             await asyncio.gather(*(a.call("echo", message="x") for _ in range(64)))
         pid = a.view.pid
@@ -139,9 +139,9 @@ def test_t112_a_suspended_watchdog_that_stops_reading_is_replaced(sleeper):
 # Another event loop.
 
 
-async def test_t112_closing_from_another_loop_closes_on_the_loop_of_the_owner(arena):
-    async with arena() as a:
-        host = Host({"box": zoo("calm.py")}, **BYPASS)
+async def test_t112_closing_from_another_loop_closes_on_the_loop_of_the_owner(bystander_host):
+    async with bystander_host() as a:
+        host = Host({"box": stdio_server("well_behaved.py")}, **BYPASS)
         async with host:
             await host.ready(timeout=20)
             pid = host.servers["box"].pid
@@ -155,7 +155,7 @@ async def test_t112_closing_from_another_loop_closes_on_the_loop_of_the_owner(ar
 
 def test_t112_closing_after_the_owners_loop_has_stopped_reports_it_and_breaks_nothing():
     owner = asyncio.new_event_loop()
-    host = Host({"box": zoo("calm.py")}, **BYPASS)
+    host = Host({"box": stdio_server("well_behaved.py")}, **BYPASS)
 
     async def open_host() -> None:
         await host.__aenter__()
@@ -179,10 +179,18 @@ def test_t112_closing_after_the_owners_loop_has_stopped_reports_it_and_breaks_no
 
 
 async def test_t112_a_server_that_is_being_replaced_is_always_listed(home):
-    file = projects.user(home, projects.servers(box=zoo("will_not_die.py"), other=zoo("calm.py")))
+    file = projects.user(
+        home, projects.servers(box=stdio_server("ignores_signals.py"), other=stdio_server("well_behaved.py"))
+    )
     async with Host.configured(**BYPASS) as host:
         await host.ready(timeout=20)
-        file.write_text(json.dumps(projects.servers(box=zoo("calm.py", "changed"), other=zoo("calm.py"))))
+        file.write_text(
+            json.dumps(
+                projects.servers(
+                    box=stdio_server("well_behaved.py", "changed"), other=stdio_server("well_behaved.py")
+                )
+            )
+        )
         seen: list[tuple[str, str | None]] = []
         reloading = asyncio.create_task(host.reload())
         while not reloading.done():
@@ -197,9 +205,11 @@ async def test_t112_a_server_that_is_being_replaced_is_always_listed(home):
 
 
 async def test_t112_a_server_that_was_removed_is_not_listed(home):
-    file = projects.user(home, projects.servers(box=zoo("calm.py"), other=zoo("calm.py")))
+    file = projects.user(
+        home, projects.servers(box=stdio_server("well_behaved.py"), other=stdio_server("well_behaved.py"))
+    )
     async with Host.configured(**BYPASS) as host:
         await host.ready(timeout=20)
-        file.write_text(json.dumps(projects.servers(other=zoo("calm.py"))))
+        file.write_text(json.dumps(projects.servers(other=stdio_server("well_behaved.py"))))
         await host.reload()
         assert set(host.servers) == {"other"}

@@ -9,7 +9,7 @@ from dragoman.config.expand import expand_entry
 from dragoman.config.masking import secrets_of
 from dragoman.config.model import parse_entry
 from dragoman.content.redact import Redactor
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("AUT-11")]
 
@@ -63,7 +63,7 @@ def test_t114_values_of_other_headers_are_redacted_only_as_a_complete_value():
 
 async def test_t114_a_host_redacts_the_value_of_a_secret_variable(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("GITHUB_TOKEN", PASSWORD)
-    entry = zoo("tells_everything.py")
+    entry = stdio_server("reveals_environment.py")
     entry = {**entry, "args": [*entry["args"], "${GITHUB_TOKEN}"]}
     async with Host({"s": entry}, permission_mode="bypassPermissions") as host:
         await host.ready(timeout=20)

@@ -7,8 +7,8 @@ import pytest
 
 from dragoman.errors import CommandNotFound, ConnectionLost, NotConnected, StartFailed
 from dragoman.events import ServerFailed, ServerLost
-from tests.servers import zoo
-from tests.torture.arena import at_once, until
+from tests.servers import stdio_server
+from tests.torture.bystander_host import at_once, until
 
 LAST_LINES = r"\x1b[31mdisk is � full\x1b[0m"
 
@@ -37,8 +37,10 @@ NOT_STARTING = {
 
 @pytest.mark.requirement("LIF-3")
 @pytest.mark.parametrize(("entry", "kind", "words"), NOT_STARTING.values(), ids=NOT_STARTING.keys())
-async def test_t11_the_error_names_a_program_that_cannot_be_started(arena, tmp_path, entry, kind, words):
-    async with arena(entry(tmp_path), wait=False) as a:
+async def test_t11_the_error_names_a_program_that_cannot_be_started(
+    bystander_host, tmp_path, entry, kind, words
+):
+    async with bystander_host(entry(tmp_path), wait=False) as a:
         async with at_once():
             await a.host.ready(timeout=10)
         error = a.view.error
@@ -62,9 +64,9 @@ ENDINGS = {
 @pytest.mark.parametrize("when", ["start", "greeting", "list"])
 @pytest.mark.parametrize(("how", "exit_code", "words"), ENDINGS.values(), ids=ENDINGS.keys())
 async def test_t11_a_server_that_exits_while_connecting_is_reported_with_its_last_output(
-    arena, when, how, exit_code, words
+    bystander_host, when, how, exit_code, words
 ):
-    async with arena(zoo("dies.py", when, str(how)), wait=False) as a:
+    async with bystander_host(stdio_server("exits.py", when, str(how)), wait=False) as a:
         async with at_once():
             await a.host.ready(timeout=10)
         error = a.view.error
@@ -78,8 +80,10 @@ async def test_t11_a_server_that_exits_while_connecting_is_reported_with_its_las
 
 @pytest.mark.requirement("CAL-6")
 @pytest.mark.parametrize(("how", "exit_code", "words"), ENDINGS.values(), ids=ENDINGS.keys())
-async def test_t11_a_server_that_exits_during_a_call_fails_it_at_once(arena, era, how, exit_code, words):
-    async with arena(zoo("dies.py", "call", str(how), protocol=era)) as a:
+async def test_t11_a_server_that_exits_during_a_call_fails_it_at_once(
+    bystander_host, era, how, exit_code, words
+):
+    async with bystander_host(stdio_server("exits.py", "call", str(how), protocol=era)) as a:
         with pytest.raises(ConnectionLost, match=f"hostile.*{words}.*may have run") as caught:
             async with at_once():
                 await a.call("act")

@@ -7,9 +7,9 @@ import pytest
 
 from dragoman.errors import ConnectionLost, NotConnected, StartFailed
 from dragoman.events import ServerFailed, ServerStateChanged
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.servers.web import answers, http_sse, streamable, websocket
-from tests.torture.arena import at_once, until
+from tests.torture.bystander_host import at_once, until
 
 ATTEMPTS = 5
 QUICK = {
@@ -33,9 +33,11 @@ async def stays_failed(a, count):
 
 
 @pytest.mark.requirement("LIF-3")
-async def test_t12_a_server_that_exits_before_the_handshake_is_not_restarted_automatically(arena, tmp_path):
+async def test_t12_a_server_that_exits_before_the_handshake_is_not_restarted_automatically(
+    bystander_host, tmp_path
+):
     diary = tmp_path / "starts"
-    async with arena(zoo("dies_young.py", str(diary), "100", "mute"), settings=QUICK) as a:
+    async with bystander_host(stdio_server("exits_soon.py", str(diary), "100", "mute"), settings=QUICK) as a:
         assert isinstance(a.view.error, StartFailed)
         assert (a.view.exit_code, a.view.status) == (9, "failed")
         assert "the database is locked" in a.view.error.stderr_tail
@@ -49,10 +51,12 @@ async def test_t12_a_server_that_exits_before_the_handshake_is_not_restarted_aut
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-5")
 async def test_t12_a_server_that_exits_after_the_handshake_is_restarted_a_few_times_only(
-    arena, era, tmp_path
+    bystander_host, era, tmp_path
 ):
     diary = tmp_path / "starts"
-    async with arena(zoo("dies_young.py", str(diary), "60", protocol=era), settings=QUICK) as a:
+    async with bystander_host(
+        stdio_server("exits_soon.py", str(diary), "60", protocol=era), settings=QUICK
+    ) as a:
         await until(lambda: a.view.status == "failed")
         assert 2 <= starts(diary) <= 1 + ATTEMPTS
         assert "exited with code 9" in (a.view.reason or "")
@@ -74,10 +78,10 @@ async def test_t12_a_server_that_exits_after_the_handshake_is_restarted_a_few_ti
 
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-5")
-async def test_t12_calls_made_meanwhile_do_not_cause_more_restarts(arena, tmp_path):
+async def test_t12_calls_made_meanwhile_do_not_cause_more_restarts(bystander_host, tmp_path):
     """Each call waits for the next start; a call does not cause an additional attempt."""
     diary = tmp_path / "starts"
-    async with arena(zoo("dies_young.py", str(diary), "100"), settings=QUICK) as a:
+    async with bystander_host(stdio_server("exits_soon.py", str(diary), "100"), settings=QUICK) as a:
         for number in itertools.count():
             if a.view.status == "failed":
                 break
@@ -89,20 +93,20 @@ async def test_t12_calls_made_meanwhile_do_not_cause_more_restarts(arena, tmp_pa
         assert starts(diary) <= 1 + ATTEMPTS
 
 
-async def test_t12_the_delay_between_restarts_grows(arena, tmp_path):
+async def test_t12_the_delay_between_restarts_grows(bystander_host, tmp_path):
     diary = tmp_path / "starts"
     slower = {**QUICK, "DRAGOMAN_RECONNECT_WAIT_MS": 50, "DRAGOMAN_RECONNECT_LONGEST_WAIT_MS": 400}
     began = time.monotonic()
-    async with arena(zoo("dies_young.py", str(diary), "30"), settings=slower) as a:
+    async with bystander_host(stdio_server("exits_soon.py", str(diary), "30"), settings=slower) as a:
         await until(lambda: a.view.status == "failed")
         # 50, 100, 200, 400 and 400 ms, each shortened by at most a fifth.
         assert time.monotonic() - began > 0.8 * 1.15
 
 
-async def test_t12_a_lazy_server_that_exits_early_is_restarted_a_few_times_only(arena, tmp_path):
+async def test_t12_a_lazy_server_that_exits_early_is_restarted_a_few_times_only(bystander_host, tmp_path):
     diary = tmp_path / "starts"
-    entry = zoo("dies_young.py", str(diary), "50", lazy=True)
-    async with arena(entry, settings=QUICK) as a:
+    entry = stdio_server("exits_soon.py", str(diary), "50", lazy=True)
+    async with bystander_host(entry, settings=QUICK) as a:
         await until(lambda: a.view.status == "failed")
         assert starts(diary) <= 1 + ATTEMPTS
         await stays_failed(a, lambda: starts(diary))
@@ -117,10 +121,12 @@ SITES = {
 
 @pytest.mark.requirement("LIF-5")
 @pytest.mark.parametrize("kind", SITES)
-async def test_t12_a_remote_server_that_closes_every_new_connection_is_retried_a_few_times_only(arena, kind):
+async def test_t12_a_remote_server_that_closes_every_new_connection_is_retried_a_few_times_only(
+    bystander_host, kind
+):
     async with SITES[kind]() as server:
         server.on["*"] = answers.hang_up()
-        async with arena({"type": kind, "url": server.url}, settings=QUICK) as a:
+        async with bystander_host({"type": kind, "url": server.url}, settings=QUICK) as a:
             # The failure may be caused by the network, so it is retried a few times in the background.
             await until(lambda: len(a.happened(ServerFailed)) == 1 + ATTEMPTS)
             await stays_failed(a, lambda: len(server.asks))
@@ -130,17 +136,17 @@ async def test_t12_a_remote_server_that_closes_every_new_connection_is_retried_a
 
 
 @pytest.mark.requirement("LIF-5")
-async def test_t12_a_websocket_that_closes_after_every_handshake_is_retried_a_few_times_only(arena):
+async def test_t12_a_websocket_that_closes_after_every_handshake_is_retried_a_few_times_only(bystander_host):
     async with websocket() as server:
         made = 0
 
-        async def serve_briefly(end, whole=server.zoo.serve):
+        async def serve_briefly(end, whole=server.in_memory.serve):
             nonlocal made
             made += 1
             await whole(end)
 
-        server.zoo.serve = serve_briefly
-        async with arena({"type": "ws", "url": server.url}, settings=QUICK) as a:
+        server.in_memory.serve = serve_briefly
+        async with bystander_host({"type": "ws", "url": server.url}, settings=QUICK) as a:
             for _ in range(1 + ATTEMPTS):
                 await until(lambda: a.view.status != "pending")
                 if a.view.status == "failed":

@@ -7,8 +7,8 @@ import pytest
 from dragoman.config.jsonc import locate
 from dragoman.events import ServerLogged
 from dragoman.surrogates import replace_lone_surrogates
-from tests.servers import zoo
-from tests.torture.arena import until
+from tests.servers import stdio_server
+from tests.torture.bystander_host import until
 
 SIZE = 24 * 1024 * 1024
 LOG = '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":'
@@ -24,16 +24,16 @@ LARGE = {
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("what", LARGE)
-async def test_t131_a_large_line_does_not_block_the_event_loop(arena, what):
+async def test_t131_a_large_line_does_not_block_the_event_loop(bystander_host, what):
     head, part, tail = LARGE[what]
-    async with arena(zoo("says_much.py", protocol="2025-11-25")) as a:
+    async with bystander_host(stdio_server("writes_long_lines.py", protocol="2025-11-25")) as a:
         text = await a.call("say", head=head, part=part, times=SIZE // len(part), tail=tail)
-        assert text == "right"  # the arena fails the test if the event loop was blocked
+        assert text == "right"  # the bystander_host fails the test if the event loop was blocked
 
 
 @pytest.mark.slow
-async def test_t131_only_the_beginning_of_a_large_log_line_is_shown(arena):
-    async with arena(zoo("says_much.py", protocol="2025-11-25")) as a:
+async def test_t131_only_the_beginning_of_a_large_log_line_is_shown(bystander_host):
+    async with bystander_host(stdio_server("writes_long_lines.py", protocol="2025-11-25")) as a:
         await a.call("say", head=LOG + "[", part="1,", times=100_000, tail="1]}}")
         await until(lambda: any(isinstance(event, ServerLogged) for event in a.events))
         logged = next(event for event in a.events if isinstance(event, ServerLogged))
@@ -42,8 +42,8 @@ async def test_t131_only_the_beginning_of_a_large_log_line_is_shown(arena):
 
 
 @pytest.mark.slow
-async def test_t131_a_large_error_is_returned_without_its_data(arena):
-    async with arena(zoo("says_much.py", protocol="2025-11-25")) as a:
+async def test_t131_a_large_error_is_returned_without_its_data(bystander_host):
+    async with bystander_host(stdio_server("writes_long_lines.py", protocol="2025-11-25")) as a:
         head = '{"jsonrpc":"2.0","id":$ID,"error":{"code":7,"message":"no","data":['
         text = await a.call("say", head=head, part="1,", times=SIZE // 2, tail="1]}}")
         assert text == "hostile answered error 7: no"

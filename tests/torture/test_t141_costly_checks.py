@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.servers.web import streamable
-from tests.servers.web.liar import liar
+from tests.servers.web.given_answers import replace_results
 from tests.servers.web.streamable import Streamable
-from tests.torture.arena import MEGABYTE, at_once
+from tests.torture.bystander_host import MEGABYTE, at_once
 from tests.torture.conftest import MODERN
 from tests.torture.test_t103_misfits_without_end import Peak
 
@@ -47,8 +47,8 @@ ATTACKS: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.requirement("CAL-1")
 @pytest.mark.parametrize("attack", ATTACKS)
-async def test_t141_an_expensive_result_is_validated_in_little_time(arena, attack: str):
-    async with _server(attack) as server, arena({"url": server.url, "protocol": MODERN}) as a:
+async def test_t141_an_expensive_result_is_validated_in_little_time(bystander_host, attack: str):
+    async with _server(attack) as server, bystander_host({"url": server.url, "protocol": MODERN}) as a:
         peak, began = Peak(), time.process_time()
         async with at_once(10):
             outcome = await a.outcome("loose", raw=True)
@@ -59,8 +59,8 @@ async def test_t141_an_expensive_result_is_validated_in_little_time(arena, attac
 
 @pytest.mark.requirement("CAL-1")
 @pytest.mark.parametrize("attack", ATTACKS)
-async def test_t141_expensive_arguments_are_validated_in_little_time(arena, attack: str):
-    async with _server(attack) as server, arena({"url": server.url, "protocol": MODERN}) as a:
+async def test_t141_expensive_arguments_are_validated_in_little_time(bystander_host, attack: str):
+    async with _server(attack) as server, bystander_host({"url": server.url, "protocol": MODERN}) as a:
         peak, began = Peak(), time.process_time()
         async with at_once(10):
             await a.outcome("strict", value=ATTACKS[attack][1])
@@ -76,7 +76,7 @@ async def _server(attack: str) -> AsyncIterator[Streamable]:
     loose = {"name": "loose", "inputSchema": {"type": "object"}, "outputSchema": judged}
     result = {"content": [{"type": "text", "text": "ran"}], "structuredContent": {"value": value}}
     async with streamable(revisions=(MODERN,)) as server:
-        liar(
+        replace_results(
             server,
             {
                 "tools/list": lambda _: {"tools": [strict, loose]},

@@ -12,7 +12,7 @@ from dragoman.clock import SystemClock
 from dragoman.connections.eras import EraMemory
 from dragoman.servers import stored_tools
 from dragoman.transports import orphans
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 CONTENTS = {
     "nested without end": b'{"a":{"era":"modern","at":1,"x":' + b"[" * 100_000,
@@ -35,7 +35,7 @@ def place(path: Path, what: str) -> None:
 @pytest.mark.parametrize("what", [*CONTENTS, "a pipe", "a device without end"])
 async def test_t142_a_server_starts_with_a_damaged_era_memory(home: Path, what: str):
     place(paths.state_dir() / "eras.json", what)
-    async with Host({"calm": zoo("calm.py")}, permission_mode="bypassPermissions") as host:
+    async with Host({"calm": stdio_server("well_behaved.py")}, permission_mode="bypassPermissions") as host:
         assert (await host.call("mcp__calm__echo", {"message": "here"})).text == "here"
 
 

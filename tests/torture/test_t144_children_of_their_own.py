@@ -12,15 +12,15 @@ import pytest
 
 from dragoman.processes import ProcessFacts, start_of
 from dragoman.transports.family import Family
-from tests.servers import zoo
-from tests.torture.people import alive
+from tests.servers import stdio_server
+from tests.torture.child_programs import alive
 
 FORKS = "import os, signal; pid = os.fork(); pid and print(pid, flush=True); signal.pause()"
 
 
 @pytest.mark.requirement("TRN-1")
-async def test_t144_a_child_known_only_by_its_parent_is_ended_although_its_server_ends_first(arena):
-    async with arena(zoo("has_a_child.py", "stranger", "orphaning")) as a:
+async def test_t144_a_child_known_only_by_its_parent_is_ended_although_its_server_ends_first(bystander_host):
+    async with bystander_host(stdio_server("has_a_child.py", "stranger", "orphaning")) as a:
         child = int(await a.call("child"))
         assert alive(child)
     assert not alive(child)

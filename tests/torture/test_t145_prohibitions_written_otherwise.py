@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from dragoman import Host
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.torture import projects
-from tests.torture.arena import until
+from tests.torture.bystander_host import until
 
 DENY = {"permissions": {"deny": ["mcp__box__echo"]}}
 BYPASS = {"permission_mode": "bypassPermissions"}
@@ -51,7 +51,7 @@ def test_t145_a_misspelled_prohibiting_key_refuses_every_server(home: Path, plac
 
 
 async def text_of_the_call(**options: Any) -> str:
-    async with Host.configured(servers={"box": zoo("calm.py")}, **BYPASS, **options) as host:
+    async with Host.configured(servers={"box": stdio_server("well_behaved.py")}, **BYPASS, **options) as host:
         await host.ready(timeout=30)
         return (await host.call("mcp__box__echo", {"message": "through"})).text
 
@@ -123,7 +123,9 @@ CHANGES: dict[str, tuple[bool, Callable[[Path], object]]] = {
 @pytest.mark.parametrize(("strict", "change"), CHANGES.values(), ids=list(CHANGES))
 async def test_t145_a_watching_host_applies_a_new_deny_rule(home: Path, strict: bool, change: Any):
     file = projects.user(home, {"permissions": {"allow": ["mcp__other__tool", "mcp__other__another_tool"]}})
-    async with Host.configured(servers={"box": zoo("calm.py")}, strict=strict, watch=True, **BYPASS) as host:
+    async with Host.configured(
+        servers={"box": stdio_server("well_behaved.py")}, strict=strict, watch=True, **BYPASS
+    ) as host:
         await host.ready(timeout=30)
         assert (await host.call("mcp__box__echo", {"message": "x"})).text == "x"
         change(file)

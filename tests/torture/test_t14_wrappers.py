@@ -9,15 +9,15 @@ import pytest
 
 from dragoman import Host
 from dragoman.events import ServerLogged
-from tests.servers import ZOO, zoo
-from tests.torture.arena import at_once
-from tests.torture.people import alive, wait_for_deaths
+from tests.servers import SERVER_PROGRAMS, stdio_server
+from tests.torture.bystander_host import at_once
+from tests.torture.child_programs import alive, wait_for_deaths
 
 BYPASS = {"permission_mode": "bypassPermissions"}
 
 
 def shell(line: str) -> dict[str, object]:
-    server = shlex.join([sys.executable, "-S", "-E", str(ZOO / "calm.py")])
+    server = shlex.join([sys.executable, "-S", "-E", str(SERVER_PROGRAMS / "well_behaved.py")])
     return {"command": "sh", "args": ["-c", line.replace("SERVER", server)]}
 
 
@@ -34,8 +34,8 @@ CHILDREN = {
 
 @pytest.mark.requirement("TRN-1")
 @pytest.mark.parametrize("habits", CHILDREN.values(), ids=CHILDREN.keys())
-async def test_t14_a_servers_child_process_ends_with_the_server(arena, habits):
-    async with arena(zoo("has_a_child.py", *habits)) as a:
+async def test_t14_a_servers_child_process_ends_with_the_server(bystander_host, habits):
+    async with bystander_host(stdio_server("has_a_child.py", *habits)) as a:
         child = int(await a.call("child"))
         assert alive(child)
     assert not alive(child)
@@ -48,14 +48,14 @@ WRAPPERS = {
     "a shell that ignores signals": shell("trap '' INT TERM HUP; SERVER; sleep 3600"),
     "behind a pipe": shell("SERVER | cat"),
     "beside a sleeper": shell("sleep 3600 & SERVER"),
-    "a launcher that waits": zoo("hands_over.py", "waits"),
-    "a launcher that ends at once": zoo("hands_over.py"),
+    "a launcher that waits": stdio_server("launcher.py", "waits"),
+    "a launcher that ends at once": stdio_server("launcher.py"),
 }
 
 
 @pytest.mark.parametrize("entry", WRAPPERS.values(), ids=WRAPPERS.keys())
-async def test_t14_a_server_behind_a_wrapper_works_and_leaves_no_process_behind(arena, entry):
-    async with arena(entry) as a:
+async def test_t14_a_server_behind_a_wrapper_works_and_leaves_no_process_behind(bystander_host, entry):
+    async with bystander_host(entry) as a:
         assert a.view.status == "connected", a.view.reason
         for _ in range(5):
             await a.serves_still()
@@ -63,9 +63,9 @@ async def test_t14_a_server_behind_a_wrapper_works_and_leaves_no_process_behind(
 
 
 @pytest.mark.parametrize("habits", [[], ["silent", "orphaning"]], ids=["holds the output", "left behind"])
-async def test_t14_a_child_that_moves_to_its_own_session_is_ended_or_reported(arena, habits):
-    async with arena():
-        async with Host({"server": zoo("has_a_child.py", "escapes", *habits)}, **BYPASS) as host:
+async def test_t14_a_child_that_moves_to_its_own_session_is_ended_or_reported(bystander_host, habits):
+    async with bystander_host():
+        async with Host({"server": stdio_server("has_a_child.py", "escapes", *habits)}, **BYPASS) as host:
             listening = host.events()
             await host.ready(timeout=10)
             child = int((await host.call("mcp__server__child")).text)
@@ -74,10 +74,10 @@ async def test_t14_a_child_that_moves_to_its_own_session_is_ended_or_reported(ar
         assert not escaped or any(isinstance(e, ServerLogged) and str(child) in e.text for e in told)
 
 
-async def test_t14_twenty_connections_leak_no_file_descriptor(arena):
+async def test_t14_twenty_connections_leak_no_file_descriptor(bystander_host):
     before = len(os.listdir("/proc/self/fd"))
     async with at_once(30):
         for _ in range(20):
-            async with arena(zoo("has_a_child.py", "orphaning")) as a:
+            async with bystander_host(stdio_server("has_a_child.py", "orphaning")) as a:
                 await a.call("child")
     assert len(os.listdir("/proc/self/fd")) == before

@@ -8,7 +8,7 @@ import pytest
 from dragoman.errors import HttpError, NotConnected, SignInNeeded
 from dragoman.events import ServerStateChanged
 from tests.servers.web import Ask, answers
-from tests.torture.arena import HOSTILE, until
+from tests.torture.bystander_host import HOSTILE, until
 from tests.torture.network import COMES_BACK, LEGACY, MODERN, Way, end_of, serves
 
 pytestmark = pytest.mark.requirement("LIF-1")
@@ -39,9 +39,11 @@ class HoldingProxy:
 
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=list(REFUSALS))
 @pytest.mark.parametrize("way", WAYS, ids=str)
-async def test_t150_a_refused_request_affects_neither_the_server_nor_another_call(arena, way: Way, refusal):
+async def test_t150_a_refused_request_affects_neither_the_server_nor_another_call(
+    bystander_host, way: Way, refusal
+):
     door = HoldingProxy(refusal)
-    async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
+    async with way.server() as server, bystander_host(way.entry(server), settings=COMES_BACK) as a:
         tools, states = a.view.tool_count, len(a.happened(ServerStateChanged))
         server.on["tools/call"] = door
         under_way = asyncio.create_task(a.call("ledger", key="k"))
@@ -60,9 +62,9 @@ async def test_t150_a_refused_request_affects_neither_the_server_nor_another_cal
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-async def test_t150_invalid_credentials_fail_new_calls_and_no_running_one(arena, way: Way):
+async def test_t150_invalid_credentials_fail_new_calls_and_no_running_one(bystander_host, way: Way):
     door = HoldingProxy()
-    async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
+    async with way.server() as server, bystander_host(way.entry(server), settings=COMES_BACK) as a:
         server.on["*"] = door
         under_way = asyncio.create_task(a.call("ledger", key="k"))
         await until(lambda: server.asked("tools/call"))

@@ -14,14 +14,14 @@ SETTINGS = {"MCP_REQUEST_TIMEOUT_MS": 400}
 
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("way", WAYS, ids=str)
-async def test_t151_a_call_may_take_longer_than_other_requests(arena, way: Way):
+async def test_t151_a_call_may_take_longer_than_other_requests(bystander_host, way: Way):
     """The default time limit of a call is 28 hours, that of any other request in this test 0.4 s."""
     too_long = asyncio.Event()
 
     async def hold(ask: Ask) -> None:
         await too_long.wait()
 
-    async with way.server() as server, arena(way.entry(server), settings=SETTINGS) as a:
+    async with way.server() as server, bystander_host(way.entry(server), settings=SETTINGS) as a:
         server.on["tools/call"] = hold
         for reset_timeout_on_progress in (False, True):
             too_long.clear()
@@ -40,8 +40,11 @@ async def test_t151_a_call_may_take_longer_than_other_requests(arena, way: Way):
 
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("way", WAYS, ids=str)
-async def test_t151_a_call_timeout_names_its_setting(arena, way: Way):
-    async with way.server() as server, arena(way.entry(server), settings={"MCP_TOOL_TIMEOUT": 300}) as a:
+async def test_t151_a_call_timeout_names_its_setting(bystander_host, way: Way):
+    async with (
+        way.server() as server,
+        bystander_host(way.entry(server), settings={"MCP_TOOL_TIMEOUT": 300}) as a,
+    ):
         ended = await end_of(a, "hold", key="k", seconds=0.3)
         assert isinstance(ended, CallTimeout)
         assert (ended.timeout_seconds, ended.may_have_run) == (0.3, True)

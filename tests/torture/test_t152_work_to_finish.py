@@ -8,8 +8,8 @@ import pytest
 from dragoman import Host
 from tests.e2e.command import config
 from tests.e2e.forked import Terminal
-from tests.servers import zoo
-from tests.torture.arena import at_once, until
+from tests.servers import stdio_server
+from tests.torture.bystander_host import at_once, until
 
 pytestmark = pytest.mark.requirement("TRN-1")
 
@@ -20,7 +20,7 @@ class Worker:
     def __init__(self, folder: Path, name: str) -> None:
         self.name = name
         self.gate, self.diary = folder / "gate", folder / name
-        self.entry = zoo("finishes_its_work.py", str(self.gate), str(self.diary))
+        self.entry = stdio_server("finishes_its_work.py", str(self.gate), str(self.diary))
 
     @property
     def story(self) -> list[str]:
@@ -98,7 +98,9 @@ async def test_t152_a_server_that_was_not_used_is_not_waited_for(tmp_path: Path)
 
 async def test_t152_child_processes_left_by_a_server_are_not_waited_for():
     async with Host(
-        {"w": zoo("has_a_child.py", "orphaning")}, settings=PATIENT, permission_mode="bypassPermissions"
+        {"w": stdio_server("has_a_child.py", "orphaning")},
+        settings=PATIENT,
+        permission_mode="bypassPermissions",
     ) as host:
         await host.ready(timeout=30)
         await host.call("mcp__w__echo", {"message": "x"})

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from dragoman.errors import ConnectTimeout
-from tests.torture.arena import at_once
+from tests.torture.bystander_host import at_once
 
 pytestmark = pytest.mark.requirement("LIF-3")
 
@@ -20,9 +20,9 @@ time.sleep(3600)
 """
 
 
-async def test_t153_text_on_stdout_is_reported_as_the_reason(arena):
+async def test_t153_text_on_stdout_is_reported_as_the_reason(bystander_host):
     entry = {"command": sys.executable, "args": ["-c", PRINTS]}
-    async with arena(entry, settings=SHORT, wait=False) as a:
+    async with bystander_host(entry, settings=SHORT, wait=False) as a:
         async with at_once(10):
             await a.host.ready(timeout=10)
         error = a.view.error

@@ -16,7 +16,7 @@ from dragoman.content.blocks import (
     UnknownBlock,
 )
 from dragoman.content.result import read_large_now, read_result
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 pytestmark = pytest.mark.requirement("CAL-6")
 
@@ -93,9 +93,9 @@ def test_t155_a_wrong_optional_field_of_a_block_affects_only_itself(read: Any, s
     assert content == (read_as, TextBlock("fine"))
 
 
-async def test_t155_a_call_with_wrong_optional_fields_succeeds(arena):
+async def test_t155_a_call_with_wrong_optional_fields_succeeds(bystander_host):
     inside = '"isError":null,"_meta":[],"content":[{"type":"text","text":"fine","annotations":null}],"x":"'
-    async with arena(zoo("answers_at_length.py")) as a:
+    async with bystander_host(stdio_server("answers_at_length.py")) as a:
         for count in (10, 200_000):
             assert await a.call("act", before=inside, piece="x", count=count, after='"') == "fine"
         await a.serves_still()

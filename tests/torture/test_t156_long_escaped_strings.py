@@ -35,7 +35,7 @@ def test_t156_strings_with_escapes_are_read_in_linear_time(what: str):
     assert result.structured.size_bytes > 4 * MEGABYTE - len(piece)
 
 
-async def test_t156_the_time_limit_applies_while_a_result_is_read(arena, monkeypatch):
+async def test_t156_the_time_limit_applies_while_a_result_is_read(bystander_host, monkeypatch):
     begun, over = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 
@@ -44,7 +44,10 @@ async def test_t156_the_time_limit_applies_while_a_result_is_read(arena, monkeyp
         return await asyncio.to_thread(lambda: (over.wait(30), read_large_now(raw))[1])
 
     monkeypatch.setattr(invoke, "read_large", read_slowly)
-    async with streamable(revisions=(MODERN,)) as server, arena({"url": server.url, "protocol": MODERN}) as a:
+    async with (
+        streamable(revisions=(MODERN,)) as server,
+        bystander_host({"url": server.url, "protocol": MODERN}) as a,
+    ):
         server.on["tools/call"] = answers.first(
             1, answers.body(lambda ask: answers.reply_to(ask, "x" * MEGABYTE))
         )

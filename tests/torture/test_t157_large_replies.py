@@ -18,7 +18,7 @@ from dragoman.errors import MessageTooLarge
 from dragoman.interaction import FormAnswer, FormElicitation
 from dragoman.protocol import INVALID_PARAMS
 from tests.cpu_time import CpuTimer
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.servers.web import answers, streamable
 from tests.torture.conftest import LEGACY, MODERN
 from tests.unit.fakes import reply_of, requests_answered_by
@@ -55,11 +55,11 @@ PROMPTS = {
 @pytest.mark.slow
 @pytest.mark.requirement("CAT-10")
 @pytest.mark.parametrize("what", PROMPTS)
-async def test_t157_a_large_prompt_does_not_block_the_event_loop(arena, what):
+async def test_t157_a_large_prompt_does_not_block_the_event_loop(bystander_host, what):
     async with streamable(revisions=(MODERN,)) as server:
-        server.zoo.contents.add_prompt("ask", lambda _: "fine", [], {})
+        server.in_memory.contents.add_prompt("ask", lambda _: "fine", [], {})
         entry = {"url": server.url, "protocol": MODERN, "headers": {"Authorization": "Bearer s3cr3t-0f-it"}}
-        async with arena(entry) as a:
+        async with bystander_host(entry) as a:
             server.on["prompts/get"] = answers.first(1, reply_with(large(*PROMPTS[what])))
             found = await a.host.prompts.get("mcp__hostile__ask", timeout_seconds=30)
             texts = [each.content.text for each in found.messages if isinstance(each.content, TextBlock)]
@@ -81,11 +81,11 @@ RESOURCES = {
 @pytest.mark.slow
 @pytest.mark.requirement("CAT-9")
 @pytest.mark.parametrize("what", RESOURCES)
-async def test_t157_a_large_resource_does_not_block_the_event_loop(arena, what):
+async def test_t157_a_large_resource_does_not_block_the_event_loop(bystander_host, what):
     async with streamable(revisions=(MODERN,)) as server:
-        server.zoo.contents.add_resource("a:b", "fine")
+        server.in_memory.contents.add_resource("a:b", "fine")
         entry = {"url": server.url, "protocol": MODERN, "headers": {"Authorization": "Bearer s3cr3t-0f-it"}}
-        async with arena(entry) as a:
+        async with bystander_host(entry) as a:
             server.on["resources/read"] = answers.first(1, reply_with(large(*RESOURCES[what])))
             found = await a.host.resources.read("hostile", "a:b", timeout_seconds=30)
             texts = {"a text": HIDDEN * (SIZE // 5), "many e": "e" * SIZE, "escapes": "\n" * (SIZE // 2)}
@@ -96,11 +96,11 @@ async def test_t157_a_large_resource_does_not_block_the_event_loop(arena, what):
 
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("what", ["[1", '["x"'])
-async def test_t157_a_large_completion_is_refused(arena, what):
+async def test_t157_a_large_completion_is_refused(bystander_host, what):
     piece = "," + what[1:].replace("x", HIDDEN)
     async with streamable(revisions=(MODERN,)) as server:
-        server.zoo.contents.add_prompt("ask", lambda _: "fine", [{"name": "word"}], {})
-        async with arena({"url": server.url, "protocol": MODERN}) as a:
+        server.in_memory.contents.add_prompt("ask", lambda _: "fine", [{"name": "word"}], {})
+        async with bystander_host({"url": server.url, "protocol": MODERN}) as a:
             reply = large('{"completion":{"values":' + what, piece, "]}}")
             server.on["completion/complete"] = answers.first(1, reply_with(reply))
             with pytest.raises(MessageTooLarge) as caught:
@@ -112,12 +112,12 @@ async def test_t157_a_large_completion_is_refused(arena, what):
 
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
-async def test_t157_large_server_instructions_are_refused(arena, revision):
+async def test_t157_large_server_instructions_are_refused(bystander_host, revision):
     method = "initialize" if revision == LEGACY else "server/discover"
     start = f'{{"protocolVersion":"{revision}","supportedVersions":["{revision}"],"capabilities":{{"x":[1'
     async with streamable(revisions=(revision,)) as server:
         server.on[method] = reply_with(large(start, ",{}", "]}}"))
-        async with arena({"url": server.url}, wait=False) as a:
+        async with bystander_host({"url": server.url}, wait=False) as a:
             await a.host.ready(timeout=20)
             assert a.view.status == "failed"
             limit = REPLY_LIMITS_BYTES[method]
@@ -131,7 +131,7 @@ def tool(name: str, inside: str) -> str:
 
 @pytest.mark.requirement("CAT-1")
 @pytest.mark.parametrize("key", ["required", "annotations"])
-async def test_t157_only_the_large_definition_is_left_out(arena, key):
+async def test_t157_only_the_large_definition_is_left_out(bystander_host, key):
     inside = large('"required":["a"', f',"{HIDDEN}"', "]", 7 * MEGABYTE).decode()
     odd = tool("odd", inside)
     if key == "annotations":
@@ -139,7 +139,7 @@ async def test_t157_only_the_large_definition_is_left_out(arena, key):
     async with streamable(revisions=(MODERN,)) as server:
         page = f'{{"tools":[{tool("first", "")},{odd},{tool("last", "")}]}}'
         server.on["tools/list"] = reply_with(page.encode())
-        async with arena({"url": server.url, "protocol": MODERN}) as a:
+        async with bystander_host({"url": server.url, "protocol": MODERN}) as a:
             assert [each.definition.name for each in a.host.tools() if each.server == "hostile"] == [
                 "first",
                 "last",
@@ -150,14 +150,14 @@ async def test_t157_only_the_large_definition_is_left_out(arena, key):
 
 
 @pytest.mark.requirement("CAT-1")
-async def test_t157_many_definitions_below_the_limit_are_read_in_steps(arena):
+async def test_t157_many_definitions_below_the_limit_are_read_in_steps(bystander_host):
     inside = large('"é":1,"required":["a"', ',"ééééééééé"', "]", DEFINITION_LIMIT_BYTES - 200).decode()
     names = [f"t{number:02}" for number in range(64)]
     async with streamable(revisions=(MODERN,)) as server:
         page = '{"tools":[' + ",".join(tool(name, inside) for name in names) + "]}"
         server.on["tools/list"] = reply_with(page.encode())
         entry = {"url": server.url, "protocol": MODERN, "headers": {"Authorization": "Bearer s3cr3t-0f-it"}}
-        async with arena(entry) as a:
+        async with bystander_host(entry) as a:
             assert [each.definition.name for each in a.host.tools() if each.server == "hostile"] == names
 
 
@@ -202,9 +202,9 @@ NOTIFICATIONS = {
 
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("what", NOTIFICATIONS)
-async def test_t157_a_large_notification_does_not_block_the_event_loop(arena, what):
+async def test_t157_a_large_notification_does_not_block_the_event_loop(bystander_host, what):
     head, part = NOTIFICATIONS[what]
-    async with arena(zoo("says_much.py", protocol=LEGACY)) as a:
+    async with bystander_host(stdio_server("writes_long_lines.py", protocol=LEGACY)) as a:
         text = await a.call(
             "say",
             head=head,

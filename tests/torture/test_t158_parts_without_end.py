@@ -10,8 +10,8 @@ import pytest
 
 from dragoman.events import ServerLogged
 from tests.servers.web import Ask, websocket
-from tests.torture.arena import until
-from tests.torture.people import program_environment
+from tests.torture.bystander_host import until
+from tests.torture.child_programs import program_environment
 from tests.torture.test_t109_floods import flooding, is_cut_off
 
 __all__ = ["flooding"]
@@ -26,8 +26,8 @@ FRAMES = {
 
 
 @pytest.mark.parametrize("what", FRAMES)
-async def test_t158_endless_tiny_parts_of_a_message_are_a_flood(arena, flooding, what):
-    async with arena({"type": "ws", "url": flooding("ws")}) as a:
+async def test_t158_endless_tiny_parts_of_a_message_are_a_flood(bystander_host, flooding, what):
+    async with bystander_host({"type": "ws", "url": flooding("ws")}) as a:
         await is_cut_off(a, FRAMES[what], first="\x01\x00")
 
 
@@ -49,7 +49,7 @@ def size_of(part: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("part_bytes", [100, 1000, 70_000])
-async def test_t158_a_large_message_in_parts_is_not_a_flood(arena, part_bytes):
+async def test_t158_a_large_message_in_parts_is_not_a_flood(bystander_host, part_bytes):
     links: list[Any] = []
 
     async def opened(ask: Ask) -> None:
@@ -61,7 +61,7 @@ async def test_t158_a_large_message_in_parts_is_not_a_flood(arena, part_bytes):
     )
     async with (
         websocket(on={"GET": opened}) as server,
-        arena({"type": "ws", "url": server.url}, settings=settings) as a,
+        bystander_host({"type": "ws", "url": server.url}, settings=settings) as a,
     ):
         for link in links:
             link.write(in_parts(message, part_bytes))
@@ -99,8 +99,8 @@ def hinting() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("kind", ["http", "sse", "ws"])
-async def test_t158_endless_interim_replies_are_not_an_answer(arena, hinting, kind):
+async def test_t158_endless_interim_replies_are_not_an_answer(bystander_host, hinting, kind):
     url = hinting.replace("http", "ws") if kind == "ws" else hinting
-    async with arena({"type": kind, "url": url}, wait=False) as a:
+    async with bystander_host({"type": kind, "url": url}, wait=False) as a:
         await until(lambda: a.view.status == "failed", 20)
         assert "more than 100 interim replies came instead of an answer" in (a.view.reason or "")

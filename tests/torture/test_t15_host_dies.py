@@ -13,8 +13,14 @@ from pathlib import Path
 import pytest
 
 from dragoman import Host
-from tests.servers import zoo
-from tests.torture.people import alive, children_of, command_line, program_environment, wait_for_deaths
+from tests.servers import stdio_server
+from tests.torture.child_programs import (
+    alive,
+    children_of,
+    command_line,
+    program_environment,
+    wait_for_deaths,
+)
 
 END_SECONDS = 5.0
 
@@ -23,7 +29,7 @@ END_SECONDS = 5.0
 async def doomed(how: str, **popen) -> AsyncIterator[tuple[subprocess.Popen, list[int]]]:
     """The program, and the pids of its six servers and five children, all running."""
     program = subprocess.Popen(
-        [sys.executable, "-m", "tests.torture.doomed", how],
+        [sys.executable, "-m", "tests.torture.host_program", how],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env=program_environment(),
@@ -52,8 +58,8 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.
 
 @pytest.mark.requirement("TRN-1")
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
-async def test_t15_all_servers_end_when_the_host_is_killed_by_a_signal(arena, number):
-    async with arena(), doomed("wait") as (program, pids):
+async def test_t15_all_servers_end_when_the_host_is_killed_by_a_signal(bystander_host, number):
+    async with bystander_host(), doomed("wait") as (program, pids):
         assert all(map(alive, pids))
         program.send_signal(number)
         assert await still_running(pids) == []
@@ -61,16 +67,16 @@ async def test_t15_all_servers_end_when_the_host_is_killed_by_a_signal(arena, nu
 
 
 @pytest.mark.parametrize("how", ["raise", "raise_in_task", "exit_in_callback", "drop", "os_exit"])
-async def test_t15_all_servers_end_when_the_host_exits(arena, how):
-    async with arena(), doomed(how) as (program, pids):
+async def test_t15_all_servers_end_when_the_host_exits(bystander_host, how):
+    async with bystander_host(), doomed(how) as (program, pids):
         assert await still_running(pids) == []
         code = await asyncio.to_thread(program.wait, 10)
         expected = {"raise": 1, "raise_in_task": 1, "exit_in_callback": 7, "drop": 0, "os_exit": 3}
         assert code == expected[how]
 
 
-async def test_t15_all_servers_end_when_the_terminal_is_closed(arena):
-    async with arena():
+async def test_t15_all_servers_end_when_the_terminal_is_closed(bystander_host):
+    async with bystander_host():
         controller, terminal = pty.openpty()
         take_terminal = {"stdin": terminal, "start_new_session": True, "preexec_fn": _claim_terminal}
         async with doomed("wait", **take_terminal) as (program, pids):
@@ -87,31 +93,35 @@ def _claim_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-async def test_t15_all_servers_end_when_the_process_group_of_the_host_is_killed(arena):
+async def test_t15_all_servers_end_when_the_process_group_of_the_host_is_killed(bystander_host):
     """As with `kill -9 -- -group`: the process groups of the servers must be ended too."""
-    async with arena(), doomed("wait", start_new_session=True) as (program, pids):
+    async with bystander_host(), doomed("wait", start_new_session=True) as (program, pids):
         os.killpg(program.pid, signal.SIGKILL)
         assert await still_running(pids) == []
 
 
-async def test_t15_a_forked_child_of_the_host_that_keeps_running_does_not_keep_the_servers_alive(arena):
-    async with arena(), doomed("fork", stdin=subprocess.DEVNULL) as (program, pids):
-        fork = [pid for pid in children_of(program.pid) if "tests.torture.doomed" in command_line(pid)]
+async def test_t15_a_forked_child_of_the_host_that_keeps_running_does_not_keep_the_servers_alive(
+    bystander_host,
+):
+    async with bystander_host(), doomed("fork", stdin=subprocess.DEVNULL) as (program, pids):
+        fork = [pid for pid in children_of(program.pid) if "tests.torture.host_program" in command_line(pid)]
         program.kill()
         assert await still_running(pids) == []
         assert wait_for_deaths(fork, 0) == fork, "it was alive all the time"
 
 
 @pytest.mark.requirement("TRN-1")
-async def test_t15_if_the_watchdog_is_killed_too_the_next_host_ends_the_servers(arena):
-    async with arena() as a:
+async def test_t15_if_the_watchdog_is_killed_too_the_next_host_ends_the_servers(bystander_host):
+    async with bystander_host() as a:
         async with doomed("wait") as (program, pids):
             os.kill(watchdog_of(program), signal.SIGKILL)
             program.kill()
             await asyncio.to_thread(program.wait, 10)
             stubborn = [pid for pid in pids if alive(pid)]
             assert stubborn, "with both gone, servers that heed nothing are still there"
-            async with Host({"next": zoo("calm.py")}, permission_mode="bypassPermissions") as host:
+            async with Host(
+                {"next": stdio_server("well_behaved.py")}, permission_mode="bypassPermissions"
+            ) as host:
                 await host.ready(timeout=10)
                 assert await still_running(pids) == []
                 assert host.servers["next"].status == "connected"
@@ -120,13 +130,15 @@ async def test_t15_if_the_watchdog_is_killed_too_the_next_host_ends_the_servers(
         assert len(list(pid_files.iterdir())) == 1, "only the living host's pid_file is left"
 
 
-async def test_t15_a_watchdog_that_is_killed_alone_is_replaced(arena):
+async def test_t15_a_watchdog_that_is_killed_alone_is_replaced(bystander_host):
     """The next server that starts or ends starts a new watchdog; no server is affected meanwhile."""
-    async with arena() as a:
+    async with bystander_host() as a:
         watchdog = next(pid for pid in children_of(os.getpid()) if "dragoman-watchdog" in command_line(pid))
         os.kill(watchdog, signal.SIGKILL)
         await asyncio.to_thread(wait_for_deaths, [watchdog], 5)
-        async with Host({"next": zoo("calm.py")}, permission_mode="bypassPermissions") as host:
+        async with Host(
+            {"next": stdio_server("well_behaved.py")}, permission_mode="bypassPermissions"
+        ) as host:
             await host.ready(timeout=10)
             watchdogs = [pid for pid in children_of(os.getpid()) if "dragoman-watchdog" in command_line(pid)]
             assert any(alive(pid) for pid in watchdogs)

@@ -11,7 +11,7 @@ from dragoman import Host
 from dragoman.config.file_watch import stamps
 from dragoman.config.scopes import Sources
 from dragoman.events import ConfigurationChanged
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.torture import projects
 
 ENTRY = {"command": "/bin/echo"}
@@ -77,7 +77,9 @@ def test_t160_unreadable_settings_refuse_every_server_and_the_path_is_named(
 @hidden
 async def test_t160_a_running_host_keeps_the_deny_rules_read_before(home: Path, hide: Callable[[Path], str]):
     folder = projects.write(home / "work" / ".dragoman" / "settings.local.json", DENY).parent
-    async with Host.configured(servers={"box": zoo("calm.py")}, permission_mode="bypassPermissions") as host:
+    async with Host.configured(
+        servers={"box": stdio_server("well_behaved.py")}, permission_mode="bypassPermissions"
+    ) as host:
         await host.ready(timeout=30)
         assert host.problems == ()
         shutil.rmtree(folder)
@@ -105,7 +107,7 @@ PROBLEMS = {
 @pytest.mark.parametrize("text", PROBLEMS.values(), ids=list(PROBLEMS))
 async def test_t160_problems_found_by_a_reload_are_reported_until_they_are_corrected(home: Path, text: str):
     file = projects.user(home, {})
-    async with Host.configured(servers={"box": zoo("calm.py")}) as host:
+    async with Host.configured(servers={"box": stdio_server("well_behaved.py")}) as host:
         events = host.events()
         assert host.problems == ()
         file.write_text(text)

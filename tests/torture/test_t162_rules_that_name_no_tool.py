@@ -9,7 +9,7 @@ from dragoman import Host
 from dragoman.catalog.naming import qualify
 from dragoman.config.schema import PermissionRules
 from dragoman.permissions.rules import BEHAVIOURS, BadRule, Behaviour, Call, Rulebook, parse
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.torture import projects
 
 APPLIES = "until it is corrected it applies to all calls of"
@@ -146,7 +146,9 @@ def test_t162_a_possible_name_is_not_a_problem(text: str, behaviour: Behaviour):
 
 async def test_t162_the_host_reports_the_rule_and_refuses_the_call(home: Path):
     file = projects.user(home, {"permissions": {"deny": ["mcp__b, mcp__box"]}})
-    async with Host.configured(servers={"box": zoo("calm.py")}, permission_mode="bypassPermissions") as host:
+    async with Host.configured(
+        servers={"box": stdio_server("well_behaved.py")}, permission_mode="bypassPermissions"
+    ) as host:
         await host.ready(timeout=30)
         assert host.problems == (
             f"{file}: deny rule 'mcp__b, mcp__box': a rule names one tool or server (write each as a text of "

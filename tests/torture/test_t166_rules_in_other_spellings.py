@@ -10,7 +10,7 @@ from dragoman.catalog.naming import qualify
 from dragoman.config.schema import PermissionRules
 from dragoman.permissions.rules import BEHAVIOURS, Call, Rulebook
 from dragoman.permissions.shell import compare
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.torture import projects
 
 ECHO = Call(tool=qualify("box", "echo"), server="box", wire_name="echo")
@@ -193,7 +193,9 @@ def test_t166_the_name_of_a_project_entry_does_not_lift_a_prohibition(home: Path
 
 async def test_t166_the_host_reports_the_rule_and_refuses_the_call(home: Path):
     file = projects.user(home, {"permissions": {"deny": ["mcp__box_echo"]}})
-    async with Host.configured(servers={"box": zoo("calm.py")}, permission_mode="bypassPermissions") as host:
+    async with Host.configured(
+        servers={"box": stdio_server("well_behaved.py")}, permission_mode="bypassPermissions"
+    ) as host:
         await host.ready(timeout=30)
         assert host.problems == (
             f"{file}: deny rule 'mcp__box_echo': no server has that name (did you mean mcp__box__echo?); "

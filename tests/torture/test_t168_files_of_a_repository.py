@@ -15,7 +15,7 @@ from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError
 from dragoman.hooks import configured
 from dragoman.paths import config_dir, managed_dir
-from tests.thinning import some
+from tests.case_selection import some
 from tests.torture import projects
 from tests.torture.projects import approve, eligibilities, servers, write
 

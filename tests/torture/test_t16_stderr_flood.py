@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.servers import zoo
-from tests.torture.arena import MEGABYTE, at_once
+from tests.servers import stdio_server
+from tests.torture.bystander_host import MEGABYTE, at_once
 
 
 @pytest.mark.parametrize("kind", ["text", "binary", "one_line"])
-async def test_t16_a_call_completes_while_stderr_is_flooded(arena, era, kind):
-    async with arena(zoo("floods_stderr.py", protocol=era)) as a:
+async def test_t16_a_call_completes_while_stderr_is_flooded(bystander_host, era, kind):
+    async with bystander_host(stdio_server("floods_stderr.py", protocol=era)) as a:
         async with at_once(5):
             assert await a.call("flood", kind=kind, megabytes=10) == "done"
         tail = a.view.stderr_tail
@@ -20,8 +20,8 @@ async def test_t16_a_call_completes_while_stderr_is_flooded(arena, era, kind):
 
 
 @pytest.mark.requirement("TRN-1")
-async def test_t16_memory_stays_bounded_over_a_longer_flood(arena):
-    async with arena(zoo("floods_stderr.py")) as a:
+async def test_t16_memory_stays_bounded_over_a_longer_flood(bystander_host):
+    async with bystander_host(stdio_server("floods_stderr.py")) as a:
         async with at_once(15):
             for _ in range(10):
                 await a.call("flood", kind="one_line", megabytes=10)

@@ -12,8 +12,8 @@ import pytest
 
 from dragoman.config.model import PROBLEM_LIMIT
 from dragoman.hooks import configured
+from tests.case_selection import some
 from tests.cpu_time import shortest
-from tests.thinning import some
 from tests.torture.projects import seen
 
 pytestmark = pytest.mark.requirement("CFG-10")

@@ -8,9 +8,9 @@ from dragoman import Host
 from dragoman.errors import ConnectTimeout
 from tests.e2e.command import config
 from tests.e2e.forked import Terminal
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.servers.web import answers, http_sse, streamable, websocket
-from tests.torture.arena import at_once, until
+from tests.torture.bystander_host import at_once, until
 
 SHORT = {"MCP_TIMEOUT": 700, "DRAGOMAN_PROBE_TIMEOUT_MS": 200}
 SHORT_PROBE = {"DRAGOMAN_PROBE_TIMEOUT_MS": "300"}
@@ -19,10 +19,12 @@ SITES = {"http": streamable, "sse": http_sse, "ws": websocket}
 
 @pytest.mark.requirement("LIF-2", "LIF-3")
 @pytest.mark.parametrize("words", [(), ("prompts",)], ids=["silent", "prompting"])
-async def test_t18_a_server_that_never_starts_fails_at_the_timeout_and_delays_no_other(arena, words):
+async def test_t18_a_server_that_never_starts_fails_at_the_timeout_and_delays_no_other(bystander_host, words):
     began = time.monotonic()
-    # The arena is entered only after the bystander has answered twenty calls.
-    async with arena(zoo("starts_slowly.py", "never", *words), settings=SHORT, wait=False) as a:
+    # The bystander_host is entered only after the bystander has answered twenty calls.
+    async with bystander_host(
+        stdio_server("starts_slowly.py", "never", *words), settings=SHORT, wait=False
+    ) as a:
         assert time.monotonic() - began < 0.7 + 2
         async with at_once(0.7 + 1.5):
             await a.host.ready(timeout=10)
@@ -35,8 +37,8 @@ async def test_t18_a_server_that_never_starts_fails_at_the_timeout_and_delays_no
 
 
 @pytest.mark.requirement("LIF-2")
-async def test_t18_a_server_that_starts_late_is_used_once_it_is_ready_and_the_others_before(arena):
-    async with arena(zoo("starts_slowly.py", "0.6"), wait=False) as a:
+async def test_t18_a_server_that_starts_late_is_used_once_it_is_ready_and_the_others_before(bystander_host):
+    async with bystander_host(stdio_server("starts_slowly.py", "0.6"), wait=False) as a:
         await a.bystander.call_often(20)
         assert a.view.status == "pending"
         assert a.view.phase in ("connecting", "handshaking")
@@ -46,10 +48,10 @@ async def test_t18_a_server_that_starts_late_is_used_once_it_is_ready_and_the_ot
 
 @pytest.mark.requirement("LIF-2", "LIF-3")
 @pytest.mark.parametrize("kind", SITES)
-async def test_t18_a_remote_server_that_never_answers_fails_at_the_same_timeout(arena, kind):
+async def test_t18_a_remote_server_that_never_answers_fails_at_the_same_timeout(bystander_host, kind):
     async with (
         SITES[kind](on={"*": answers.never()}) as server,
-        arena({"type": kind, "url": server.url}, settings=SHORT, wait=False) as a,
+        bystander_host({"type": kind, "url": server.url}, settings=SHORT, wait=False) as a,
     ):
         async with at_once(0.7 + 1.5):
             await a.host.ready(timeout=10)
@@ -66,18 +68,18 @@ async def test_t18_the_connect_timeout_can_be_configured(said_in, monkeypatch):
         settings = {"MCP_TIMEOUT": milliseconds} if said_in == "code" else None
         if said_in == "environment":
             monkeypatch.setenv("MCP_TIMEOUT", str(milliseconds))
-        async with Host({"late": zoo("starts_slowly.py", "0.5")}, settings=settings) as host:
+        async with Host({"late": stdio_server("starts_slowly.py", "0.5")}, settings=settings) as host:
             statuses.append((await host.ready(timeout=20))["late"].status)
     assert statuses == ["failed", "connected"]
 
 
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-2")
-async def test_t18_six_servers_that_never_start_use_no_connect_slot_of_others(arena):
+async def test_t18_six_servers_that_never_start_use_no_connect_slot_of_others(bystander_host):
     """Three local servers start at the same time; the last one starts long before the first one times out."""
-    others = {f"never{n}": zoo("starts_slowly.py", "never") for n in range(6)}
-    others["last"] = zoo("starts_slowly.py", "0")
-    async with arena(others=others, settings={"MCP_TIMEOUT": 20_000}, wait=False) as a:
+    others = {f"never{n}": stdio_server("starts_slowly.py", "never") for n in range(6)}
+    others["last"] = stdio_server("starts_slowly.py", "0")
+    async with bystander_host(others=others, settings={"MCP_TIMEOUT": 20_000}, wait=False) as a:
         await until(lambda: a.host.servers["last"].status == "connected", 8)
         statuses = {view.status for name, view in a.host.servers.items() if name.startswith("never")}
         assert statuses == {"pending"}
@@ -86,7 +88,7 @@ async def test_t18_six_servers_that_never_start_use_no_connect_slot_of_others(ar
 @pytest.mark.slow
 def test_t18_a_server_has_no_access_to_the_terminal():
     """The command runs in a pseudo-terminal that is its controlling terminal."""
-    servers = config(x=zoo("wants_a_terminal.py"))
+    servers = config(x=stdio_server("wants_a_terminal.py"))
     with Terminal("call", "mcp__x__terminals", "--mcp-config", servers) as terminal:
         output = terminal.finish()
     assert terminal.process.returncode == 0, output
@@ -95,7 +97,7 @@ def test_t18_a_server_has_no_access_to_the_terminal():
 
 @pytest.mark.slow
 def test_t18_a_server_does_not_read_what_the_person_types():
-    servers = config(x=zoo("starts_slowly.py", "0.7", "prompts"))
+    servers = config(x=stdio_server("starts_slowly.py", "0.7", "prompts"))
     with Terminal(
         "call", "mcp__x__echo", "message=hello", "--mcp-config", servers, env=SHORT_PROBE
     ) as terminal:

@@ -10,8 +10,8 @@ import pytest
 from dragoman import FormAnswer, FormElicitation, PermissionAnswer
 from dragoman.errors import CallError, InputUnavailable
 from dragoman.interaction import SamplingAnswer, SamplingRequest
-from tests.servers import zoo
-from tests.torture.arena import at_once
+from tests.servers import stdio_server
+from tests.torture.bystander_host import at_once
 from tests.torture.conftest import LEGACY, MODERN
 
 both_eras = pytest.mark.parametrize("era", [LEGACY, MODERN])
@@ -64,10 +64,12 @@ INVALID_SAMPLING: dict[str, list[dict[str, Any]]] = {
 
 @both_eras
 @pytest.mark.parametrize("messages", INVALID_SAMPLING.values(), ids=INVALID_SAMPLING.keys())
-async def test_t190_a_sampling_request_with_values_of_wrong_types_is_refused_at_once(arena, era, messages):
+async def test_t190_a_sampling_request_with_values_of_wrong_types_is_refused_at_once(
+    bystander_host, era, messages
+):
     model = Model()
-    entry = zoo("asks_back.py", protocol=era, sampling="allow")
-    async with arena(entry, sampler=model) as a:
+    entry = stdio_server("asks_during_calls.py", protocol=era, sampling="allow")
+    async with bystander_host(entry, sampler=model) as a:
         async with at_once():
             params = {"messages": messages, "maxTokens": 5}
             outcome = await a.outcome("ask", **asking(era, "sampling/createMessage", params))
@@ -81,9 +83,11 @@ async def test_t190_a_sampling_request_with_values_of_wrong_types_is_refused_at_
 
 @both_eras
 @pytest.mark.parametrize("text", [object(), "half of an emoji: \ud83d"], ids=["an object", "a surrogate"])
-async def test_t190_a_model_answer_that_cannot_be_encoded_does_not_leave_the_server_waiting(arena, era, text):
-    entry = zoo("asks_back.py", protocol=era, sampling="allow")
-    async with arena(entry, sampler=Model(text)) as a:
+async def test_t190_a_model_answer_that_cannot_be_encoded_does_not_leave_the_server_waiting(
+    bystander_host, era, text
+):
+    entry = stdio_server("asks_during_calls.py", protocol=era, sampling="allow")
+    async with bystander_host(entry, sampler=Model(text)) as a:
         async with at_once():
             params = {"messages": [sampling_message({"type": "text", "text": "Hi"})], "maxTokens": 5}
             outcome = await a.outcome("ask", **asking(era, "sampling/createMessage", params))
@@ -105,10 +109,10 @@ FIELDS: dict[str, dict[str, Any]] = {
 
 @both_eras
 @pytest.mark.parametrize("field", FIELDS.values(), ids=FIELDS.keys())
-async def test_t190_a_wrong_part_of_a_field_does_not_prevent_the_form(arena, era, field):
+async def test_t190_a_wrong_part_of_a_field_does_not_prevent_the_form(bystander_host, era, field):
     person = Person({"x": 1 if field["type"] == "number" else "x"})
     schema = {"type": "object", "properties": {"x": field}}
-    async with arena(zoo("asks_back.py", protocol=era), interaction=person) as a:
+    async with bystander_host(stdio_server("asks_during_calls.py", protocol=era), interaction=person) as a:
         async with at_once():
             params = {"message": "m", "requestedSchema": schema}
             answer = json.loads(await a.call("ask", **asking(era, "elicitation/create", params)))
@@ -125,10 +129,10 @@ NO_FORMS: dict[str, Any] = {
 
 @both_eras
 @pytest.mark.parametrize("field", NO_FORMS.values(), ids=NO_FORMS.keys())
-async def test_t190_a_field_without_a_type_is_refused_with_a_reason(arena, era, field):
+async def test_t190_a_field_without_a_type_is_refused_with_a_reason(bystander_host, era, field):
     person = Person()
     schema = {"type": "object", "properties": {"x": field}}
-    async with arena(zoo("asks_back.py", protocol=era), interaction=person) as a:
+    async with bystander_host(stdio_server("asks_during_calls.py", protocol=era), interaction=person) as a:
         async with at_once():
             params = {"message": "m", "requestedSchema": schema}
             outcome = await a.outcome("ask", **asking(era, "elicitation/create", params))
@@ -140,10 +144,12 @@ async def test_t190_a_field_without_a_type_is_refused_with_a_reason(arena, era, 
 
 
 @both_eras
-async def test_t190_a_persons_answer_with_a_lone_surrogate_does_not_leave_the_server_waiting(arena, era):
+async def test_t190_a_persons_answer_with_a_lone_surrogate_does_not_leave_the_server_waiting(
+    bystander_host, era
+):
     person = Person({"x": "half: \ud83d"})
     schema = {"type": "object", "properties": {"x": {"type": "string"}}}
-    async with arena(zoo("asks_back.py", protocol=era), interaction=person) as a:
+    async with bystander_host(stdio_server("asks_during_calls.py", protocol=era), interaction=person) as a:
         async with at_once():
             params = {"message": "m", "requestedSchema": schema}
             outcome = await a.outcome("ask", **asking(era, "elicitation/create", params))
@@ -158,7 +164,7 @@ HIDDEN = "a\u202eb\U000e0041c"
 
 
 @both_eras
-async def test_t190_every_text_of_a_sampling_request_is_visible_to_the_person(arena, era):
+async def test_t190_every_text_of_a_sampling_request_is_visible_to_the_person(bystander_host, era):
     model = Model()
     tool = {"name": "rm", "description": HIDDEN, "inputSchema": {"type": "object", "title": HIDDEN}}
     result = {"type": "tool_result", "toolUseId": "1", "content": [{"type": "text", "text": HIDDEN}]}
@@ -169,7 +175,9 @@ async def test_t190_every_text_of_a_sampling_request_is_visible_to_the_person(ar
         sampling_message(result),
     ]
     params = {"messages": messages, "maxTokens": 5, "tools": [tool], "stopSequences": [HIDDEN]}
-    async with arena(zoo("asks_back.py", protocol=era, sampling="allow"), sampler=model) as a:
+    async with bystander_host(
+        stdio_server("asks_during_calls.py", protocol=era, sampling="allow"), sampler=model
+    ) as a:
         await a.call("ask", **asking(era, "sampling/createMessage", params))
     (request,) = model.asked
     shown = str(msgspec.json.encode(request), "utf-8")

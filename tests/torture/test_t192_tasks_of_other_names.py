@@ -13,7 +13,7 @@ from dragoman.hooks.declared import hook
 
 pytestmark = pytest.mark.requirement("CAL-8")
 
-SERVER = Path(__file__).parents[1] / "servers" / "keeps_tasks.py"
+SERVER = Path(__file__).parents[1] / "servers" / "runs_tasks.py"
 
 
 def entry(home: Path, folder: str, **more: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from dragoman.agent.agent_tools import Folders, open_agent_tools
 from dragoman.agent.definitions import approve_agent, find_agents, parse
 from dragoman.agent_servers import AgentServers
 from dragoman.config.scopes import Scope, Sources
-from tests.servers import ZOO
+from tests.servers import SERVER_PROGRAMS
 from tests.torture.projects import Canary
 
 pytestmark = pytest.mark.requirement("CFG-8")
@@ -30,7 +30,7 @@ class World:
         folder = self.home / "work" / place
         folder.mkdir(parents=True)
         tool = folder / "tool"
-        serve = f"exec {sys.executable} -S -E {ZOO / 'calm.py'}"
+        serve = f"exec {sys.executable} -S -E {SERVER_PROGRAMS / 'well_behaved.py'}"
         tool.write_text(f"#!/bin/sh\n{self.canary.script(folder.name)}\n{serve}\n")
         tool.chmod(0o755)
         return folder

@@ -15,9 +15,9 @@ import pytest
 
 from dragoman import DragomanError, Host
 from dragoman.errors import ConnectionLost
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.servers.web import answers, http_sse, streamable, websocket
-from tests.torture.arena import MEGABYTE, open_descriptors, resident_bytes, until
+from tests.torture.bystander_host import MEGABYTE, open_descriptors, resident_bytes, until
 
 CYCLES = int(os.environ.get("DRAGOMAN_CYCLES", "60"))
 """Read before the tests start: each of them gets a clean environment."""
@@ -79,7 +79,7 @@ class Sites:
 
     def entry(self, kind: str, *, crashing: bool) -> dict[str, object]:
         if kind == "stdio":
-            return zoo("dies.py", "call", "3") if crashing else zoo("calm.py")
+            return stdio_server("exits.py", "call", "3") if crashing else stdio_server("well_behaved.py")
         return {"type": "http" if kind == "modern" else kind, "url": getattr(self, kind).url}
 
     def crash(self, kind: str) -> None:
@@ -188,7 +188,7 @@ async def test_t19_servers_that_cannot_be_connected_leak_nothing():
         server.on["*"] = answers.hang_up()
         entries = {
             "missing": {"command": "/nonexistent"},
-            "dying": zoo("dies.py", "greeting", "1"),
+            "dying": stdio_server("exits.py", "greeting", "1"),
             "refusing": {"url": "http://127.0.0.1:9/mcp"},
             "hanging up": {"url": server.url},
             "no stream": {"type": "sse", "url": server.url + "/sse"},

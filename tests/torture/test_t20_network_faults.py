@@ -12,7 +12,7 @@ from dragoman import Host
 from dragoman.errors import ConnectionLost, HostClosed, NotConnected
 from tests.faults import FaultProxy
 from tests.servers.web import Streamable, answers
-from tests.torture.arena import CLOSE_SECONDS, at_once
+from tests.torture.bystander_host import CLOSE_SECONDS, at_once
 from tests.torture.network import (
     COMES_BACK,
     GRACE_SECONDS,
@@ -105,9 +105,12 @@ class Network:
 
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-5")
-async def test_t20_every_call_ends_in_time_under_every_fault_and_the_server_reconnects(arena):
+async def test_t20_every_call_ends_in_time_under_every_fault_and_the_server_reconnects(bystander_host):
     text = "x" * 100
-    async with Network() as network, arena(others=network.entries, settings={**COMES_BACK, **LIMITS}) as a:
+    async with (
+        Network() as network,
+        bystander_host(others=network.entries, settings={**COMES_BACK, **LIMITS}) as a,
+    ):
         network.break_down()
         ends = await asyncio.gather(
             *(end_of(a, "echo", server=name, seconds=SECONDS, text=text) for name in CASES)
@@ -162,16 +165,16 @@ async def test_t20_closing_in_the_middle_of_calls_ends_in_time_under_every_fault
 
 @pytest.mark.requirement("TRN-2", "TRN-3", "TRN-4")
 @pytest.mark.parametrize("way", LEGS, ids=str)
-async def test_t20_bytes_that_arrive_one_by_one_are_reassembled(arena, way: Way):
+async def test_t20_bytes_that_arrive_one_by_one_are_reassembled(bystander_host, way: Way):
     async with way.server() as server, FaultProxy(server.port) as proxy:
         proxy.slicer(1)
-        async with arena(way.entry(server, proxy.port)) as a:
+        async with bystander_host(way.entry(server, proxy.port)) as a:
             assert await end_of(a, "echo", text="é🐉" * 20, seconds=10) == "é🐉" * 20
 
 
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-9")
-async def test_t20_a_reply_that_arrives_byte_by_byte_does_not_extend_the_deadline(arena):
+async def test_t20_a_reply_that_arrives_byte_by_byte_does_not_extend_the_deadline(bystander_host):
     drips = {"json": answers.drip(0.01), "events": answers.drip(0.01, headers=answers.EVENTS)}
     async with AsyncExitStack() as stack:
         entries = {}
@@ -179,17 +182,17 @@ async def test_t20_a_reply_that_arrives_byte_by_byte_does_not_extend_the_deadlin
             for era, way in {"legacy": Way("http", LEGACY), "modern": Way("http", MODERN)}.items():
                 server = await stack.enter_async_context(way.server(on={"tools/call": answer}))
                 entries[f"{name}-{era}"] = way.entry(server)
-        a = await stack.enter_async_context(arena(others=entries))
+        a = await stack.enter_async_context(bystander_host(others=entries))
         ends = await asyncio.gather(*(end_of(a, "echo", server=name, seconds=SECONDS) for name in entries))
         assert {facts(end) for end in ends} == {("timeout", True)}
         assert {a.host.servers[name].status for name in entries} == {"connected"}
 
 
 @pytest.mark.requirement("TRN-9")
-async def test_t20_a_request_other_than_a_tool_call_has_its_own_timeout(arena, era: str):
+async def test_t20_a_request_other_than_a_tool_call_has_its_own_timeout(bystander_host, era: str):
     way = Way("http", era)
     limits = {"MCP_REQUEST_TIMEOUT_MS": 500, "MCP_TIMEOUT": 3000}
     dripping = {"tools/list": answers.drip(0.01)}
-    async with way.server(on=dripping) as server, arena(way.entry(server), settings=limits) as a:
+    async with way.server(on=dripping) as server, bystander_host(way.entry(server), settings=limits) as a:
         assert a.view.status == "failed"
         assert "tools/list" in (a.view.reason or "")

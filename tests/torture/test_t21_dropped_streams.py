@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.transports import http
 from tests.servers.web import Ask, Streamable, answers
-from tests.torture.arena import at_once
+from tests.torture.bystander_host import at_once
 from tests.torture.cutting import lanes
 from tests.torture.network import COMES_BACK, LEGACY, LEGS, MODERN, Way, end_of, facts, serves
 
@@ -29,11 +29,14 @@ def resumed(server: Streamable) -> list[Ask]:
 @pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18", "2025-11-25"])
 @pytest.mark.parametrize("end_after", [0, 2], ids=["after the priming event", "in the middle"])
 async def test_t21_a_legacy_stream_with_event_ids_is_resumed_after_the_last_event(
-    arena, short_delays, revision: str, end_after: int
+    bystander_host, short_delays, revision: str, end_after: int
 ):
     way = Way("http", revision)
     seen: list[float] = []
-    async with way.server(**RESUMABLE, end_streams_after=end_after) as server, arena(way.entry(server)) as a:
+    async with (
+        way.server(**RESUMABLE, end_streams_after=end_after) as server,
+        bystander_host(way.entry(server)) as a,
+    ):
         async with at_once():
             assert await a.call("count", to=5, on_progress=lambda it: seen.append(it.progress)) == "5"
             assert await a.call("ledger", key="one") == "1"
@@ -48,9 +51,9 @@ async def test_t21_a_legacy_stream_with_event_ids_is_resumed_after_the_last_even
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-2")
 async def test_t21_a_resumable_stream_cut_at_any_byte_after_its_first_event_id_delivers_the_reply(
-    arena, short_delays
+    bystander_host, short_delays
 ):
-    async with lanes(arena, Way("http", LEGACY), **RESUMABLE) as lane:
+    async with lanes(bystander_host, Way("http", LEGACY), **RESUMABLE) as lane:
         await lane.cut_everywhere("down")
     lane.judge()
     ends = [end for _, end in sorted(lane.cut.items())]
@@ -67,9 +70,9 @@ WITHOUT_ID = [Way("http", LEGACY, "sse"), Way("http", MODERN, "sse"), *LEGS[2:]]
 @pytest.mark.parametrize("how", ["cut", "ended"])
 @pytest.mark.parametrize("way", WITHOUT_ID, ids=str)
 async def test_t21_a_call_whose_stream_cannot_be_resumed_fails_at_once_and_may_have_run(
-    arena, way: Way, how: str
+    bystander_host, way: Way, how: str
 ):
-    async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
+    async with way.server() as server, bystander_host(way.entry(server), settings=COMES_BACK) as a:
         call = asyncio.create_task(end_of(a, "hold", key="x"))
         await server.ledger.wait_for("hold x")
         if how == "cut":
@@ -85,10 +88,10 @@ async def test_t21_a_call_whose_stream_cannot_be_resumed_fails_at_once_and_may_h
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_t21_a_modern_stream_is_never_resumed_even_if_its_events_have_ids(arena):
+async def test_t21_a_modern_stream_is_never_resumed_even_if_its_events_have_ids(bystander_host):
     way = Way("http", MODERN)
     opening = b"id: 1\nretry: 1\ndata:\n\n"
-    async with way.server() as server, arena(way.entry(server)) as a:
+    async with way.server() as server, bystander_host(way.entry(server)) as a:
         server.on["tools/call"] = answers.first(1, answers.body(lambda _: opening, headers=answers.EVENTS))
         async with at_once():
             assert facts(await end_of(a, "echo")) == LOST
@@ -109,11 +112,11 @@ REFUSALS = {
 @pytest.mark.requirement("TRN-2")
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=list(REFUSALS))
 async def test_t21_attempts_to_resume_are_limited_and_then_the_call_may_have_run(
-    arena, short_delays, refusal
+    bystander_host, short_delays, refusal
 ):
     way = Way("http", LEGACY)
     manner = {**RESUMABLE, "end_streams_after": 0}
-    async with way.server(**manner) as server, arena(way.entry(server), settings=COMES_BACK) as a:
+    async with way.server(**manner) as server, bystander_host(way.entry(server), settings=COMES_BACK) as a:
         server.on["GET"] = refusal
         before = len(resumed(server))
         async with at_once():
@@ -124,10 +127,10 @@ async def test_t21_attempts_to_resume_are_limited_and_then_the_call_may_have_run
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_t21_the_retry_delay_of_a_stream_is_respected(arena):
+async def test_t21_the_retry_delay_of_a_stream_is_respected(bystander_host):
     way = Way("http", LEGACY)
     manner = {**RESUMABLE, "retry_ms": 500, "end_streams_after": 0}
-    async with way.server(**manner) as server, arena(way.entry(server)) as a:
+    async with way.server(**manner) as server, bystander_host(way.entry(server)) as a:
         started = asyncio.get_running_loop().time()
         assert await end_of(a, "echo", text="x") == "x"
         assert 0.45 < asyncio.get_running_loop().time() - started < 1.5

@@ -9,7 +9,7 @@ from dragoman.events import ServerConnected
 from tests.faults import FaultProxy
 from tests.servers.web import Ledger, Streamable, answers, streamable
 from tests.servers.web.answers import Lost
-from tests.torture.arena import Arena, at_once, until
+from tests.torture.bystander_host import BystanderHost, at_once, until
 from tests.torture.network import (
     COMES_BACK,
     LEGACY,
@@ -28,7 +28,7 @@ LOSSES: tuple[Lost, ...] = ("404 -32001", "404", "400 -32000", "200 -32600")
 HTTP = Way("http", LEGACY, "json")
 
 
-def names(a: Arena) -> set[str]:
+def names(a: BystanderHost) -> set[str]:
     return {tool.wire_name for tool in a.host.tools() if tool.server == "hostile"}
 
 
@@ -36,7 +36,7 @@ async def restart(server: AnyServer) -> None:
     """Every session is forgotten, and there is a new tool."""
     if isinstance(server, Streamable):
         await server.lose_sessions()
-    server.zoo.add_tool("fresh", lambda _, __: "I am new")
+    server.in_memory.add_tool("fresh", lambda _, __: "I am new")
 
 
 def sessions(server: Streamable, method: str) -> list[str | None]:
@@ -46,9 +46,11 @@ def sessions(server: Streamable, method: str) -> list[str | None]:
 
 @pytest.mark.requirement("LIF-7")
 @pytest.mark.parametrize("lost_as", LOSSES)
-async def test_t22_a_lost_session_is_replaced_once_and_the_call_is_retried_once(arena, lost_as: Lost):
+async def test_t22_a_lost_session_is_replaced_once_and_the_call_is_retried_once(
+    bystander_host, lost_as: Lost
+):
     options = {"lost_as": lost_as, "get_stream": False}
-    async with HTTP.server(**options) as server, arena(HTTP.entry(server), settings=COMES_BACK) as a:
+    async with HTTP.server(**options) as server, bystander_host(HTTP.entry(server), settings=COMES_BACK) as a:
         await restart(server)
         async with at_once():
             assert await end_of(a, "ledger", key="one") == "1"
@@ -62,9 +64,9 @@ async def test_t22_a_lost_session_is_replaced_once_and_the_call_is_retried_once(
 
 @pytest.mark.requirement("LIF-7")
 @pytest.mark.parametrize("lost_as", LOSSES)
-async def test_t22_many_calls_in_flight_at_a_restart_share_one_new_session(arena, lost_as: Lost):
+async def test_t22_many_calls_in_flight_at_a_restart_share_one_new_session(bystander_host, lost_as: Lost):
     options = {"lost_as": lost_as, "get_stream": False}
-    async with HTTP.server(**options) as server, arena(HTTP.entry(server), settings=COMES_BACK) as a:
+    async with HTTP.server(**options) as server, bystander_host(HTTP.entry(server), settings=COMES_BACK) as a:
         await restart(server)
         ends = await asyncio.gather(*(end_of(a, "ledger", key=f"call {n}") for n in range(30)))
         assert ends == ["1"] * 30
@@ -74,9 +76,14 @@ async def test_t22_many_calls_in_flight_at_a_restart_share_one_new_session(arena
 
 @pytest.mark.requirement("LIF-7")
 @pytest.mark.parametrize("lost_as", LOSSES)
-async def test_t22_a_session_that_is_lost_repeatedly_ends_the_call_without_a_loop(arena, lost_as: Lost):
+async def test_t22_a_session_that_is_lost_repeatedly_ends_the_call_without_a_loop(
+    bystander_host, lost_as: Lost
+):
     limits = {**COMES_BACK, "DRAGOMAN_RECONNECT_ATTEMPTS": 3}
-    async with HTTP.server(get_stream=False) as server, arena(HTTP.entry(server), settings=limits) as a:
+    async with (
+        HTTP.server(get_stream=False) as server,
+        bystander_host(HTTP.entry(server), settings=limits) as a,
+    ):
         server.on["tools/call"] = answers.session_lost(lost_as)
         async with at_once():
             assert facts(await end_of(a, "echo", text="x")) == ("connection-lost", False)
@@ -90,9 +97,12 @@ async def test_t22_a_session_that_is_lost_repeatedly_ends_the_call_without_a_loo
 
 
 @pytest.mark.requirement("LIF-7")
-async def test_t22_a_session_lost_while_reconnecting_does_not_loop(arena):
+async def test_t22_a_session_lost_while_reconnecting_does_not_loop(bystander_host):
     limits = {**COMES_BACK, "DRAGOMAN_RECONNECT_ATTEMPTS": 4}
-    async with HTTP.server(get_stream=False) as server, arena(HTTP.entry(server), settings=limits) as a:
+    async with (
+        HTTP.server(get_stream=False) as server,
+        bystander_host(HTTP.entry(server), settings=limits) as a,
+    ):
         server.on["tools/list"] = server.on["tools/call"] = answers.session_lost()
         async with at_once():
             assert facts(await end_of(a, "echo", text="x"))[0] in ("connection-lost", "not-connected")
@@ -104,7 +114,7 @@ async def test_t22_a_session_lost_while_reconnecting_does_not_loop(arena):
 
 
 @pytest.mark.requirement("LIF-7")
-async def test_t22_an_unknown_tool_error_is_not_treated_as_a_lost_session(arena):
+async def test_t22_an_unknown_tool_error_is_not_treated_as_a_lost_session(bystander_host):
     """Errors that only resemble a lost session are errors of the call."""
     lookalikes = {
         "a 404 for people": answers.error(-32601, "Method not found", status=404),
@@ -112,7 +122,10 @@ async def test_t22_an_unknown_tool_error_is_not_treated_as_a_lost_session(arena)
         "a reply": answers.error(-32600, "the user's request is invalid"),
         "a tool's session": answers.error(-32000, "database session not found"),
     }
-    async with HTTP.server(get_stream=False) as server, arena(HTTP.entry(server), settings=COMES_BACK) as a:
+    async with (
+        HTTP.server(get_stream=False) as server,
+        bystander_host(HTTP.entry(server), settings=COMES_BACK) as a,
+    ):
         for answer in lookalikes.values():
             server.on["tools/call"] = answers.first(1, answer)
             outcome = await a.outcome("echo", text="x")
@@ -122,9 +135,11 @@ async def test_t22_an_unknown_tool_error_is_not_treated_as_a_lost_session(arena)
 
 
 @pytest.mark.requirement("LIF-7")
-async def test_t22_a_server_that_is_not_ready_yet_is_reported_and_the_call_is_not_retried(arena, era: str):
+async def test_t22_a_server_that_is_not_ready_yet_is_reported_and_the_call_is_not_retried(
+    bystander_host, era: str
+):
     way = Way("http", era, "json")
-    async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
+    async with way.server() as server, bystander_host(way.entry(server), settings=COMES_BACK) as a:
         server.on["tools/call"] = answers.first(1, answers.status(503, "starting", retry_after="1"))
         assert facts(await end_of(a, "echo", text="x")) == ("http-status", True)
         await serves(a)
@@ -133,11 +148,13 @@ async def test_t22_a_server_that_is_not_ready_yet_is_reported_and_the_call_is_no
 
 @pytest.mark.requirement("LIF-5", "LIF-7")
 @pytest.mark.parametrize("way", LEGS, ids=str)
-async def test_t22_after_a_restart_with_all_connections_cut_the_new_tools_are_listed(arena, way: Way):
+async def test_t22_after_a_restart_with_all_connections_cut_the_new_tools_are_listed(
+    bystander_host, way: Way
+):
     async with (
         way.server() as server,
         FaultProxy(server.port) as proxy,
-        arena(way.entry(server, proxy.port), settings=COMES_BACK) as a,
+        bystander_host(way.entry(server, proxy.port), settings=COMES_BACK) as a,
     ):
         proxy.refuse()
         proxy.cut_all()
@@ -153,13 +170,15 @@ async def test_t22_after_a_restart_with_all_connections_cut_the_new_tools_are_li
 
 @pytest.mark.requirement("LIF-7", "TRN-10")
 @pytest.mark.parametrize(("before", "after"), [(LEGACY, "2025-06-18"), (LEGACY, MODERN)])
-async def test_t22_a_server_restarted_as_another_version_is_negotiated_again(arena, before: str, after: str):
+async def test_t22_a_server_restarted_as_another_version_is_negotiated_again(
+    bystander_host, before: str, after: str
+):
     """With new capabilities, another revision, even another era."""
     ledger = Ledger()
     old = streamable(revisions=(before,), replies="json", ledger=ledger, get_stream=False)
     new = streamable(revisions=(after,), replies="sse", ledger=ledger, get_stream=False)
-    new.zoo.add_tool("fresh", lambda _, __: "I am new")
-    async with old, new, arena({"type": "http", "url": old.url}, settings=COMES_BACK) as a:
+    new.in_memory.add_tool("fresh", lambda _, __: "I am new")
+    async with old, new, bystander_host({"type": "http", "url": old.url}, settings=COMES_BACK) as a:
         assert a.view.protocol_version == before
         await old.lose_sessions()
         old.on["*"] = new.answer

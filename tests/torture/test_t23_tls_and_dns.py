@@ -12,7 +12,7 @@ import pytest
 from dragoman.errors import Unreachable
 from tests.certificates import Authority, secured
 from tests.servers.web import Site, http_sse, streamable, websocket
-from tests.torture.arena import at_once
+from tests.torture.bystander_host import at_once
 
 SITES = {"http": streamable, "sse": http_sse, "ws": websocket}
 KINDS = tuple(SITES)
@@ -26,9 +26,9 @@ def entry(kind: str, url: str, **more: object) -> dict[str, object]:
     return {"type": kind, "url": url, "headers": {"Authorization": f"Bearer {SECRET}"}, **more}
 
 
-async def refusal(arena, entry: dict[str, object]) -> Unreachable:
+async def refusal(bystander_host, entry: dict[str, object]) -> Unreachable:
     """The reason for which a server could not be reached, reported at once and readable for a person."""
-    async with arena(entry, wait=False) as a:
+    async with bystander_host(entry, wait=False) as a:
         async with at_once():
             await a.host.ready(timeout=20)
         error = a.view.error
@@ -51,11 +51,13 @@ CERTIFICATES = {
 @pytest.mark.requirement("LIF-3")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("fault", "words"), CERTIFICATES.values(), ids=CERTIFICATES.keys())
-async def test_t23_an_invalid_certificate_prevents_the_connection(arena, tmp_path, kind, fault, words):
+async def test_t23_an_invalid_certificate_prevents_the_connection(
+    bystander_host, tmp_path, kind, fault, words
+):
     authority = Authority(tmp_path)
     server = secured(SITES[kind](), authority.serving(authority.issue("faulty", **fault)))
     async with server:
-        error = await refusal(arena, entry(kind, server.url, tls={"ca": authority.file}))
+        error = await refusal(bystander_host, entry(kind, server.url, tls={"ca": authority.file}))
     assert "its certificate is not trusted" in str(error)
     assert words in str(error)
     assert server.asks == [], "nothing was said to it"
@@ -64,12 +66,14 @@ async def test_t23_an_invalid_certificate_prevents_the_connection(arena, tmp_pat
 @pytest.mark.requirement("LIF-3")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("trusted", ["the usual ones", "another"])
-async def test_t23_an_unknown_certificate_authority_prevents_the_connection(arena, tmp_path, kind, trusted):
+async def test_t23_an_unknown_certificate_authority_prevents_the_connection(
+    bystander_host, tmp_path, kind, trusted
+):
     authority, other = Authority(tmp_path), Authority(tmp_path, "other")
     server = secured(SITES[kind](), authority.serving())
     tls = {} if trusted == "the usual ones" else {"tls": {"ca": other.file}}
     async with server:
-        error = await refusal(arena, entry(kind, server.url, **tls))
+        error = await refusal(bystander_host, entry(kind, server.url, **tls))
     assert "its certificate is not trusted" in str(error)
     assert "tls.ca" in (error.hint or "")
     assert server.asks == []
@@ -77,11 +81,11 @@ async def test_t23_an_unknown_certificate_authority_prevents_the_connection(aren
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_t23_the_same_server_is_reached_when_its_certificate_authority_is_trusted(
-    arena, tmp_path, kind
+    bystander_host, tmp_path, kind
 ):
     authority = Authority(tmp_path)
     server = secured(SITES[kind](), authority.serving())
-    async with server, arena(entry(kind, server.url, tls={"ca": authority.file})) as a:
+    async with server, bystander_host(entry(kind, server.url, tls={"ca": authority.file})) as a:
         assert a.view.status == "connected", a.view.reason
         assert await a.call("echo", text="in private") == "in private"
 
@@ -95,10 +99,12 @@ async def listener(kind: str, *, tls: bool, folder) -> AsyncIterator[Site]:
 
 @pytest.mark.requirement("LIF-3")
 @pytest.mark.parametrize("kind", KINDS)
-async def test_t23_a_server_without_tls_at_an_https_url_gets_no_plain_http_request(arena, tmp_path, kind):
+async def test_t23_a_server_without_tls_at_an_https_url_gets_no_plain_http_request(
+    bystander_host, tmp_path, kind
+):
     async with listener(kind, tls=False, folder=tmp_path) as server:
         scheme, _, rest = server.url.partition("://")
-        error = await refusal(arena, entry(kind, f"{scheme}s://{rest}"))
+        error = await refusal(bystander_host, entry(kind, f"{scheme}s://{rest}"))
         assert "no TLS connection could be made" in str(error)
         assert "http://" in (error.hint or "")
         assert server.asks == [], "no downgrade"
@@ -106,9 +112,9 @@ async def test_t23_a_server_without_tls_at_an_https_url_gets_no_plain_http_reque
 
 @pytest.mark.requirement("LIF-3")
 @pytest.mark.parametrize("kind", KINDS)
-async def test_t23_a_server_with_tls_at_an_http_url_is_reported_as_such(arena, tmp_path, kind):
+async def test_t23_a_server_with_tls_at_an_http_url_is_reported_as_such(bystander_host, tmp_path, kind):
     async with listener(kind, tls=True, folder=tmp_path) as server:
-        error = await refusal(arena, entry(kind, server.url.replace("s://", "://", 1)))
+        error = await refusal(bystander_host, entry(kind, server.url.replace("s://", "://", 1)))
         assert server.asks == []
     assert "https://" in (error.hint or "")
 
@@ -123,13 +129,15 @@ NAMES = {
 @pytest.mark.requirement("LIF-3")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("number", NAMES.values(), ids=NAMES.keys())
-async def test_t23_the_error_names_a_host_name_that_cannot_be_resolved(arena, monkeypatch, kind, number):
+async def test_t23_the_error_names_a_host_name_that_cannot_be_resolved(
+    bystander_host, monkeypatch, kind, number
+):
     def fails(host, *_, **__):
         raise socket.gaierror(number, f"no luck with {host}")
 
     monkeypatch.setattr(socket, "getaddrinfo", fails)
     scheme = "wss" if kind == "ws" else "https"
-    error = await refusal(arena, entry(kind, f"{scheme}://mcp.nowhere.invalid/mcp"))
+    error = await refusal(bystander_host, entry(kind, f"{scheme}://mcp.nowhere.invalid/mcp"))
     assert "its name cannot be resolved" in str(error)
     assert "mcp.nowhere.invalid" in str(error)
     assert "spelled right" in (error.hint or "")
@@ -138,13 +146,13 @@ async def test_t23_the_error_names_a_host_name_that_cannot_be_resolved(arena, mo
 @pytest.mark.requirement("LIF-3")
 @pytest.mark.parametrize("kind", KINDS)
 async def test_t23_a_name_server_that_never_answers_is_bounded_by_the_connect_timeout(
-    arena, monkeypatch, kind
+    bystander_host, monkeypatch, kind
 ):
     over = threading.Event()
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: over.wait())
     settings = {"MCP_TIMEOUT": 500, "DRAGOMAN_PROBE_TIMEOUT_MS": 200}
     url = f"{'ws' if kind == 'ws' else 'http'}://mcp.nowhere.invalid/mcp"
-    async with arena(entry(kind, url), settings=settings, wait=False) as a:
+    async with bystander_host(entry(kind, url), settings=settings, wait=False) as a:
         async with at_once(0.5 + 1.5):
             await a.host.ready(timeout=20)
         assert a.view.status == "failed"
@@ -154,10 +162,12 @@ async def test_t23_a_name_server_that_never_answers_is_bounded_by_the_connect_ti
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_t23_a_refused_connection_is_reported_in_plain_words(arena, kind):
+async def test_t23_a_refused_connection_is_reported_in_plain_words(bystander_host, kind):
     with socket.socket() as keeper:  # bound and not listening: no other program gets the port meanwhile
         keeper.bind(("127.0.0.1", 0))
         scheme = "ws" if kind == "ws" else "http"
-        error = await refusal(arena, entry(kind, f"{scheme}://127.0.0.1:{keeper.getsockname()[1]}/mcp"))
+        error = await refusal(
+            bystander_host, entry(kind, f"{scheme}://127.0.0.1:{keeper.getsockname()[1]}/mcp")
+        )
     assert "connection refused" in str(error)
     assert "running" in (error.hint or "")

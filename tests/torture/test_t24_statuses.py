@@ -12,7 +12,7 @@ from dragoman.calls.recovery import BUSY_LIMIT
 from dragoman.errors import HttpError
 from dragoman.events import ServerStateChanged
 from tests.servers.web import Answer, answers
-from tests.torture.arena import HOSTILE, at_once, until
+from tests.torture.bystander_host import HOSTILE, at_once, until
 from tests.torture.network import COMES_BACK, LEGACY, MODERN, Way, end_of, serves
 
 
@@ -40,9 +40,9 @@ def waits() -> dict[str, tuple[str, float | None, float | None]]:
 
 @pytest.mark.requirement("TRN-2")
 @pytest.mark.parametrize("status", [429, 503])
-async def test_t24_retry_after_is_parsed_and_limited(arena, era: str, status: int):
+async def test_t24_retry_after_is_parsed_and_limited(bystander_host, era: str, status: int):
     way = Way("http", era, "json")
-    async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
+    async with way.server() as server, bystander_host(way.entry(server), settings=COMES_BACK) as a:
         for what, (value, least, most) in waits().items():
             header = {"Retry-After": value.encode().decode("latin-1")}
             server.on["tools/call"] = answers.status(status, "not now", headers=header)
@@ -62,12 +62,12 @@ async def test_t24_retry_after_is_parsed_and_limited(arena, era: str, status: in
 
 @pytest.mark.requirement("TRN-2")
 async def test_t24_an_error_status_fails_its_call_and_the_error_states_whether_it_may_have_run(
-    arena, era: str
+    bystander_host, era: str
 ):
     way = Way("http", era, "json")
     refused = dict.fromkeys((402, 403, 405, 406, 408, 409, 410, 413, 415, 418, 421, 425, 451), False)
     broken = dict.fromkeys((500, 501, 502, 503, 504, 507, 520, 599), True)
-    async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
+    async with way.server() as server, bystander_host(way.entry(server), settings=COMES_BACK) as a:
         for status, may_have_run in {**refused, **broken}.items():
             server.on["tools/call"] = answers.first(1, answers.html(status))
             async with at_once():
@@ -93,14 +93,14 @@ TYPES = [Way("http", LEGACY), Way("http", MODERN), Way("sse"), Way("ws")]
 
 @pytest.mark.requirement("LIF-1", "LIF-3")
 @pytest.mark.parametrize("way", TYPES, ids=str)
-async def test_t24_a_server_that_answers_401_needs_a_sign_in_and_has_not_failed(arena, way: Way):
+async def test_t24_a_server_that_answers_401_needs_a_sign_in_and_has_not_failed(bystander_host, way: Way):
     async with AsyncExitStack() as stack:
         servers = {
             f"s{number}": await stack.enter_async_context(way.server(on={"*": answer}))
             for number, answer in enumerate(REFUSALS.values())
         }
         entries = {name: way.entry(server) for name, server in servers.items()}
-        async with arena(others=entries, settings=COMES_BACK) as a:
+        async with bystander_host(others=entries, settings=COMES_BACK) as a:
             views = [a.host.servers[name] for name in servers]
             assert [view.status for view in views] == ["needs-auth"] * 4
             assert all("40" in (view.reason or "") for view in views)
@@ -120,10 +120,10 @@ async def test_t24_a_server_that_answers_401_needs_a_sign_in_and_has_not_failed(
 @pytest.mark.requirement("LIF-1")
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=list(REFUSALS))
 async def test_t24_a_call_refused_with_401_or_403_ends_at_once_and_the_server_has_not_failed(
-    arena, era: str, refusal
+    bystander_host, era: str, refusal
 ):
     way = Way("http", era, "json")
-    async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
+    async with way.server() as server, bystander_host(way.entry(server), settings=COMES_BACK) as a:
         server.on["tools/call"] = answers.first(1, refusal)
         async with at_once():
             ended = await end_of(a, "echo", text="x")
@@ -140,10 +140,12 @@ async def test_t24_a_call_refused_with_401_or_403_ends_at_once_and_the_server_ha
 
 @pytest.mark.requirement("LIF-5")
 @pytest.mark.parametrize("way", TYPES, ids=str)
-async def test_t24_a_server_that_is_unavailable_is_retried_a_limited_number_of_times(arena, way: Way):
+async def test_t24_a_server_that_is_unavailable_is_retried_a_limited_number_of_times(
+    bystander_host, way: Way
+):
     limits = {**COMES_BACK, "DRAGOMAN_RECONNECT_ATTEMPTS": 4}
     down = {"*": answers.status(502)}
-    async with way.server(on=down) as server, arena(way.entry(server), settings=limits) as a:
+    async with way.server(on=down) as server, bystander_host(way.entry(server), settings=limits) as a:
         assert "502" in (a.view.reason or "")
         await until(lambda: len(server.asks) >= 5)
         await until(lambda: a.view.status == "failed")
@@ -156,7 +158,7 @@ async def test_t24_a_server_that_is_unavailable_is_retried_a_limited_number_of_t
 
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-5")
-async def test_t24_retry_after_during_a_connect_is_respected_and_delays_no_other(arena):
+async def test_t24_retry_after_during_a_connect_is_respected_and_delays_no_other(bystander_host):
     way = Way("http", LEGACY, "json")
     asking: dict[str, Answer] = {
         "soon": answers.status(503, retry_after="1"),
@@ -168,7 +170,7 @@ async def test_t24_retry_after_during_a_connect_is_respected_and_delays_no_other
             for name, answer in asking.items()
         }
         entries = {name: way.entry(server) for name, server in servers.items()}
-        async with arena(others=entries, settings=COMES_BACK) as a:
+        async with bystander_host(others=entries, settings=COMES_BACK) as a:
             asked = time.monotonic()
             views = [a.host.servers[name] for name in servers]
             assert all(view.status == "failed" and "503" in (view.reason or "") for view in views)

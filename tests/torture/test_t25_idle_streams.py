@@ -11,7 +11,7 @@ from dragoman.connections import subscription_stream
 from dragoman.transports import http
 from tests.servers.web import Answer, Streamable, answers
 from tests.servers.web.answers import EVENTS
-from tests.torture.arena import Arena, until
+from tests.torture.bystander_host import BystanderHost, until
 from tests.torture.network import COMES_BACK, LEGACY, MODERN, Way, end_of
 
 STREAMS = {LEGACY: "GET", MODERN: "subscriptions/listen"}
@@ -43,7 +43,7 @@ ONCE = {"not-offered", "not-found", "page", "never"}
 """Answers after which nothing is retried."""
 
 
-async def call_during_windows(a: Arena, names: list[str]) -> float:
+async def call_during_windows(a: BystanderHost, names: list[str]) -> float:
     """Every server's tools are called all the time, and always work.
 
     Returns the number of windows this took: on a busy machine, the last calls may end late.
@@ -63,7 +63,7 @@ def requests_of(server: Streamable, what: str) -> int:
 
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-2")
-async def test_t25_a_stream_that_always_breaks_affects_no_call_and_is_not_reopened_too_often(arena):
+async def test_t25_a_stream_that_always_breaks_affects_no_call_and_is_not_reopened_too_often(bystander_host):
     async with AsyncExitStack() as stack:
         entries, asked_for = {}, {}
         for (revision, what), (habit, answer) in itertools.product(STREAMS.items(), FLAPPING.items()):
@@ -73,7 +73,7 @@ async def test_t25_a_stream_that_always_breaks_affects_no_call_and_is_not_reopen
             entries[name] = way.entry(server)
             asked_for[name] = (server, what)
         limits = {**COMES_BACK, "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE": len(entries)}
-        async with arena(others=entries, settings=limits) as a:
+        async with bystander_host(others=entries, settings=limits) as a:
             await until(lambda: all(requests_of(server, what) for server, what in asked_for.values()))
             before = {name: requests_of(server, what) for name, (server, what) in asked_for.items()}
             windows = await call_during_windows(a, list(entries))
@@ -98,17 +98,17 @@ def short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.requirement("TRN-2", "LIF-8")
 @pytest.mark.parametrize(("revision", "what"), STREAMS.items(), ids=["get", "listen"])
 async def test_t25_a_stream_closed_on_a_timer_is_reopened_and_still_reports_changes(
-    arena, short_delays, revision: str, what: str
+    bystander_host, short_delays, revision: str, what: str
 ):
     way = Way("http", revision, "json")
-    async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
+    async with way.server() as server, bystander_host(way.entry(server), settings=COMES_BACK) as a:
         await server.wait_for(what)
         for number in range(1, 3):
             server.end_streams()
             assert await end_of(a, "echo", text="x") == "x", "tools do not need the stream"
             await server.wait_for(what, number + 1, seconds=5)
         assert requests_of(server, what) == 3
-        server.zoo.add_tool("fresh", lambda _, __: "I am new")
+        server.in_memory.add_tool("fresh", lambda _, __: "I am new")
         await stream_is_open(server)
         server.push({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
         await until(lambda: "mcp__hostile__fresh" in {tool.name for tool in a.host.tools()})
@@ -122,11 +122,11 @@ async def stream_is_open(server: Streamable) -> None:
 
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-7")
-async def test_t25_a_restart_is_noticed_on_the_stream_without_any_call(arena, short_delays):
+async def test_t25_a_restart_is_noticed_on_the_stream_without_any_call(bystander_host, short_delays):
     way = Way("http", LEGACY, "json")
-    async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
+    async with way.server() as server, bystander_host(way.entry(server), settings=COMES_BACK) as a:
         await stream_is_open(server)
-        server.zoo.add_tool("fresh", lambda _, __: "I am new")
+        server.in_memory.add_tool("fresh", lambda _, __: "I am new")
         await server.lose_sessions()
         server.end_streams()
         await until(lambda: "mcp__hostile__fresh" in {tool.name for tool in a.host.tools()})
@@ -134,10 +134,10 @@ async def test_t25_a_restart_is_noticed_on_the_stream_without_any_call(arena, sh
 
 
 @pytest.mark.requirement("LIF-5")
-async def test_t25_idle_connections_closed_by_the_server_affect_no_call(arena, era: str):
+async def test_t25_idle_connections_closed_by_the_server_affect_no_call(bystander_host, era: str):
     for replies in ("json", "sse"):
         way = Way("http", era, replies)
-        async with way.server(get_stream=False) as server, arena(way.entry(server)) as a:
+        async with way.server(get_stream=False) as server, bystander_host(way.entry(server)) as a:
             for _ in range(10):
                 assert await end_of(a, "echo", text="x") == "x"
                 server.cut_connections()
@@ -148,10 +148,13 @@ async def test_t25_idle_connections_closed_by_the_server_affect_no_call(arena, e
 
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-5")
-async def test_t25_an_sse_server_that_ends_its_stream_repeatedly_is_usable_in_between(arena):
+async def test_t25_an_sse_server_that_ends_its_stream_repeatedly_is_usable_in_between(bystander_host):
     way = Way("sse")
     settings = {**COMES_BACK, "DRAGOMAN_RECONNECT_WAIT_MS": 50, "DRAGOMAN_RECONNECT_LONGEST_WAIT_MS": 100}
-    async with way.server(close_every=0.3) as server, arena(way.entry(server), settings=settings) as a:
+    async with (
+        way.server(close_every=0.3) as server,
+        bystander_host(way.entry(server), settings=settings) as a,
+    ):
         good = 0
         deadline = time.monotonic() + WINDOW_SECONDS
         while time.monotonic() < deadline:
@@ -161,10 +164,10 @@ async def test_t25_an_sse_server_that_ends_its_stream_repeatedly_is_usable_in_be
 
 
 @pytest.mark.slow
-async def test_t25_an_idle_connection_sends_no_request(arena, era: str):
+async def test_t25_an_idle_connection_sends_no_request(bystander_host, era: str):
     """No polling and no keep-alive on an idle connection."""
     way = Way("http", era, "json")
-    async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
+    async with way.server() as server, bystander_host(way.entry(server), settings=COMES_BACK) as a:
         await server.wait_for(STREAMS[era])
         before = len(server.asks)
         deadline = time.monotonic() + 1

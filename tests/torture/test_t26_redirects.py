@@ -10,7 +10,7 @@ from dragoman import DragomanError
 from dragoman.errors import HttpError
 from dragoman.transports.http import HttpTransport
 from tests.servers.web import Answer, Ask, Site, Streamable, answers, site
-from tests.torture.arena import Arena, at_once
+from tests.torture.bystander_host import BystanderHost, at_once
 from tests.torture.network import (
     COMES_BACK,
     LEGACY,
@@ -43,7 +43,7 @@ def untouched(other: Site) -> None:
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_t26_a_redirect_of_a_call_to_another_origin_is_not_followed(arena, era: str):
+async def test_t26_a_redirect_of_a_call_to_another_origin_is_not_followed(bystander_host, era: str):
     way = Way("http", era, "json")
     async with listener() as other, way.server() as server:
         targets = {
@@ -56,7 +56,7 @@ async def test_t26_a_redirect_of_a_call_to_another_origin_is_not_followed(arena,
             "file:///etc/passwd": "file:",
             "javascript:alert(1)": "javascript:",
         }
-        async with arena(way.entry(server, headers=HEADERS), settings=COMES_BACK) as a:
+        async with bystander_host(way.entry(server, headers=HEADERS), settings=COMES_BACK) as a:
             for target, origin in targets.items():
                 for code in CODES:
                     server.on["tools/call"] = answers.first(1, answers.redirect(code, target))
@@ -69,7 +69,7 @@ async def test_t26_a_redirect_of_a_call_to_another_origin_is_not_followed(arena,
         assert len(server.asked("initialize")) <= 1
 
 
-async def refused(a: Arena, code: int) -> HttpError:
+async def refused(a: BystanderHost, code: int) -> HttpError:
     async with at_once():
         ended = await end_of(a, "ledger", key="one")
     assert isinstance(ended, HttpError), repr(ended)
@@ -92,9 +92,9 @@ INVALID_TARGETS = {
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_t26_an_invalid_redirect_ends_the_call_with_a_clear_error(arena, era: str):
+async def test_t26_an_invalid_redirect_ends_the_call_with_a_clear_error(bystander_host, era: str):
     way = Way("http", era, "json")
-    async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
+    async with way.server() as server, bystander_host(way.entry(server), settings=COMES_BACK) as a:
         for headers in INVALID_TARGETS.values():
             for code in (302, 307):
                 server.on["tools/call"] = answers.first(5, spelled(code, headers))
@@ -128,14 +128,14 @@ def moved(code: int, path: str) -> Answer:
 @pytest.mark.requirement("TRN-2")
 @pytest.mark.parametrize("headers", [HEADERS, {}], ids=["secret", "no-secret"])
 async def test_t26_within_its_origin_only_a_redirect_that_keeps_the_message_and_has_no_secret_is_followed(
-    arena, era: str, headers: dict[str, str]
+    bystander_host, era: str, headers: dict[str, str]
 ):
     """307 and 308 keep the message; 301 to 303 would change the request."""
     way = Way("http", era, "json")
     async with contextlib.AsyncExitStack() as stack:
         servers = {f"s{code}": await stack.enter_async_context(way.server()) for code in CODES}
         entries = {name: way.entry(server, headers=headers) for name, server in servers.items()}
-        async with arena(others=entries, settings=COMES_BACK) as a:
+        async with bystander_host(others=entries, settings=COMES_BACK) as a:
             for code, (name, server) in zip(CODES, servers.items(), strict=True):
                 server.on["tools/call"] = moved(code, "/new/place?x=1")
                 ended = await end_of(a, "ledger", server=name, key="one")
@@ -149,14 +149,14 @@ async def test_t26_within_its_origin_only_a_redirect_that_keeps_the_message_and_
 
 
 @pytest.mark.requirement("TRN-2")
-async def test_t26_a_redirect_loop_is_ended_soon(arena, era: str):
+async def test_t26_a_redirect_loop_is_ended_soon(bystander_host, era: str):
     way = Way("http", era, "json")
 
     async def onwards(ask: Ask) -> Any:
         number = int(ask.path.rpartition("/")[2]) if ask.path[-1].isdigit() else 0
         return await answers.redirect(307, f"/hop/{(number + 1) % 50}")(ask)
 
-    async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
+    async with way.server() as server, bystander_host(way.entry(server), settings=COMES_BACK) as a:
         server.on["tools/call"] = onwards
         async with at_once():
             assert facts(await end_of(a, "echo", text="x")) == ("http-status", False)
@@ -168,7 +168,7 @@ async def test_t26_a_redirect_loop_is_ended_soon(arena, era: str):
 
 @pytest.mark.requirement("TRN-2", "TRN-3", "TRN-4")
 @pytest.mark.parametrize("way", TYPES, ids=str)
-async def test_t26_a_redirect_while_connecting_is_not_followed_to_another_origin(arena, way: Way):
+async def test_t26_a_redirect_while_connecting_is_not_followed_to_another_origin(bystander_host, way: Way):
     async with listener() as other, contextlib.AsyncExitStack() as stack:
         scheme = "ws" if way.type == "ws" else "http"
         target = f"{scheme}://127.0.0.1:{other.port}/mcp"
@@ -176,7 +176,7 @@ async def test_t26_a_redirect_while_connecting_is_not_followed_to_another_origin
         for code in CODES:
             server = await stack.enter_async_context(way.server(on={"*": answers.redirect(code, target)}))
             entries[f"s{code}"] = way.entry(server, headers=HEADERS)
-        async with arena(others=entries) as a:
+        async with bystander_host(others=entries) as a:
             for code in CODES:
                 view = a.host.servers[f"s{code}"]
                 assert view.status == "failed"
@@ -197,7 +197,9 @@ def ended_and_redirected(server: Streamable, astray: Answer) -> Answer:
 
 @pytest.mark.requirement("TRN-2", "TRN-3")
 @pytest.mark.parametrize("leg", ["GET", "DELETE", "notifications/initialized", "resume", "post"])
-async def test_t26_no_other_request_of_a_session_follows_a_redirect_to_another_origin(arena, leg: str):
+async def test_t26_no_other_request_of_a_session_follows_a_redirect_to_another_origin(
+    bystander_host, leg: str
+):
     way = Way("sse") if leg == "post" else Way("http", LEGACY)
     options = {"resumable": True, "priming": True, "retry_ms": 1} if way.type == "http" else {}
     async with listener() as other, way.server(**options) as server:
@@ -207,7 +209,7 @@ async def test_t26_no_other_request_of_a_session_follows_a_redirect_to_another_o
                 server.on[leg] = astray
             elif isinstance(server, Streamable) and leg == "DELETE":
                 server.on[leg] = ended_and_redirected(server, astray)
-            async with arena(way.entry(server, headers=HEADERS), settings=COMES_BACK) as a:
+            async with bystander_host(way.entry(server, headers=HEADERS), settings=COMES_BACK) as a:
                 if leg == "resume":
                     opening = answers.body(lambda _: b"id: 1\nretry: 1\ndata:\n\n", headers=answers.EVENTS)
                     server.on.update({"tools/call": answers.first(1, opening), "GET": astray})
@@ -222,16 +224,18 @@ async def test_t26_no_other_request_of_a_session_follows_a_redirect_to_another_o
 
 
 @pytest.mark.requirement("TRN-3")
-async def test_t26_an_sse_endpoint_at_another_origin_is_refused(arena):
+async def test_t26_an_sse_endpoint_at_another_origin_is_refused(bystander_host):
     way = Way("sse")
     async with listener() as other, way.server(endpoint=f"{other.origin}/messages") as server:
-        async with arena(way.entry(server, headers=HEADERS)) as a:
+        async with bystander_host(way.entry(server, headers=HEADERS)) as a:
             assert a.view.status == "failed"
             assert other.origin in (a.view.reason or "")
         untouched(other)
 
 
-async def test_t26_a_mutant_that_follows_redirects_is_detected(arena, monkeypatch: pytest.MonkeyPatch):
+async def test_t26_a_mutant_that_follows_redirects_is_detected(
+    bystander_host, monkeypatch: pytest.MonkeyPatch
+):
     def follow(transport: HttpTransport, response: Any) -> Any:
         to = response.headers.get("Location")
         return transport._url.join(type(transport._url)(to)) if to else None
@@ -239,7 +243,7 @@ async def test_t26_a_mutant_that_follows_redirects_is_detected(arena, monkeypatc
     monkeypatch.setattr(HttpTransport, "_moved_to", follow)
     way = Way("http", LEGACY, "json")
     async with listener() as other, way.server() as server:
-        async with arena(way.entry(server, headers=HEADERS), settings=COMES_BACK) as a:
+        async with bystander_host(way.entry(server, headers=HEADERS), settings=COMES_BACK) as a:
             server.on["tools/call"] = answers.first(1, answers.redirect(307, other.url))
             await end_of(a, "ledger", key="one")
             await server.lose_sessions()  # its end is reported to the other server

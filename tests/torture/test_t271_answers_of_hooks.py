@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import forked
-from tests.servers import ZOO
+from tests.servers import SERVER_PROGRAMS
 from tests.torture.projects import user
 
 pytestmark = pytest.mark.requirement("PRM-5")
@@ -34,7 +34,9 @@ def test_t271_an_ask_decision_overrides_an_allow_rule(home: Path, how: str):
     user(
         home,
         {
-            "mcpServers": {"calm": {"command": sys.executable, "args": [str(ZOO / "calm.py")]}},
+            "mcpServers": {
+                "calm": {"command": sys.executable, "args": [str(SERVER_PROGRAMS / "well_behaved.py")]}
+            },
             "permissions": {"allow": ["mcp__calm__*"]},
             "hooks": {"PreToolUse": [{"matcher": "mcp__calm__*", "hooks": [hook]}]},
         },

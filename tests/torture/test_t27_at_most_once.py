@@ -6,7 +6,7 @@ import pytest
 
 from tests.faults import FaultProxy
 from tests.servers.web import WebSocketSite
-from tests.torture.arena import until
+from tests.torture.bystander_host import until
 from tests.torture.cutting import lanes
 from tests.torture.network import (
     COMES_BACK,
@@ -29,8 +29,8 @@ def step_of(way: Way) -> int:
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-5")
 @pytest.mark.parametrize("way", WAYS, ids=str)
-async def test_t27_a_reply_cut_at_any_byte_means_one_run_and_a_correct_outcome(arena, way: Way):
-    async with lanes(arena, way) as cut:
+async def test_t27_a_reply_cut_at_any_byte_means_one_run_and_a_correct_outcome(bystander_host, way: Way):
+    async with lanes(bystander_host, way) as cut:
         await cut.cut_everywhere("down", every=step_of(way))
     cut.judge()
     assert cut.cuts_felt * step_of(way) > 50
@@ -39,8 +39,10 @@ async def test_t27_a_reply_cut_at_any_byte_means_one_run_and_a_correct_outcome(a
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-5")
 @pytest.mark.parametrize("way", [HTTP_WAYS[0], HTTP_WAYS[2], *WAYS[4:]], ids=str)
-async def test_t27_a_request_cut_at_any_byte_means_at_most_one_run_and_a_correct_outcome(arena, way: Way):
-    async with lanes(arena, way) as cut:
+async def test_t27_a_request_cut_at_any_byte_means_at_most_one_run_and_a_correct_outcome(
+    bystander_host, way: Way
+):
+    async with lanes(bystander_host, way) as cut:
         await cut.cut_everywhere("up", every=step_of(way))
     cut.judge()
     assert cut.cuts_felt * step_of(way) > 50
@@ -57,8 +59,10 @@ def messages_received_by(server: AnyServer) -> list[dict[str, Any]]:
 
 @pytest.mark.requirement("LIF-5")
 @pytest.mark.parametrize("way", WAYS, ids=str)
-async def test_t27_a_reply_after_the_deadline_is_dropped_and_the_call_is_not_retried(arena, way: Way):
-    async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
+async def test_t27_a_reply_after_the_deadline_is_dropped_and_the_call_is_not_retried(
+    bystander_host, way: Way
+):
+    async with way.server() as server, bystander_host(way.entry(server), settings=COMES_BACK) as a:
         ended = await end_of(a, "hold", key="x", seconds=0.3)
         assert facts(ended) == ("timeout", True)
         messages = (
@@ -93,13 +97,20 @@ ANNOTATIONS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, int], int
     ("annotations", "entry", "settings", "runs"), ANNOTATIONS.values(), ids=list(ANNOTATIONS)
 )
 async def test_t27_a_lost_call_is_retried_only_with_a_trusted_annotation_and_the_setting(
-    arena, era: str, annotations: dict[str, Any], entry: dict[str, Any], settings: dict[str, int], runs: int
+    bystander_host,
+    era: str,
+    annotations: dict[str, Any],
+    entry: dict[str, Any],
+    settings: dict[str, int],
+    runs: int,
 ):
     way = Way("http", era, "json")
     async with way.server() as server, FaultProxy(server.port) as proxy:
         run = server.ledger.enter
-        server.zoo.add_tool("look", lambda given, _: run(given["key"]), annotations=annotations)
-        async with arena(way.entry(server, proxy.port, **entry), settings={**COMES_BACK, **settings}) as a:
+        server.in_memory.add_tool("look", lambda given, _: run(given["key"]), annotations=annotations)
+        async with bystander_host(
+            way.entry(server, proxy.port, **entry), settings={**COMES_BACK, **settings}
+        ) as a:
             proxy.down.reset_at(0, times=1)
             ended = await end_of(a, "look", key="once?")
             assert server.ledger.counts["once?"] == runs

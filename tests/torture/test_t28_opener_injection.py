@@ -20,8 +20,8 @@ from tests.e2e.command import LIMIT_SECONDS, plain
 from tests.e2e.forked import Terminal
 from tests.servers.web import Streamable, answers, streamable
 from tests.servers.web.auth_world import AuthWorld, Browser, answering
-from tests.servers.web.liar import liar
-from tests.torture.arena import Arena, until
+from tests.servers.web.given_answers import replace_results
+from tests.torture.bystander_host import BystanderHost, until
 from tests.torture.network import LEGACY, MODERN
 from tests.torture.projects import Listener
 from tests.torture.signed_in import host_of
@@ -148,7 +148,7 @@ def spelled(address: str, listener: Listener, home: Path) -> str:
 # --- the three messages in which a server can name a URL ---
 
 
-async def in_an_error(a: Arena, server: Streamable, url: str) -> str:
+async def in_an_error(a: BystanderHost, server: Streamable, url: str) -> str:
     """Refused: the error of the server is the outcome, and the call is not retried."""
     data = {"elicitations": [{"mode": "url", "elicitationId": "e", "url": url, "message": "come"}]}
     server.on["tools/call"] = answers.first(1, answers.error(-32042, "visit the page first", data=data))
@@ -160,7 +160,7 @@ async def in_an_error(a: Arena, server: Streamable, url: str) -> str:
     return "refused"
 
 
-async def as_a_request(a: Arena, server: Streamable, url: str) -> str:
+async def as_a_request(a: BystanderHost, server: Streamable, url: str) -> str:
     """Refused: the server gets an error for its invalid request."""
     await server.wait_for("GET")
     await until(lambda: server._viewings)
@@ -180,7 +180,7 @@ async def as_a_request(a: Arena, server: Streamable, url: str) -> str:
     return "refused"
 
 
-async def in_a_round(a: Arena, server: Streamable, url: str) -> str:
+async def in_a_round(a: BystanderHost, server: Streamable, url: str) -> str:
     """Refused: the call ends, because an invalid request cannot be answered with an error here."""
     asked = {"method": "elicitation/create", "params": {"mode": "url", "url": url, "message": "come"}}
 
@@ -189,7 +189,7 @@ async def in_a_round(a: Arena, server: Streamable, url: str) -> str:
             return {"resultType": "complete", "content": []}
         return {"resultType": "input_required", "inputRequests": {"p": asked}}
 
-    liar(server, {"tools/call": call})
+    replace_results(server, {"tools/call": call})
     error = (await a.outcome("echo", text="x")).error
     if error is None:
         return "put"
@@ -201,13 +201,13 @@ WAYS = {"error": (LEGACY, in_an_error), "request": (LEGACY, as_a_request), "roun
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_t28_a_hostile_url_reaches_neither_the_person_nor_an_opener_nor_the_network(
-    arena, home: Path, listener: Listener, openers: Callable[[], Openers], way: str
+    bystander_host, home: Path, listener: Listener, openers: Callable[[], Openers], way: str
 ):
     revision, names_a_page = WAYS[way]
     visitor = AcceptsEverything()
     async with (
         streamable(revisions=(revision,)) as server,
-        arena({"url": server.url, "protocol": revision}, interaction=visitor) as a,
+        bystander_host({"url": server.url, "protocol": revision}, interaction=visitor) as a,
     ):
         watched = openers()
         for what, address in HOSTILE_ADDRESSES.items():
@@ -249,14 +249,14 @@ def test_t28_an_ordinary_url_is_shown_unchanged(address: str):
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_t28_even_after_a_yes_the_host_opens_and_fetches_nothing(
-    arena, listener: Listener, openers: Callable[[], Openers], way: str
+    bystander_host, listener: Listener, openers: Callable[[], Openers], way: str
 ):
     revision, names_a_page = WAYS[way]
     visitor = AcceptsEverything()
     good = f"http://127.0.0.1:{listener.port}/sign-in"
     async with (
         streamable(revisions=(revision,)) as server,
-        arena({"url": server.url, "protocol": revision}, interaction=visitor) as a,
+        bystander_host({"url": server.url, "protocol": revision}, interaction=visitor) as a,
     ):
         watched = openers()
         assert await names_a_page(a, server, good) == "put"
@@ -375,11 +375,11 @@ async def test_t28_a_hostile_sign_in_page_reaches_neither_the_person_nor_an_open
 
 
 async def test_t28_urls_in_arguments_arrive_unchanged_and_start_nothing(
-    arena, home: Path, listener: Listener, openers: Callable[[], Openers], era: str
+    bystander_host, home: Path, listener: Listener, openers: Callable[[], Openers], era: str
 ):
     async with streamable(revisions=(era,)) as server:
         entry = {"url": server.url, "protocol": era}
-        async with arena(entry, interaction=AcceptsEverything(), permission_mode="default") as a:
+        async with bystander_host(entry, interaction=AcceptsEverything(), permission_mode="default") as a:
             watched = openers()
             for address in HOSTILE_ADDRESSES.values():
                 said = spelled(address, listener, home)
@@ -390,7 +390,7 @@ async def test_t28_urls_in_arguments_arrive_unchanged_and_start_nothing(
 
 
 async def test_t28_links_and_icons_of_a_server_are_not_fetched(
-    arena, home: Path, listener: Listener, openers: Callable[[], Openers], era: str
+    bystander_host, home: Path, listener: Listener, openers: Callable[[], Openers], era: str
 ):
     place = f"http://127.0.0.1:{listener.port}"
     links = [
@@ -411,8 +411,10 @@ async def test_t28_links_and_icons_of_a_server_are_not_fetched(
     result = {"resultType": "complete", "content": content}
     tool = {"name": "look", "inputSchema": {"type": "object"}, "icons": [{"src": f"{place}/tool-icon"}]}
     async with streamable(revisions=(era,)) as server:
-        liar(server, {"tools/call": lambda _: result, "tools/list": lambda _: {"tools": [tool], "ttlMs": 0}})
-        async with arena({"url": server.url, "protocol": era}) as a:
+        replace_results(
+            server, {"tools/call": lambda _: result, "tools/list": lambda _: {"tools": [tool], "ttlMs": 0}}
+        )
+        async with bystander_host({"url": server.url, "protocol": era}) as a:
             watched = openers()
             outcome = await a.outcome("look")
             assert "\x1b" not in json.dumps(outcome.text, ensure_ascii=False)

@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.hooks.declared import name_of_command
 from tests.e2e import forked
-from tests.servers import ZOO
+from tests.servers import SERVER_PROGRAMS
 from tests.torture.projects import user
 
 pytestmark = pytest.mark.requirement("PRM-5")
@@ -31,7 +31,9 @@ def test_t331_a_refusal_names_only_the_program_of_the_hook(
     user(
         home,
         {
-            "mcpServers": {"calm": {"command": sys.executable, "args": [str(ZOO / "calm.py")]}},
+            "mcpServers": {
+                "calm": {"command": sys.executable, "args": [str(SERVER_PROGRAMS / "well_behaved.py")]}
+            },
             "hooks": {"PreToolUse": [{"hooks": [hook]}]},
         },
     )

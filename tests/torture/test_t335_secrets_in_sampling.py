@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.torture.test_t49_sampling import Model, asking, both_eras
 
 pytestmark = pytest.mark.requirement("AUT-11")
@@ -34,10 +34,10 @@ REQUEST = {
 
 
 @both_eras
-async def test_t335_the_secret_is_redacted_before_sampling(arena, era):
+async def test_t335_the_secret_is_redacted_before_sampling(bystander_host, era):
     model = Model(supports_tools=True)
-    entry = zoo("asks_back.py", protocol=era, sampling="allow", env={"API_KEY": SECRET})
-    async with arena(entry, sampler=model) as a:
+    entry = stdio_server("asks_during_calls.py", protocol=era, sampling="allow", env={"API_KEY": SECRET})
+    async with bystander_host(entry, sampler=model) as a:
         await a.outcome("ask", **asking(era, REQUEST))
     (asked,) = model.asked
     said = json.dumps([asked.system_prompt, asked.stop_sequences, asked.tools])

@@ -12,7 +12,7 @@ import pytest
 from dragoman.auth.callback import CallbackListener
 from dragoman.errors import SignInFailed
 from tests.servers.web.auth_world import AuthWorld, Onlooker, ended_at, visit
-from tests.torture.arena import at_once
+from tests.torture.bystander_host import at_once
 from tests.torture.signed_in import host_of
 
 pytestmark = pytest.mark.requirement("AUT-1")

@@ -9,7 +9,7 @@ from aiohttp import web
 from dragoman.errors import SignInFailed
 from tests.servers.web import Answer, Ask, answers
 from tests.servers.web.auth_world import AuthWorld, Browser, answering
-from tests.torture.arena import MEGABYTE, resident_bytes
+from tests.torture.bystander_host import MEGABYTE, resident_bytes
 from tests.torture.signed_in import host_of
 
 pytestmark = pytest.mark.requirement("AUT-1")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman.transports.stdio import Program, StdioTransport
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 TURNS = 6
 
@@ -20,7 +20,7 @@ class Ignoring:
 
 
 async def opened() -> StdioTransport:
-    entry = zoo("calm.py")
+    entry = stdio_server("well_behaved.py")
     program = Program((entry["command"], *entry["args"]), {}, None, "calm")
     transport = StdioTransport("calm", program, limit_bytes=1000, stall_seconds=10)
     await transport.open(Ignoring())

@@ -7,7 +7,7 @@ import pytest
 
 from dragoman import Host
 from tests.servers.office import Office
-from tests.torture.arena import until
+from tests.torture.bystander_host import until
 
 SECONDS = 0.5
 CALL = "mcp__office__hold"

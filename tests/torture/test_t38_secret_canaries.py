@@ -20,9 +20,9 @@ from dragoman.testing import ScriptedUser
 from tests.e2e import command, forked
 from tests.e2e.command import DRAGOMAN
 from tests.e2e.person import Person
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.servers.web import answers, site, streamable
-from tests.servers.web.liar import error, liar
+from tests.servers.web.given_answers import error, replace_results
 from tests.torture.projects import COMMANDS, invocations, user
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("AUT-11")]
@@ -60,7 +60,7 @@ def canaries_in(text: str) -> list[str]:
 
 def server_that_returns_secrets() -> dict[str, Any]:
     env = {"SERVICE_TOKEN": CANARIES["envliteral"], "API_KEY": "${CANARY_ENV}"}
-    return zoo("tells_everything.py", env=env)
+    return stdio_server("reveals_environment.py", env=env)
 
 
 def remote(url: str) -> dict[str, Any]:
@@ -177,7 +177,7 @@ async def test_t38_no_secret_is_printed_that_a_remote_server_returns(home: Path,
             return {"content": [{"type": "text", "text": sent}], **structured}
 
         user(home, {"mcpServers": {"far": remote(server.url)}})
-        liar(server, {"tools/call": answer})
+        replace_results(server, {"tools/call": answer})
         output = await asyncio.to_thread(run, "call", "mcp__far__echo", *filter(None, [how]))
         assert canaries_in(output) == [], output
         assert "[secret]" in output
@@ -220,13 +220,21 @@ def test_t38_no_command_line_of_any_process_contains_a_secret(home: Path):
     user(home, {"mcpServers": {"near": server_that_returns_secrets()}})
     output = command.run("call", "mcp__near__processes").stdout
 
-    assert "tells_everything.py" in output, "it looked at itself"
+    assert "reveals_environment.py" in output, "it looked at itself"
     assert str(DRAGOMAN) in output
     assert canaries_in(output) == []
 
 
 def test_t38_no_server_receives_the_secrets_of_another(home: Path):
-    user(home, {"mcpServers": {"near": server_that_returns_secrets(), "other": zoo("tells_everything.py")}})
+    user(
+        home,
+        {
+            "mcpServers": {
+                "near": server_that_returns_secrets(),
+                "other": stdio_server("reveals_environment.py"),
+            }
+        },
+    )
     output = run("call", "mcp__other__result", env={**os.environ})
 
     assert '"PATH"' in output, "it told its environment"

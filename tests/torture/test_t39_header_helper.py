@@ -16,9 +16,9 @@ from dragoman.transports.credentials import Signed, Signer
 from tests.e2e.forked import run
 from tests.servers.web import Ask, answers, streamable
 from tests.torture import projects
-from tests.torture.arena import until
+from tests.torture.bystander_host import until
+from tests.torture.child_programs import alive
 from tests.torture.network import LEGS, MODERN, Way
-from tests.torture.people import alive
 from tests.torture.projects import Canary, Listener, servers, write
 
 pytestmark = pytest.mark.requirement("AUT-9")
@@ -135,10 +135,10 @@ async def test_t39_its_environment_has_no_credential_of_the_host(
     assert f"DRAGOMAN_SERVER_URL={server.url}" in text.splitlines()
 
 
-async def test_t39_its_output_is_not_visible_to_other_servers_or_in_events(arena, home: Path):
+async def test_t39_its_output_is_not_visible_to_other_servers_or_in_events(bystander_host, home: Path):
     async with streamable(revisions=(MODERN,)) as server:
         entry = {"url": server.url, "headersHelper": prints({"Authorization": SECRET})}
-        async with arena(entry) as a:
+        async with bystander_host(entry) as a:
             pid = a.host.servers["bystander"].pid
             assert SECRET not in Path(f"/proc/{pid}/environ").read_text()
             assert SECRET not in repr(list(a.events))
@@ -173,14 +173,16 @@ BAD: dict[str, str] = {
 
 
 @pytest.mark.requirement("AUT-11")
-async def test_t39_invalid_output_sends_no_header_and_is_reported_without_its_text(arena, home: Path):
+async def test_t39_invalid_output_sends_no_header_and_is_reported_without_its_text(
+    bystander_host, home: Path
+):
     with Listener() as listener:
         url = f"http://127.0.0.1:{listener.port}/mcp"
         entries = {
             f"x{number}": {"url": f"{url}?{number}", "headersHelper": command}
             for number, command in enumerate(BAD.values())
         }
-        async with arena(others=entries, settings={"DRAGOMAN_RECONNECT_ATTEMPTS": 3}) as a:
+        async with bystander_host(others=entries, settings={"DRAGOMAN_RECONNECT_ATTEMPTS": 3}) as a:
             for name, what in zip(entries, BAD, strict=True):
                 view = a.host.servers[name]
                 assert view.status == "needs-auth", f"{what}: {view.status} {view.reason}"
@@ -199,7 +201,7 @@ def holds_secret(file: Path) -> bool:
 
 @pytest.mark.parametrize("way", LEGS, ids=str)
 async def test_t39_a_helper_that_hangs_is_killed_with_its_children_at_the_deadline(
-    arena, home: Path, monkeypatch: pytest.MonkeyPatch, way: Way
+    bystander_host, home: Path, monkeypatch: pytest.MonkeyPatch, way: Way
 ):
     monkeypatch.setattr(helper, "LIMIT_SECONDS", 0.5)
     pids = home / "pids"
@@ -207,7 +209,7 @@ async def test_t39_a_helper_that_hangs_is_killed_with_its_children_at_the_deadli
         f"trap '' INT TERM HUP; echo $$ >> {pids}; sh -c 'trap \"\" TERM; echo $$ >> {pids}; sleep 60'; :"
     )
     async with way.server() as server:
-        async with arena(way.entry(server, headersHelper=command)) as a:
+        async with bystander_host(way.entry(server, headersHelper=command)) as a:
             assert "did not end within 0.5 s" in (a.view.reason or "")
             found = [int(line) for line in pids.read_text().split()]
             assert len(found) == 2
@@ -218,11 +220,11 @@ async def test_t39_a_helper_that_hangs_is_killed_with_its_children_at_the_deadli
 # --- a server that always refuses it ---
 
 
-async def test_t39_a_repeated_401_runs_the_helper_twice_only(arena, home: Path):
+async def test_t39_a_repeated_401_runs_the_helper_twice_only(bystander_host, home: Path):
     runs = home / "runs"
     command = f"echo x >> {runs}; {GOOD}"
     async with streamable(revisions=(MODERN,)) as server:
-        async with arena({"url": server.url, "headersHelper": command}) as a:
+        async with bystander_host({"url": server.url, "headersHelper": command}) as a:
             assert a.view.status == "connected"
             server.on["*"] = answers.challenge()
             calls = (a.host.call("mcp__hostile__echo", {"text": "x"}) for _ in range(20))
@@ -232,7 +234,7 @@ async def test_t39_a_repeated_401_runs_the_helper_twice_only(arena, home: Path):
         assert runs.read_text().count("x") <= 3
 
 
-async def runs_when_a_token_expires(arena: Any, home: Path, calls: int) -> int:
+async def runs_when_a_token_expires(bystander_host: Any, home: Path, calls: int) -> int:
     """How often it runs when this many calls are refused at the same time with its first output."""
     runs = home / "runs"
     command = f'echo x >> {runs}; sleep 0.05; printf \'{{"Authorization": "%s"}}\' $(wc -l < {runs})'
@@ -248,19 +250,21 @@ async def runs_when_a_token_expires(arena: Any, home: Path, calls: int) -> int:
 
     async with (
         streamable(revisions=(MODERN,), on={"tools/call": refuse_together}) as server,
-        arena({"url": server.url, "headersHelper": command}) as a,
+        bystander_host({"url": server.url, "headersHelper": command}) as a,
     ):
         made = (a.call("ledger", key=f"k{number}") for number in range(calls))
         assert await asyncio.gather(*made) == ["1"] * calls
     return len(runs.read_text().split())
 
 
-async def test_t39_many_calls_refused_together_share_one_run_and_each_is_retried_once(arena, home: Path):
-    assert await runs_when_a_token_expires(arena, home, 30) == 2
+async def test_t39_many_calls_refused_together_share_one_run_and_each_is_retried_once(
+    bystander_host, home: Path
+):
+    assert await runs_when_a_token_expires(bystander_host, home, 30) == 2
 
 
 async def test_t39_a_mutant_that_runs_the_helper_for_each_refusal_is_detected(
-    arena, home: Path, monkeypatch: pytest.MonkeyPatch
+    bystander_host, home: Path, monkeypatch: pytest.MonkeyPatch
 ):
     async def each_for_itself(
         self: Any, headers: Any, request: Any, refused: Any, challenge: Challenge
@@ -269,4 +273,4 @@ async def test_t39_a_mutant_that_runs_the_helper_for_each_refusal_is_detected(
         return Signed({**headers, **await self._ask()}, 0)
 
     monkeypatch.setattr(Signer, "sign_again", each_for_itself)
-    assert await runs_when_a_token_expires(arena, home, 5) == 6
+    assert await runs_when_a_token_expires(bystander_host, home, 5) == 6

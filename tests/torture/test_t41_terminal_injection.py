@@ -20,7 +20,7 @@ from tests.e2e.command import config, entry, plain
 from tests.e2e.forked import Terminal, run
 from tests.e2e.person import Person, offering, settings, tool
 from tests.e2e.server import EVIL, WORSE
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("CAT-2")]
 
@@ -261,6 +261,6 @@ def test_t41_the_audit_log_as_json_is_sanitized(home: Path):
 
 def test_t41_the_question_about_a_url_is_sanitized():
     page = {"url": "https://pay.example/a?b=c", "message": WORSE}
-    given = ("--mcp-config", config(shop=zoo("wants_a_page.py", json.dumps([page]), "1")))
+    given = ("--mcp-config", config(shop=stdio_server("wants_a_page.py", json.dumps([page]), "1")))
 
     assert_sanitized_dialogue(says_no("y/n/c"), "call", "mcp__shop__buy", *given, harm="0x1b")

@@ -13,7 +13,7 @@ from dragoman.cli.render.columns import cells
 from dragoman.interaction import PermissionQuestion
 from dragoman.mixed_alphabets import mixed_words
 from tests.e2e.person import Person, offering, tool
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 pytestmark = pytest.mark.requirement("CAT-2")
 
@@ -42,7 +42,9 @@ CLEANED = {
 
 
 def lists(**fields: Any) -> dict[str, Any]:
-    return zoo("lists_as_told.py", json.dumps([{"tools": [{"inputSchema": {}, "name": "t", **fields}]}]))
+    return stdio_server(
+        "lists_given_pages.py", json.dumps([{"tools": [{"inputSchema": {}, "name": "t", **fields}]}])
+    )
 
 
 def texts_in(value: Any) -> list[str]:

@@ -11,8 +11,8 @@ from dragoman.catalog.changes import describe
 from dragoman.catalog.lock import Lock, compare, read_lock, updated, write_lock
 from dragoman.events import ToolsChanged
 from dragoman.testing import ScriptedUser
-from tests.servers import zoo
-from tests.torture.arena import until
+from tests.servers import stdio_server
+from tests.torture.bystander_host import until
 
 pytestmark = pytest.mark.requirement("CAT-11")
 
@@ -27,7 +27,7 @@ CHANGES = {
 
 
 def changing_server(change: dict[str, Any], folder: Path) -> dict[str, Any]:
-    return zoo("turns_its_coat.py", json.dumps(change), str(folder / "turned"))
+    return stdio_server("changes_definitions.py", json.dumps(change), str(folder / "turned"))
 
 
 @pytest.mark.parametrize(("change", "shown"), CHANGES.values(), ids=CHANGES.keys())

@@ -11,7 +11,7 @@ import pytest
 from dragoman import Host
 from dragoman.errors import PermissionRefused
 from dragoman.testing import InMemoryServer
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 pytestmark = pytest.mark.requirement("CAT-1")
 
@@ -19,7 +19,9 @@ LEGAL = re.compile(r"mcp__[a-zA-Z0-9_-]{1,59}")
 
 
 def lists(*names: str) -> dict[str, Any]:
-    return zoo("lists_as_told.py", json.dumps([{"tools": [{"name": n, "inputSchema": {}} for n in names]}]))
+    return stdio_server(
+        "lists_given_pages.py", json.dumps([{"tools": [{"name": n, "inputSchema": {}} for n in names]}])
+    )
 
 
 SERVERS = {

@@ -16,12 +16,12 @@ import pytest
 
 from dragoman import Host
 from dragoman.errors import MalformedReply
-from tests.servers import zoo
-from tests.torture.arena import MEGABYTE, Pulse, at_once, resident_bytes
+from tests.servers import stdio_server
+from tests.torture.bystander_host import MEGABYTE, Pulse, at_once, resident_bytes
 
 pytestmark = pytest.mark.requirement("CAL-7")
 
-ENTRY = zoo("answers_at_length.py")
+ENTRY = stdio_server("answers_at_length.py")
 LIMIT_BYTES = 128 * MEGABYTE
 ALLOWANCE_BYTES = 64 * MEGABYTE
 SHOWN_LIMIT = 101_000
@@ -106,11 +106,11 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-# In the arena, with a bystander that must not be affected.
+# In the bystander_host, with a bystander that must not be affected.
 
 
-async def test_t46_fifty_megabytes_are_saved_in_full_and_shown_in_part(arena, era):
-    async with arena(zoo("answers_at_length.py", protocol=era)) as a:
+async def test_t46_fifty_megabytes_are_saved_in_full_and_shown_in_part(bystander_host, era):
+    async with bystander_host(stdio_server("answers_at_length.py", protocol=era)) as a:
         asked = repeated(TEXT, "0123456789", 5_000_000, '"}]')
         async with at_once(20):
             outcome = await a.outcome("act", seconds=30, **asked)
@@ -123,8 +123,8 @@ async def test_t46_fifty_megabytes_are_saved_in_full_and_shown_in_part(arena, er
 
 
 @pytest.mark.parametrize("count", [10_000, 50_000])
-async def test_t46_very_many_blocks_are_bounded(arena, count):
-    async with arena(ENTRY) as a:
+async def test_t46_very_many_blocks_are_bounded(bystander_host, count):
+    async with bystander_host(ENTRY) as a:
         piece = ',{"type":"text","text":"abc"},{"type":"hologram"},{"type":"resource_link","uri":"x:y"}'
         outcome = await a.outcome("act", **repeated('"content":[1', piece, count, "]"))
         assert len(outcome.content) < 200
@@ -134,8 +134,8 @@ async def test_t46_very_many_blocks_are_bounded(arena, count):
 
 
 @pytest.mark.requirement("CAL-6")
-async def test_t46_an_error_with_very_many_blocks_is_a_readable_outcome(arena):
-    async with arena(ENTRY) as a:
+async def test_t46_an_error_with_very_many_blocks_is_a_readable_outcome(bystander_host):
+    async with bystander_host(ENTRY) as a:
         piece = ',{"type":"text","text":"it went wrong"}'
         outcome = await a.outcome("act", **repeated('"isError":true,"content":[1', piece, 20_000, "]"))
         assert outcome.is_error
@@ -153,8 +153,8 @@ async def test_t46_an_error_with_very_many_blocks_is_a_readable_outcome(arena):
         ('"content":[{"type":"resource","resource":{"text":"', "without an address"),
     ],
 )
-async def test_t46_large_blocks_of_every_kind_give_a_bounded_outcome(arena, before, words):
-    async with arena(ENTRY) as a:
+async def test_t46_large_blocks_of_every_kind_give_a_bounded_outcome(bystander_host, before, words):
+    async with bystander_host(ENTRY) as a:
         after = '"}}]' if "resource" in before else '"}]'
         outcome = await a.outcome("act", **repeated(before, "AAAA", 300_000, after))
         assert words in outcome.text
@@ -170,24 +170,24 @@ async def test_t46_large_blocks_of_every_kind_give_a_bounded_outcome(arena, befo
         '"content":"text"',
     ],
 )
-async def test_t46_an_invalid_result_of_any_size_fails_its_call_only(arena, inside):
-    async with arena(ENTRY) as a:
+async def test_t46_an_invalid_result_of_any_size_fails_its_call_only(bystander_host, inside):
+    async with bystander_host(ENTRY) as a:
         for count in (1000, 200_000):
             with pytest.raises(MalformedReply, match="hostile"):
                 await a.outcome("act", **repeated(inside + ',"padding":"', "x", count, '"'))
         await a.serves_still()
 
 
-async def test_t46_very_deep_nesting_is_a_failed_call_or_a_saved_file(arena):
-    async with arena(ENTRY) as a:
+async def test_t46_very_deep_nesting_is_a_failed_call_or_a_saved_file(bystander_host):
+    async with bystander_host(ENTRY) as a:
         for before, after in (('"content":[],"structuredContent":', ""), ('"content":', "")):
             with pytest.raises(MalformedReply, match="hostile"):
                 await a.outcome("act", **repeated(before + "[" * 10, "[", 500_000, after))
         await a.serves_still()
 
 
-async def test_t46_a_text_that_consists_of_escapes_is_saved_correctly(arena):
-    async with arena(ENTRY) as a:
+async def test_t46_a_text_that_consists_of_escapes_is_saved_correctly(bystander_host):
+    async with bystander_host(ENTRY) as a:
         async with at_once(20):
             outcome = await a.outcome("act", **repeated(TEXT, '\\ud83d\\ude00x\\\\\\"', 400_000, '"}]'))
         (saved,) = outcome.saved
@@ -195,8 +195,8 @@ async def test_t46_a_text_that_consists_of_escapes_is_saved_correctly(arena):
         await a.serves_still()
 
 
-async def test_t46_a_lone_surrogate_is_replaced_and_very_many_fail_their_call(arena):
-    async with arena(ENTRY) as a:
+async def test_t46_a_lone_surrogate_is_replaced_and_very_many_fail_their_call(bystander_host):
+    async with bystander_host(ENTRY) as a:
         assert (await a.outcome("act", **repeated(TEXT, "\\ud800x", 1, '"}]'))).text == "\ufffdx"
         with pytest.raises(MalformedReply, match="hostile"):
             await a.outcome("act", **repeated(TEXT, "\\ud800x", 400_000, '"}]'))

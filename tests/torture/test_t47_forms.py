@@ -10,9 +10,9 @@ from dragoman import FormAnswer, FormElicitation, Host, PermissionAnswer
 from dragoman.errors import InputUnavailable
 from dragoman.forms import fields_of
 from tests.cpu_time import CpuTimer
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.servers.web import answers, streamable
-from tests.torture.arena import at_once, until
+from tests.torture.bystander_host import at_once, until
 from tests.torture.conftest import LEGACY, MODERN
 
 both_eras = pytest.mark.parametrize("era", [LEGACY, MODERN])
@@ -72,9 +72,9 @@ HOSTILE = {
 
 @both_eras
 @pytest.mark.parametrize("params", HOSTILE.values(), ids=HOSTILE.keys())
-async def test_t47_a_hostile_form_is_refused_and_not_shown(arena, era, params):
+async def test_t47_a_hostile_form_is_refused_and_not_shown(bystander_host, era, params):
     person = Person()
-    async with arena(zoo("asks_back.py", protocol=era), interaction=person) as a:
+    async with bystander_host(stdio_server("asks_during_calls.py", protocol=era), interaction=person) as a:
         async with at_once():
             outcome = await a.outcome("ask", **asking(era, params))
         if era == MODERN:
@@ -86,20 +86,20 @@ async def test_t47_a_hostile_form_is_refused_and_not_shown(arena, era, params):
         await a.serves_still()
 
 
-async def test_t47_a_person_may_allow_forms_that_ask_for_secrets_and_is_warned(arena):
+async def test_t47_a_person_may_allow_forms_that_ask_for_secrets_and_is_warned(bystander_host):
     person = Person()
     settings = {"DRAGOMAN_SECRET_FORM_FIELDS": 1}
-    entry = zoo("asks_back.py", protocol=LEGACY)
-    async with arena(entry, interaction=person, settings=settings) as a:
+    entry = stdio_server("asks_during_calls.py", protocol=LEGACY)
+    async with bystander_host(entry, interaction=person, settings=settings) as a:
         answer = json.loads(await a.call("ask", **asking(LEGACY, HOSTILE["password"])))
         assert answer["result"] == {"action": "accept", "content": {"password": "x"}}
     assert [field.is_secret for field in person.shown[0].fields] == [True]
 
 
 @both_eras
-async def test_t47_a_slow_pattern_takes_no_time(arena, era):
+async def test_t47_a_slow_pattern_takes_no_time(bystander_host, era):
     slow = form({"x": {"type": "string", "pattern": "^(a+)+$", "default": "a" * 60 + "b"}}, required=["x"])
-    async with arena(zoo("asks_back.py", protocol=era), interaction=Person()) as a:
+    async with bystander_host(stdio_server("asks_during_calls.py", protocol=era), interaction=Person()) as a:
         async with at_once():
             outcome = await a.outcome("ask", **asking(era, slow))
         assert "must match the pattern" in outcome.text
@@ -117,11 +117,11 @@ def test_t47_patterns_that_are_expensive_to_compile_are_not_used():
     assert [field.default for field in fields] == ["a"] * 64
 
 
-async def test_t47_a_request_while_no_call_is_in_progress_is_refused(arena):
+async def test_t47_a_request_while_no_call_is_in_progress_is_refused(bystander_host):
     person = Person()
     async with (
         streamable(revisions=(LEGACY,)) as server,
-        arena({"type": "http", "url": server.url, "protocol": LEGACY}, interaction=person) as a,
+        bystander_host({"type": "http", "url": server.url, "protocol": LEGACY}, interaction=person) as a,
     ):
         await until(lambda: server.asked("GET"))
         server.push({"jsonrpc": "2.0", "id": 1, **asking(LEGACY, form({}))})
@@ -131,7 +131,7 @@ async def test_t47_a_request_while_no_call_is_in_progress_is_refused(arena):
     assert person.shown == []
 
 
-async def test_t47_a_request_on_the_stream_of_a_list_request_belongs_to_no_call(arena):
+async def test_t47_a_request_on_the_stream_of_a_list_request_belongs_to_no_call(bystander_host):
     person = Person()
     asked = {"jsonrpc": "2.0", "id": 1, **asking(LEGACY, form({}))}
 
@@ -140,13 +140,13 @@ async def test_t47_a_request_on_the_stream_of_a_list_request_belongs_to_no_call(
 
     async with streamable(revisions=(LEGACY,), on={"tools/list": answers.events(asked_first)}) as server:
         entry = {"type": "http", "url": server.url, "protocol": LEGACY}
-        async with arena(entry, interaction=person, wait=False):
+        async with bystander_host(entry, interaction=person, wait=False):
             await until(lambda: server.answers_heard)
             assert server.answers_heard[0]["error"]["code"] == -32600
     assert person.shown == []
 
 
-async def test_t47_a_question_in_the_stream_of_a_call_belongs_to_that_call_only(arena):
+async def test_t47_a_question_in_the_stream_of_a_call_belongs_to_that_call_only(bystander_host):
     person = Person(is_slow=True)
     asked = {"jsonrpc": "2.0", "id": 1, **asking(LEGACY, form({}))}
 
@@ -155,7 +155,7 @@ async def test_t47_a_question_in_the_stream_of_a_call_belongs_to_that_call_only(
 
     async with (
         streamable(revisions=(LEGACY,)) as server,
-        arena({"type": "http", "url": server.url, "protocol": LEGACY}, interaction=person) as a,
+        bystander_host({"type": "http", "url": server.url, "protocol": LEGACY}, interaction=person) as a,
     ):
         holding = asyncio.create_task(a.host.call("mcp__hostile__hold", {}, call_id="other"))
         await until(lambda: server.asked("tools/call"))
@@ -172,7 +172,7 @@ async def test_t47_a_question_in_the_stream_of_a_call_belongs_to_that_call_only(
 @both_eras
 async def test_t47_a_flood_of_questions_is_shown_one_at_a_time_and_limited(era):
     person = Person()
-    servers = {name: zoo("asks_back.py", protocol=era) for name in ("flood", "calm")}
+    servers = {name: stdio_server("asks_during_calls.py", protocol=era) for name in ("flood", "calm")}
     async with Host(servers, interaction=person, permission_mode="bypassPermissions") as host:
         await host.ready(timeout=20)
         person.may_answer.clear()
@@ -199,7 +199,9 @@ async def test_t47_a_flood_of_questions_is_shown_one_at_a_time_and_limited(era):
 async def test_t47_an_answer_after_the_call_was_cancelled_is_dropped(era):
     person = Person(is_slow=True)
     async with Host(
-        {"s": zoo("asks_back.py", protocol=era)}, interaction=person, permission_mode="bypassPermissions"
+        {"s": stdio_server("asks_during_calls.py", protocol=era)},
+        interaction=person,
+        permission_mode="bypassPermissions",
     ) as host:
         await host.ready(timeout=20)
         call = asyncio.create_task(host.call("mcp__s__ask", asking(era, form({}))))
@@ -211,7 +213,7 @@ async def test_t47_an_answer_after_the_call_was_cancelled_is_dropped(era):
 
 
 @both_eras
-async def test_t47_without_a_person_a_form_is_refused_or_declined(arena, era):
-    async with arena(zoo("asks_back.py", protocol=era)) as a, at_once():
+async def test_t47_without_a_person_a_form_is_refused_or_declined(bystander_host, era):
+    async with bystander_host(stdio_server("asks_during_calls.py", protocol=era)) as a, at_once():
         outcome = await a.outcome("ask", **asking(era, form({})))
         assert "this client does not offer elicitation/create" in outcome.text

@@ -8,8 +8,8 @@ import pytest
 from dragoman import PermissionAnswer, UrlElicitation
 from dragoman.calls.url_elicitation import url_question
 from dragoman.errors import InputUnavailable
-from tests.servers import zoo
-from tests.torture.arena import at_once
+from tests.servers import stdio_server
+from tests.torture.bystander_host import at_once
 from tests.torture.conftest import LEGACY, MODERN
 
 LONG = "https://pay.example/" + "a" * 10_000
@@ -74,13 +74,13 @@ class Person:
 
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
 @pytest.mark.parametrize("url", [REFUSED["userinfo"], LONG, REFUSED["file"]], ids=["user", "long", "file"])
-async def test_t48_a_hostile_url_elicitation_is_not_shown(arena, era, url):
+async def test_t48_a_hostile_url_elicitation_is_not_shown(bystander_host, era, url):
     person = Person()
     page = {"mode": "url", "elicitationId": "e", "url": url, "message": "come"}
     asked: dict[str, Any] = {"method": "elicitation/create", "params": page}
     if era == MODERN:
         asked["in_round"] = True
-    async with arena(zoo("asks_back.py", protocol=era), interaction=person) as a:
+    async with bystander_host(stdio_server("asks_during_calls.py", protocol=era), interaction=person) as a:
         async with at_once():
             outcome = await a.outcome("ask", **asked)
         if era == MODERN:

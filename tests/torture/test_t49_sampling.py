@@ -15,8 +15,8 @@ from dragoman.config.load import load
 from dragoman.config.scopes import Sources
 from dragoman.errors import InputUnavailable
 from dragoman.interaction import SamplingAnswer, SamplingRequest
-from tests.servers import zoo
-from tests.torture.arena import at_once, until
+from tests.servers import stdio_server
+from tests.torture.bystander_host import at_once, until
 from tests.torture.conftest import LEGACY, MODERN
 
 both_eras = pytest.mark.parametrize("era", [LEGACY, MODERN])
@@ -49,13 +49,13 @@ def asking(era: str, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def entry(era: str, mode: str = "allow") -> dict[str, Any]:
-    return zoo("asks_back.py", protocol=era, sampling=mode)
+    return stdio_server("asks_during_calls.py", protocol=era, sampling=mode)
 
 
 @both_eras
-async def test_t49_by_default_no_sampling_request_reaches_the_model(arena, era):
+async def test_t49_by_default_no_sampling_request_reaches_the_model(bystander_host, era):
     model = Model()
-    async with arena(zoo("asks_back.py", protocol=era), sampler=model) as a:
+    async with bystander_host(stdio_server("asks_during_calls.py", protocol=era), sampler=model) as a:
         async with at_once(20):
             outcomes = await asyncio.gather(*(a.outcome("ask", **asking(era, HELLO)) for _ in range(100)))
         assert all("does not offer sampling/createMessage" in each.text for each in outcomes)
@@ -64,9 +64,9 @@ async def test_t49_by_default_no_sampling_request_reaches_the_model(arena, era):
 
 
 @both_eras
-async def test_t49_the_number_of_concurrent_sampling_requests_is_limited(arena, era):
+async def test_t49_the_number_of_concurrent_sampling_requests_is_limited(bystander_host, era):
     model = Model()
-    async with arena(entry(era), sampler=model) as a:
+    async with bystander_host(entry(era), sampler=model) as a:
         async with at_once(20):
             outcomes = await asyncio.gather(*(a.outcome("ask", **asking(era, HELLO)) for _ in range(100)))
         assert len(model.asked) == 10
@@ -75,9 +75,9 @@ async def test_t49_the_number_of_concurrent_sampling_requests_is_limited(arena, 
 
 
 @both_eras
-async def test_t49_tokens_are_limited_and_no_context_is_added(arena, era):
+async def test_t49_tokens_are_limited_and_no_context_is_added(bystander_host, era):
     model = Model()
-    async with arena(entry(era), sampler=model) as a:
+    async with bystander_host(entry(era), sampler=model) as a:
         for context in ("allServers", "thisServer"):
             await a.outcome("ask", **asking(era, {**HELLO, "maxTokens": 10**9, "includeContext": context}))
     assert [request.max_tokens for request in model.asked] == [4096, 4096]
@@ -111,9 +111,9 @@ INVALID: dict[str, dict[str, Any]] = {
 
 @both_eras
 @pytest.mark.parametrize("params", INVALID.values(), ids=INVALID.keys())
-async def test_t49_an_invalid_sampling_request_does_not_reach_the_model(arena, era, params):
+async def test_t49_an_invalid_sampling_request_does_not_reach_the_model(bystander_host, era, params):
     model = Model()
-    async with arena(entry(era), sampler=model) as a:
+    async with bystander_host(entry(era), sampler=model) as a:
         async with at_once():
             outcome = await a.outcome("ask", **asking(era, params))
         if era == MODERN:
@@ -125,12 +125,12 @@ async def test_t49_an_invalid_sampling_request_does_not_reach_the_model(arena, e
 
 @pytest.mark.requirement("ASK-4")
 @both_eras
-async def test_t49_tool_calls_in_sampling_are_run_by_the_server(arena, era):
+async def test_t49_tool_calls_in_sampling_are_run_by_the_server(bystander_host, era):
     answer = SamplingAnswer(content=(USE,), model="m", stop_reason="toolUse")
     model = Model(supports_tools=True, answer=answer)
     messages = [HI, {"role": "assistant", "content": [USE]}, {"role": "user", "content": [RESULT]}]
     params = {**HELLO, "messages": messages, "tools": TOOLS, "toolChoice": {"mode": "required"}}
-    async with arena(entry(era), sampler=model) as a:
+    async with bystander_host(entry(era), sampler=model) as a:
         result = json.loads(await a.call("ask", **asking(era, params)))["result"]
     assert result == {"role": "assistant", "content": USE, "model": "m", "stopReason": "toolUse"}
     (request,) = model.asked
@@ -148,8 +148,8 @@ async def test_t49_tool_calls_in_sampling_are_run_by_the_server(arena, era):
     ],
     ids=["no answer", "empty", "a tool that was not offered", "an unknown block"],
 )
-async def test_t49_an_invalid_answer_of_the_model_is_not_sent(arena, era, answer):
-    async with arena(entry(era), sampler=Model(answer=answer)) as a:
+async def test_t49_an_invalid_answer_of_the_model_is_not_sent(bystander_host, era, answer):
+    async with bystander_host(entry(era), sampler=Model(answer=answer)) as a:
         outcome = await a.outcome("ask", **asking(era, HELLO))
         assert "the model's answer cannot be sent" in outcome.text
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import Host
-from tests.servers import ZOO
+from tests.servers import SERVER_PROGRAMS
 
 pytestmark = pytest.mark.requirement("LIF-11")
 
@@ -19,10 +19,10 @@ ENTRY = {"command": sys.executable, "args": ["server.py"], "lazy": True}
 def project(folder: Path, description: str) -> Path:
     """A folder with its own program of the same name."""
     folder.mkdir()
-    shutil.copy(ZOO / "_kit.py", folder)
+    shutil.copy(SERVER_PROGRAMS / "_kit.py", folder)
     tool = {"name": "note", "description": description, "inputSchema": {"type": "object"}}
     pages = f"json.loads({json.dumps([{'tools': [tool]}])!r})"
-    program = (ZOO / "lists_as_told.py").read_text().replace("json.loads(sys.argv[1])", pages)
+    program = (SERVER_PROGRAMS / "lists_given_pages.py").read_text().replace("json.loads(sys.argv[1])", pages)
     (folder / "server.py").write_text(program)
     return folder
 

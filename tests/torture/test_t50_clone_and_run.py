@@ -19,7 +19,7 @@ from dragoman.config.interchange.formats import FORMATS
 from tests.e2e.command import DRAGOMAN, LIMIT_SECONDS
 from tests.e2e.forked import Terminal, in_terminal, run
 from tests.e2e.person import Person
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.torture import projects
 from tests.torture.projects import COMMANDS, Canary, Listener, eligibilities, invocations, servers, write
 
@@ -266,7 +266,7 @@ async def test_t50_an_edit_while_a_host_runs_starts_nothing(world: World, scope:
     folder = world.home / "fresh" / "inner"
     folder.mkdir(parents=True)
     trust = {"enableAllProjectMcpServers": True} if trusting else {}
-    projects.user(world.home, {**servers(mine=zoo("calm.py")), **trust})
+    projects.user(world.home, {**servers(mine=stdio_server("well_behaved.py")), **trust})
     file = {
         "project": folder / ".mcp.json",
         "local": folder / ".dragoman" / "settings.local.json",
@@ -289,7 +289,7 @@ async def test_t50_an_edit_while_a_host_runs_starts_nothing(world: World, scope:
 
 async def test_t50_an_entry_changed_while_a_host_runs_is_stopped_and_pending(world: World):
     file = world.inner / ".mcp.json"
-    write(file, servers(tool=zoo("calm.py")))
+    write(file, servers(tool=stdio_server("well_behaved.py")))
     projects.approve(file, "tool")
     async with Host.configured(cwd=world.inner) as host:
         await host.ready(timeout=30)
@@ -381,14 +381,14 @@ def test_t50_variables_of_the_repository_are_not_used(world: World, monkeypatch:
 
 
 def test_t50_an_allow_list_of_the_repository_allows_nothing(world: World):
-    projects.user(world.home, {**servers(mine=zoo("calm.py")), "allowedMcpServers": []})
+    projects.user(world.home, {**servers(mine=stdio_server("well_behaved.py")), "allowedMcpServers": []})
     for name in NAMES:
         projects.seen().servers[name]
     assert set(eligibilities().values()) == {"refused"}
 
 
 async def test_t50_permission_rules_of_the_repository_allow_no_call(world: World):
-    projects.user(world.home, servers(mine=zoo("calm.py")))
+    projects.user(world.home, servers(mine=stdio_server("well_behaved.py")))
     async with Host.configured(cwd=world.inner) as host:
         await host.ready(timeout=30)
         outcome = await host.call("mcp__mine__echo", {"message": "hello"})
@@ -398,7 +398,7 @@ async def test_t50_permission_rules_of_the_repository_allow_no_call(world: World
 
 @pytest.mark.parametrize("name", NAMES)
 def test_t50_an_unapproved_server_does_not_replace_a_server_of_the_same_name(world: World, name: str):
-    projects.user(world.home, servers(**{name: zoo("calm.py")}))
+    projects.user(world.home, servers(**{name: stdio_server("well_behaved.py")}))
     server = projects.seen().servers[name]
     assert (server.scope, server.eligibility) == ("user", "ready")
     document = json.loads(run("tools", "--json").stdout)

@@ -10,7 +10,7 @@ import pytest
 from dragoman import Host
 from dragoman.config.masking import COVER
 from tests.e2e.forked import Terminal, run
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.torture import projects
 from tests.torture.projects import COMMANDS, invocations, servers, write
 
@@ -41,7 +41,9 @@ async def test_t52_a_value_reaches_the_child_process_unchanged_as_one_argument(
     value = VALUES[what]
     monkeypatch.setenv("VALUE", value)
     monkeypatch.setenv("OTHER", "expanded twice")
-    entry = zoo("calm.py", "${VALUE}", "<${VALUE}>", "${VALUE:-unused}", env={"GOT": "${VALUE}"})
+    entry = stdio_server(
+        "well_behaved.py", "${VALUE}", "<${VALUE}>", "${VALUE:-unused}", env={"GOT": "${VALUE}"}
+    )
     async with Host({"box": entry}) as host:
         view = (await host.ready(timeout=30))["box"]
         assert view.status == "connected", view.reason
@@ -125,7 +127,7 @@ async def test_t52_an_entry_that_cannot_be_expanded_fails_that_server_only(
         "url": {"url": f"https://box.example.com/{value}"},
         "cwd": {"command": "x", "cwd": value},
     }[field]
-    file = projects.user(home, servers(good=zoo("calm.py"), box=entry))
+    file = projects.user(home, servers(good=stdio_server("well_behaved.py"), box=entry))
     async with Host.configured() as host:
         views = await host.ready(timeout=30)
         assert views["good"].status == "connected"
@@ -139,7 +141,9 @@ async def test_t52_an_entry_that_cannot_be_expanded_fails_that_server_only(
 
 
 def test_t52_a_nul_character_is_refused(home: Path):
-    projects.user(home, servers(good=zoo("calm.py"), box={"command": "x", "args": ["${NONE:-a\0b}"]}))
+    projects.user(
+        home, servers(good=stdio_server("well_behaved.py"), box={"command": "x", "args": ["${NONE:-a\0b}"]})
+    )
     found = projects.seen().servers
     assert found["good"].eligibility == "ready"
     assert found["box"].eligibility == "broken"
@@ -150,7 +154,7 @@ def test_t52_a_nul_character_is_refused(home: Path):
 
 def planted() -> dict[str, Any]:
     """Every field in which people keep secrets, as a literal value and as a variable."""
-    calm = zoo("calm.py")["args"]
+    calm = stdio_server("well_behaved.py")["args"]
     return {
         "stdio": {
             "command": sys.executable,
@@ -235,7 +239,7 @@ FAILING: dict[str, dict[str, Any]] = {
     "fragment": {"url": "https://box.example.com/#${SECRET}"},
     "fragment, written out": {"url": f"https://box.example.com/#access_token={CANARY}"},
     "header": {"url": "https://box.example.com/", "headers": {"A": "${SECRET}\n"}},
-    "dies": zoo("dies.py", "start", "3", env={"A": "${SECRET}"}),
+    "dies": stdio_server("exits.py", "start", "3", env={"A": "${SECRET}"}),
     "tools": {"command": "true", "enabledTools": "${SECRET}"},
 }
 

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from tests.servers.web import Ask
 from tests.servers.web.answers import EVENTS, JSON
-from tests.torture.arena import at_once
+from tests.torture.bystander_host import at_once
 from tests.torture.network import COMES_BACK, HTTP_WAYS, Way, end_of, facts, serves
 
 pytestmark = pytest.mark.requirement("TRN-2")
@@ -24,7 +24,7 @@ async def let_the_client_read() -> None:
 
 
 @pytest.mark.parametrize("way", HTTP_WAYS, ids=str)
-async def test_t530_a_call_whose_response_breaks_fails_at_once(arena, way: Way):
+async def test_t530_a_call_whose_response_breaks_fails_at_once(bystander_host, way: Way):
     async def answer(ask: Ask) -> web.StreamResponse:
         response = web.StreamResponse(headers=EVENTS if way.replies == "sse" else JSON)
         response.enable_chunked_encoding()
@@ -36,14 +36,14 @@ async def test_t530_a_call_whose_response_breaks_fails_at_once(arena, way: Way):
         await asyncio.Event().wait()
         return response
 
-    async with way.server(on={"tools/call": answer}) as server, arena(way.entry(server)) as a:
+    async with way.server(on={"tools/call": answer}) as server, bystander_host(way.entry(server)) as a:
         async with at_once():
             assert facts(await end_of(a, "echo", seconds=20, text="x")) == CONNECTION_LOST
         del server.on["tools/call"]
         await serves(a)
 
 
-async def test_t530_a_server_whose_only_stream_breaks_is_reconnected(arena):
+async def test_t530_a_server_whose_only_stream_breaks_is_reconnected(bystander_host):
     way, streams = Way("sse"), list[asyncio.Transport]()
 
     async def remember(ask: Ask) -> None:
@@ -55,7 +55,7 @@ async def test_t530_a_server_whose_only_stream_breaks_is_reconnected(arena):
         return web.Response(status=202)
 
     on = {"GET": remember, "tools/call": answer}
-    async with way.server(on=on) as server, arena(way.entry(server), settings=COMES_BACK) as a:
+    async with way.server(on=on) as server, bystander_host(way.entry(server), settings=COMES_BACK) as a:
         async with at_once():
             assert facts(await end_of(a, "echo", seconds=20, text="x")) == CONNECTION_LOST
         del server.on["tools/call"]

@@ -14,7 +14,7 @@ import pytest
 from dragoman.processes import MARKER
 from dragoman.transports import orphans
 from dragoman.transports.orphans import ProcessWatchdog, pid_file_dir
-from tests.torture.people import alive, wait_for_deaths
+from tests.torture.child_programs import alive, wait_for_deaths
 
 pytestmark = pytest.mark.requirement("TRN-1")
 DEAD_HOST = f"{2**22 + 1}-1"

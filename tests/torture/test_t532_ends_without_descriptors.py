@@ -13,18 +13,19 @@ import pytest
 from dragoman import processes
 from dragoman.transports import family
 from dragoman.transports.reaper import UNKNOWN
-from tests.servers import zoo
-from tests.torture.people import alive, program_environment, wait_for_deaths
+from tests.servers import stdio_server
+from tests.torture.child_programs import alive, program_environment, wait_for_deaths
 
 pytestmark = pytest.mark.requirement("TRN-1")
 PROGRAM = """
 import asyncio, contextlib, os, resource
 from dragoman import Host
 from dragoman.events import ServerLogged
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 async def main():
-    host = Host({"server": zoo("has_a_child.py", "daemon", "silent")}, permission_mode="bypassPermissions")
+    server = stdio_server("has_a_child.py", "daemon", "silent")
+    host = Host({"server": server}, permission_mode="bypassPermissions")
     listening = host.events()
     await host.__aenter__()
     await host.ready(timeout=30)
@@ -44,8 +45,8 @@ asyncio.run(main())
 """
 
 
-async def test_t532_processes_that_could_not_be_listed_are_reported_and_end_with_the_program(arena):
-    async with arena():
+async def test_t532_processes_that_could_not_be_listed_are_reported_and_end_with_the_program(bystander_host):
+    async with bystander_host():
         command = [sys.executable, "-c", PROGRAM]
         program = await asyncio.to_thread(
             subprocess.run, command, stdout=subprocess.PIPE, text=True, env=program_environment(), timeout=60
@@ -55,7 +56,7 @@ async def test_t532_processes_that_could_not_be_listed_are_reported_and_end_with
         assert await asyncio.to_thread(wait_for_deaths, [int(child)], 10) == []
 
 
-async def test_t532_a_temporary_shortage_has_no_effect(arena, monkeypatch: pytest.MonkeyPatch):
+async def test_t532_a_temporary_shortage_has_no_effect(bystander_host, monkeypatch: pytest.MonkeyPatch):
     failures = itertools.count()
 
     def all_processes():
@@ -63,7 +64,7 @@ async def test_t532_a_temporary_shortage_has_no_effect(arena, monkeypatch: pytes
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         yield from processes.all_processes()
 
-    async with arena(zoo("has_a_child.py", "daemon", "silent")) as a:
+    async with bystander_host(stdio_server("has_a_child.py", "daemon", "silent")) as a:
         child = int(await a.call("child"))
         assert alive(child)
         monkeypatch.setattr(family, "all_processes", all_processes)

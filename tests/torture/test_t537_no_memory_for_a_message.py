@@ -8,8 +8,8 @@ import pytest
 
 from dragoman.errors import ConnectionLost
 from dragoman.transports import lines
-from tests.servers import zoo
-from tests.torture.arena import at_once
+from tests.servers import stdio_server
+from tests.torture.bystander_host import at_once
 from tests.torture.network import COMES_BACK, connected
 
 pytestmark = pytest.mark.requirement("TRN-1")
@@ -25,9 +25,9 @@ class Full(io.BytesIO):
 
 
 async def test_t537_the_call_fails_with_the_reason_and_the_server_is_reconnected(
-    arena, monkeypatch: pytest.MonkeyPatch
+    bystander_host, monkeypatch: pytest.MonkeyPatch
 ):
-    async with arena(zoo("says_much.py"), settings=COMES_BACK) as a:
+    async with bystander_host(stdio_server("writes_long_lines.py"), settings=COMES_BACK) as a:
         with monkeypatch.context() as shortage:
             shortage.setattr(lines, "io", SimpleNamespace(BytesIO=Full))
             with pytest.raises(ConnectionLost) as caught:

@@ -4,7 +4,7 @@ request waits, as a call does, and is not refused as unknown."""
 import pytest
 
 from tests.gateway import Client, Json, gateway_of
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 pytestmark = pytest.mark.requirement("GWY-1")
 ARGUMENT = {"name": "book", "value": "di"}
@@ -29,7 +29,7 @@ REQUESTS: dict[str, tuple[str, Json]] = {
 @pytest.mark.parametrize(("method", "params"), REQUESTS.values(), ids=REQUESTS.keys())
 async def test_t538_the_request_is_answered_after_the_reconnect(method: str, params: Json):
     settings = {"DRAGOMAN_RECONNECT_WAIT_MS": 1000}
-    async with gateway_of({"library": zoo("library.py")}, settings=settings) as running:  # noqa: SIM117
+    async with gateway_of({"library": stdio_server("library.py")}, settings=settings) as running:  # noqa: SIM117
         async with Client(running.url) as client:
             await client.modern("tools/call", {"name": "library__die", "arguments": {}})
             assert running.host.servers["library"].phase == "reconnecting"
@@ -40,7 +40,7 @@ async def test_t538_the_request_is_answered_after_the_reconnect(method: str, par
 
 async def test_t538_a_request_for_something_no_server_has_is_not_found():
     settings = {"DRAGOMAN_RECONNECT_WAIT_MS": 1000}
-    async with gateway_of({"library": zoo("library.py")}, settings=settings) as running:  # noqa: SIM117
+    async with gateway_of({"library": stdio_server("library.py")}, settings=settings) as running:  # noqa: SIM117
         async with Client(running.url) as client:
             await client.modern("tools/call", {"name": "library__die", "arguments": {}})
             reply = await client.modern("resources/read", {"uri": "other://divan"})

@@ -16,7 +16,7 @@ from dragoman.cli import exit_codes
 from dragoman.errors import PolicyRefused
 from tests.e2e.command import config
 from tests.e2e.forked import in_terminal, run
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.torture import projects
 from tests.torture.projects import COMMANDS, Canary, eligibilities, invocations, servers, write
 
@@ -206,7 +206,7 @@ def test_t56_the_reason_is_shown_in_a_terminal(managed_setup: ManagedSetup):
 
 def test_t56_an_import_adds_nothing(managed_setup: ManagedSetup):
     managed_setup.spoil("truncated")
-    write(managed_setup.home / ".claude.json", servers(new=zoo("calm.py")))
+    write(managed_setup.home / ".claude.json", servers(new=stdio_server("well_behaved.py")))
     done = run("mcp", "import", "claude-code")
     assert "Added 0 of 1" in done.stdout
     assert "new" not in eligibilities()
@@ -289,7 +289,8 @@ def test_t56_an_allow_list_of_the_wrong_type_admits_nothing(
 @pytest.mark.parametrize("wrong", [None, 1, "false", [], {}], ids=repr)
 def test_t56_an_invalid_managed_only_flag_is_treated_as_true(managed_setup: ManagedSetup, wrong: Any):
     projects.user(
-        managed_setup.home, {**servers(mine=zoo("calm.py")), "allowedMcpServers": [{"serverName": "mine"}]}
+        managed_setup.home,
+        {**servers(mine=stdio_server("well_behaved.py")), "allowedMcpServers": [{"serverName": "mine"}]},
     )
     projects.managed(managed_setup.home, {"allowManagedMcpServersOnly": wrong, "allowedMcpServers": []})
     assert eligibilities()["mine"] == "refused"
@@ -322,6 +323,6 @@ def test_t56_a_broken_user_file_removes_no_rule_of_the_administrator(managed_set
 
 
 def test_t56_an_exclusive_file_with_an_invalid_server_is_still_exclusive(managed_setup: ManagedSetup):
-    projects.managed(managed_setup.home, servers(bad={"command": 5}, good=zoo("calm.py")))
+    projects.managed(managed_setup.home, servers(bad={"command": 5}, good=stdio_server("well_behaved.py")))
     assert eligibilities() == {"bad": "broken", "good": "ready"}
     assert {each.candidate.name for each in projects.seen().dropped} == set(managed_setup.names)

@@ -19,10 +19,10 @@ from dragoman.config.schema import ConnectorsConfig
 from dragoman.config.scopes import Sources
 from dragoman.errors import ConfigError, DragomanError, PolicyRefused
 from dragoman.testing import InMemoryServer
+from tests.case_selection import some
 from tests.e2e.command import config
 from tests.e2e.forked import run
-from tests.servers import zoo
-from tests.thinning import some
+from tests.servers import stdio_server
 from tests.torture import projects
 from tests.torture.projects import Canary, Listener, eligibilities, servers, write
 
@@ -324,7 +324,7 @@ async def test_t57_the_persons_own_rules_apply_there_too(stage: Stage, way: str,
 
 @pytest.mark.parametrize("what", DENYING)
 async def test_t57_a_running_server_that_is_denied_by_a_reload_is_stopped(stage: Stage, what: str):
-    projects.user(stage.home, servers(box=stage.entry, other=zoo("calm.py")))
+    projects.user(stage.home, servers(box=stage.entry, other=stdio_server("well_behaved.py")))
     async with Host.configured(permission_mode="bypassPermissions") as host:
         await host.ready(timeout=30)
         pid = host.servers[NAME].pid

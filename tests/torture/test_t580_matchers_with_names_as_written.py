@@ -12,14 +12,17 @@ from dragoman import Host
 from dragoman.errors import PermissionRefused
 from dragoman.hooks import matchers
 from dragoman.hooks.declared import hook
-from tests.servers import ZOO
+from tests.servers import SERVER_PROGRAMS
 
 pytestmark = pytest.mark.requirement("PRM-5")
 
 
 def entry(tool: str) -> dict[str, Any]:
     pages = json.dumps([{"tools": [{"name": tool, "inputSchema": {"type": "object"}}]}])
-    return {"command": sys.executable, "args": ["-S", "-E", str(ZOO / "lists_as_told.py"), pages]}
+    return {
+        "command": sys.executable,
+        "args": ["-S", "-E", str(SERVER_PROGRAMS / "lists_given_pages.py"), pages],
+    }
 
 
 @pytest.mark.parametrize(

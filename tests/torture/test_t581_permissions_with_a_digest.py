@@ -12,11 +12,11 @@ from dragoman.config.scopes import Sources
 from dragoman.interaction import PermissionAnswer
 from dragoman.testing import ScriptedUser
 from tests.e2e import forked
-from tests.servers import ZOO
+from tests.servers import SERVER_PROGRAMS
 from tests.torture.projects import servers, user, write
 
 pytestmark = pytest.mark.requirement("CFG-8")
-SAME_PROGRAM = {"command": sys.executable, "args": ["-S", "-E", str(ZOO / "calm.py")]}
+SAME_PROGRAM = {"command": sys.executable, "args": ["-S", "-E", str(SERVER_PROGRAMS / "well_behaved.py")]}
 LISTED_RULES = "! these allow rules apply to its tools with exactly the definition that was allowed: "
 
 

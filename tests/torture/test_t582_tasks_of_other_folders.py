@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from dragoman import Host
-from tests.servers import ZOO
+from tests.servers import SERVER_PROGRAMS
 
 pytestmark = pytest.mark.requirement("CAL-8")
-ENTRY = {"command": sys.executable, "args": ["-S", "keeps_tasks.py", "modern", "state"]}
+ENTRY = {"command": sys.executable, "args": ["-S", "runs_tasks.py", "modern", "state"]}
 
 
 def host_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
@@ -22,8 +22,8 @@ def host_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
 async def test_t582_a_task_belongs_to_the_program_of_its_folder(home: Path, monkeypatch: pytest.MonkeyPatch):
     mine, clone = home / "mine", home / "clone"
     mine.mkdir()
-    for name in ("_kit.py", "keeps_tasks.py"):
-        shutil.copy(ZOO / name, mine)
+    for name in ("_kit.py", "runs_tasks.py"):
+        shutil.copy(SERVER_PROGRAMS / name, mine)
     async with host_in(mine, monkeypatch) as host:
         await host.ready(timeout=20)
         task = (await host.call("mcp__s__work", {"text": "mine"}, background_after_seconds=0)).task

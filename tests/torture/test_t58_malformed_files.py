@@ -12,7 +12,7 @@ import pytest
 from dragoman import Host
 from dragoman.config.load import Configuration
 from tests.e2e.forked import run
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.torture import projects
 from tests.torture.projects import servers, write
 
@@ -98,11 +98,14 @@ class SetupWithOneMalformedFile:
         for place in READ_AS_SERVERS:
             if place != spoiled:
                 name = place.replace(" ", "-")
-                file = write(home / PLACES[place], servers(**{name: zoo("calm.py", name)}))
+                file = write(home / PLACES[place], servers(**{name: stdio_server("well_behaved.py", name)}))
                 if "project" in place or place == "local":
                     projects.approve(file, name)
                 self.good.add(name)
-        write(home / ".dragoman" / "plugins" / "fine" / ".mcp.json", servers(fine=zoo("calm.py", "fine")))
+        write(
+            home / ".dragoman" / "plugins" / "fine" / ".mcp.json",
+            servers(fine=stdio_server("well_behaved.py", "fine")),
+        )
         self.good.add("fine")
         self.file.parent.mkdir(parents=True, exist_ok=True)
         self.file.unlink(missing_ok=True)
@@ -295,7 +298,7 @@ def test_t58_an_invalid_entry_affects_only_itself(home: Path, place: str, what: 
 @pytest.mark.parametrize("what", ["null", "text", "number", "list", "nothing", "args a text", "deep"])
 def test_t58_an_invalid_entry_of_a_project_can_be_shown_by_every_command(home: Path, what: str):
     desk = SetupWithOneMalformedFile(home, "project")
-    write(desk.file, servers(wrong=WRONG_ENTRIES[what], right=zoo("calm.py", "right")))
+    write(desk.file, servers(wrong=WRONG_ENTRIES[what], right=stdio_server("well_behaved.py", "right")))
     for words in (["mcp", "list"], ["mcp", "list", "--json"], ["mcp", "get", "wrong"], ["mcp", "approve"]):
         done = run(*words)
         assert "Traceback" not in done.stderr, words

@@ -18,7 +18,7 @@ from dragoman.config.scopes import SCOPES, Sources
 from dragoman.transports.process import INHERITED
 from tests.e2e.command import DRAGOMAN
 from tests.e2e.forked import run
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.torture import projects
 from tests.torture.projects import Canary, eligibilities, servers, write
 
@@ -101,21 +101,21 @@ async def seen_by_child(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 async def test_t59_a_server_gets_exactly_the_listed_variables(host_environment: dict[str, str]):
-    assert await seen_by_child(zoo("calm.py")) == {**host_environment, **FOR_PYTHON}
+    assert await seen_by_child(stdio_server("well_behaved.py")) == {**host_environment, **FOR_PYTHON}
     assert set(host_environment) == set(INHERITED)
 
 
 async def test_t59_a_server_gets_the_variables_of_its_entry(host_environment: dict[str, str]):
     own = {"TOKEN": "${GITHUB_TOKEN}", "EMPTY": "", "LANG": "de_DE.UTF-8", "lower": "x", "MANY": "a=b=c\nd"}
     expected = {**host_environment, **own, "TOKEN": "s3cret", **FOR_PYTHON}
-    assert await seen_by_child(zoo("calm.py", env=own)) == expected
+    assert await seen_by_child(stdio_server("well_behaved.py", env=own)) == expected
 
 
 @pytest.mark.parametrize("scope", ["user", "project", "local", "plugin", "managed"])
 async def test_t59_the_environment_is_the_same_from_every_scope(
     home: Path, scope: str, host_environment: dict[str, str]
 ):
-    entry = zoo("calm.py", env={"OWN": "x"})
+    entry = stdio_server("well_behaved.py", env={"OWN": "x"})
     file = {
         "user": home / ".dragoman" / "settings.json",
         "project": home / "work" / ".mcp.json",
@@ -133,10 +133,10 @@ async def test_t59_the_environment_is_the_same_from_every_scope(
 async def test_t59_the_environment_is_the_same_for_agents_and_direct_sessions(
     host_environment: dict[str, str],
 ):
-    async with Host({}) as host, host.for_agent([{"box": zoo("calm.py")}]) as agent:
+    async with Host({}) as host, host.for_agent([{"box": stdio_server("well_behaved.py")}]) as agent:
         view = (await agent.ready(timeout=30))["box"]
         assert environment_of(view.pid) == {**host_environment, **FOR_PYTHON}
-    session = await open_session(zoo("calm.py"))
+    session = await open_session(stdio_server("well_behaved.py"))
     try:
         pid = session._connection.details.pid  # type: ignore[reportPrivateUsage]
         assert environment_of(pid) == host_environment
@@ -149,7 +149,7 @@ async def test_t59_a_missing_variable_is_not_invented(home: Path, monkeypatch: p
         if name not in ("HOME", "PATH"):
             monkeypatch.delenv(name, raising=False)
     expected = {"HOME": str(home), "PATH": os.environ["PATH"], **FOR_PYTHON}
-    assert await seen_by_child(zoo("calm.py")) == expected
+    assert await seen_by_child(stdio_server("well_behaved.py")) == expected
 
 
 @pytest.mark.parametrize("name", ["SHELL", "TERM", "USER", "TZ"])
@@ -158,7 +158,7 @@ async def test_t59_an_exported_shell_function_is_not_inherited(
 ):
     monkeypatch.setenv(name, "() { :; }; echo s3cret")
     expected = {key: value for key, value in host_environment.items() if key != name} | FOR_PYTHON
-    assert await seen_by_child(zoo("calm.py")) == expected
+    assert await seen_by_child(stdio_server("well_behaved.py")) == expected
 
 
 def test_t59_the_command_passes_no_more_than_the_library(home: Path, host_environment: dict[str, str]):
@@ -176,7 +176,9 @@ def test_t59_the_command_passes_no_more_than_the_library(home: Path, host_enviro
 
 
 async def test_t59_variables_of_files_are_used_for_entries_and_not_inherited_by_children(home: Path):
-    projects.user(home, {**servers(box=zoo("calm.py", "${FROM_FILE}")), "env": {"FROM_FILE": "s3cret"}})
+    projects.user(
+        home, {**servers(box=stdio_server("well_behaved.py", "${FROM_FILE}")), "env": {"FROM_FILE": "s3cret"}}
+    )
     async with Host.configured() as host:
         view = (await host.ready(timeout=30))["box"]
         assert view.status == "connected"
@@ -308,7 +310,7 @@ async def test_t59_a_refused_entry_with_loader_variables_does_not_start(home: Pa
 
 
 async def test_t59_the_administrators_own_entry_may_set_such_variables(home: Path):
-    entry = zoo("calm.py", env={"LD_LIBRARY_PATH": "/tmp"})
+    entry = stdio_server("well_behaved.py", env={"LD_LIBRARY_PATH": "/tmp"})
     allowed = [{"serverCommand": [entry["command"], *entry["args"]]}]
     projects.managed(home, {**servers(box=entry), "allowedMcpServers": allowed})
     async with Host.configured() as host:

@@ -9,9 +9,9 @@ import pytest
 from aiohttp import web
 
 from dragoman.errors import CallTimeout, ConnectionLost, MessageTooLarge
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.servers.web import Ask, answers, http_sse, streamable, websocket
-from tests.torture.arena import MEGABYTE, at_once, until
+from tests.torture.bystander_host import MEGABYTE, at_once, until
 from tests.torture.conftest import LEGACY
 
 LIMIT = {"DRAGOMAN_MESSAGE_LIMIT_BYTES": 8 * MEGABYTE}
@@ -20,8 +20,8 @@ GIGABYTE = 1000  # in megabytes
 
 
 @pytest.mark.parametrize("kind", ["id_first", "id_last", "noise"])
-async def test_t60_a_gigabyte_without_a_line_end_is_refused_at_the_limit(arena, era, kind):
-    async with arena(zoo("never_ends_a_line.py", protocol=era), settings=LIMIT) as a:
+async def test_t60_a_gigabyte_without_a_line_end_is_refused_at_the_limit(bystander_host, era, kind):
+    async with bystander_host(stdio_server("never_ends_a_line.py", protocol=era), settings=LIMIT) as a:
         with pytest.raises((MessageTooLarge, ConnectionLost), match="hostile"):
             async with at_once(5):
                 await a.call("pour", kind=kind, megabytes=GIGABYTE)
@@ -30,8 +30,8 @@ async def test_t60_a_gigabyte_without_a_line_end_is_refused_at_the_limit(arena, 
         assert a.pulse.growth_bytes < LIMIT["DRAGOMAN_MESSAGE_LIMIT_BYTES"] + ALLOWANCE
 
 
-async def test_t60_a_gigabyte_is_refused_at_the_default_limit_too(arena):
-    async with arena(zoo("never_ends_a_line.py")) as a:
+async def test_t60_a_gigabyte_is_refused_at_the_default_limit_too(bystander_host):
+    async with bystander_host(stdio_server("never_ends_a_line.py")) as a:
         with pytest.raises(MessageTooLarge, match=r"hostile.*67108864 bytes"):
             async with at_once(10):
                 await a.call("pour", kind="id_first", megabytes=GIGABYTE)
@@ -40,8 +40,8 @@ async def test_t60_a_gigabyte_is_refused_at_the_default_limit_too(arena):
 
 
 @pytest.mark.parametrize("kind", ["reply", "id_last"])
-async def test_t60_a_reply_over_the_limit_fails_its_call_and_the_session_continues(arena, era, kind):
-    async with arena(zoo("never_ends_a_line.py", protocol=era), settings=LIMIT) as a:
+async def test_t60_a_reply_over_the_limit_fails_its_call_and_the_session_continues(bystander_host, era, kind):
+    async with bystander_host(stdio_server("never_ends_a_line.py", protocol=era), settings=LIMIT) as a:
         for _ in range(3):
             with pytest.raises(MessageTooLarge, match="hostile"):
                 async with at_once():
@@ -50,8 +50,8 @@ async def test_t60_a_reply_over_the_limit_fails_its_call_and_the_session_continu
         assert a.pulse.growth_bytes < LIMIT["DRAGOMAN_MESSAGE_LIMIT_BYTES"] + ALLOWANCE
 
 
-async def test_t60_time_grows_linearly_with_size(arena):
-    async with arena(zoo("never_ends_a_line.py")) as a:
+async def test_t60_time_grows_linearly_with_size(bystander_host):
+    async with bystander_host(stdio_server("never_ends_a_line.py")) as a:
         seconds = {}
         for megabytes in (4, 32):
             await a.call("pour", kind="reply", megabytes=megabytes)  # the first one warms up
@@ -64,10 +64,10 @@ async def test_t60_time_grows_linearly_with_size(arena):
         )
 
 
-async def test_t60_very_many_tiny_messages_neither_block_nor_accumulate(arena):
+async def test_t60_very_many_tiny_messages_neither_block_nor_accumulate(bystander_host):
     """Allowed by the setting here; by default such a server is disconnected, see T109."""
     settings = {"DRAGOMAN_UNREQUESTED_MESSAGES_PER_SECOND": 1_000_000}
-    async with arena(zoo("floods_logs.py"), settings=settings) as a:
+    async with bystander_host(stdio_server("floods_logs.py"), settings=settings) as a:
         async with at_once(50):
             assert await a.call("chatter", count=400_000, seconds=60) == "said 400000"
         assert a.pulse.growth_bytes < ALLOWANCE // 4
@@ -81,10 +81,10 @@ ENDLESS = {"line": b"0" * 65536, "lines": (b"\ndata: " + b"0" * 121) * 512, "com
 
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("piece", ENDLESS.values(), ids=ENDLESS.keys())
-async def test_t60_an_event_without_an_end_is_refused_at_the_limit(arena, era, piece):
+async def test_t60_an_event_without_an_end_is_refused_at_the_limit(bystander_host, era, piece):
     async with (
         streamable(revisions=(era,), on={"tools/call": answers.endless_event(piece)}) as server,
-        arena({"url": server.url, "protocol": era}, settings=LIMIT) as a,
+        bystander_host({"url": server.url, "protocol": era}, settings=LIMIT) as a,
     ):
         with pytest.raises(MessageTooLarge, match="hostile"):
             async with at_once(10):
@@ -96,11 +96,11 @@ async def test_t60_an_event_without_an_end_is_refused_at_the_limit(arena, era, p
 
 
 @pytest.mark.parametrize("line", [b": hush", b"mood: good", b"data", b"id: 7\n"])
-async def test_t60_endless_lines_without_data_are_not_stored_and_the_deadline_applies(arena, line):
+async def test_t60_endless_lines_without_data_are_not_stored_and_the_deadline_applies(bystander_host, line):
     """A call ends when its time is up, or when the connection is ended because of the flood."""
     async with (
         streamable(on={"tools/call": answers.endless_event((b"\n" + line) * 2000)}) as server,
-        arena({"url": server.url}, settings=LIMIT) as a,
+        bystander_host({"url": server.url}, settings=LIMIT) as a,
     ):
         with pytest.raises((CallTimeout, MessageTooLarge, ConnectionLost), match="hostile"):
             async with at_once(0.4 + 1):
@@ -109,12 +109,12 @@ async def test_t60_endless_lines_without_data_are_not_stored_and_the_deadline_ap
 
 
 @pytest.mark.requirement("TRN-9")
-async def test_t60_an_event_without_an_end_on_the_get_stream_ends_that_stream_only(arena):
+async def test_t60_an_event_without_an_end_on_the_get_stream_ends_that_stream_only(bystander_host):
     """The stream on which a legacy server sends its own messages."""
     on = {"GET": answers.first(1, answers.endless_event())}
     async with (
         streamable(revisions=(LEGACY,), on=on) as server,
-        arena({"url": server.url, "protocol": LEGACY}, settings=LIMIT) as a,
+        bystander_host({"url": server.url, "protocol": LEGACY}, settings=LIMIT) as a,
     ):
         await server.wait_for("GET", 2, seconds=10)
         assert a.pulse.growth_bytes < LIMIT["DRAGOMAN_MESSAGE_LIMIT_BYTES"] + ALLOWANCE
@@ -123,7 +123,7 @@ async def test_t60_an_event_without_an_end_on_the_get_stream_ends_that_stream_on
 
 
 @pytest.mark.requirement("TRN-9")
-async def test_t60_an_event_without_an_end_on_the_only_stream_ends_the_connection(arena):
+async def test_t60_an_event_without_an_end_on_the_only_stream_ends_the_connection(bystander_host):
     async def endless(ask: Ask) -> web.StreamResponse:
         response = web.StreamResponse(headers=answers.EVENTS)
         await response.prepare(ask.http)
@@ -133,7 +133,7 @@ async def test_t60_an_event_without_an_end_on_the_only_stream_ends_the_connectio
 
     async with (
         http_sse(on={"GET": endless, "POST": answers.empty(202)}) as server,
-        arena({"type": "sse", "url": server.url}, settings=LIMIT, wait=False) as a,
+        bystander_host({"type": "sse", "url": server.url}, settings=LIMIT, wait=False) as a,
     ):
         async with at_once(10):
             await a.host.ready(timeout=20)
@@ -144,8 +144,8 @@ async def test_t60_an_event_without_an_end_on_the_only_stream_ends_the_connectio
 
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("frames", ["one", "fragments"])
-async def test_t60_a_frame_without_an_end_ends_the_connection_at_the_limit(arena, frames):
-    async with websocket() as server, arena({"type": "ws", "url": server.url}, settings=LIMIT) as a:
+async def test_t60_a_frame_without_an_end_ends_the_connection_at_the_limit(bystander_host, frames):
+    async with websocket() as server, bystander_host({"type": "ws", "url": server.url}, settings=LIMIT) as a:
         (socket,) = server.sockets
         writer = socket._writer
         assert writer is not None
@@ -176,13 +176,13 @@ async def _pour(socket: web.WebSocketResponse, writer: aiohttp.http.WebSocketWri
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["http", "sse", "ws"])
-async def test_t60_many_tiny_messages_over_the_network_neither_block_nor_accumulate(arena, kind):
+async def test_t60_many_tiny_messages_over_the_network_neither_block_nor_accumulate(bystander_host, kind):
     """Log messages, on any stream, before the reply."""
     log = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}}
     event = b"data: " + json.dumps(log).encode() + b"\n\n"
     async with (
         {"http": streamable, "sse": http_sse, "ws": websocket}[kind]() as server,
-        arena({"type": kind, "url": server.url}) as a,
+        bystander_host({"type": kind, "url": server.url}) as a,
     ):
         if kind == "http":
             server.on["tools/call"] = answers.events(

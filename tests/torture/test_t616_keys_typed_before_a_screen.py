@@ -11,7 +11,7 @@ import pytest
 from dragoman.tui.questions import QUIET_SECONDS
 from tests.e2e.command import LIMIT_SECONDS, config
 from tests.e2e.person import Person
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 pytestmark = pytest.mark.requirement("ASK-1")
 
@@ -24,7 +24,7 @@ def waits_for_keys(person: Person) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
 def test_t616_a_form_is_not_submitted_by_keys_that_were_typed_before_it(home: Path, era: str):
-    server = config(s=zoo("asks_for_a_name.py", protocol=era))
+    server = config(s=stdio_server("asks_for_a_name.py", protocol=era))
     environment = {"DRAGOMAN_PLAIN": ""}
     with Person("call", "mcp__s__greet", "--mcp-config", server, env=environment) as person:
         person.type(b"ssh-password\n")

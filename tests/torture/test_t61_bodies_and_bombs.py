@@ -14,7 +14,7 @@ from dragoman import DragomanError
 from dragoman.errors import MessageTooLarge
 from tests.servers.web import Answer, Ask, answers
 from tests.servers.web.answers import EVENTS, JSON, reply_to
-from tests.torture.arena import MEGABYTE, at_once
+from tests.torture.bystander_host import MEGABYTE, at_once
 from tests.torture.network import COMES_BACK, LEGACY, Way, end_of, serves
 
 LIMIT = 4 * MEGABYTE
@@ -82,10 +82,10 @@ TOO_LARGE: dict[str, Answer] = {
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-9")
 async def test_t61_a_body_that_is_too_large_before_or_after_decompression_is_refused_at_the_limit(
-    arena, era: str, light_heap
+    bystander_host, era: str, light_heap
 ):
     way = Way("http", era, "json")
-    async with way.server() as server, arena(way.entry(server), settings=SETTINGS) as a:
+    async with way.server() as server, bystander_host(way.entry(server), settings=SETTINGS) as a:
         for what, answer in TOO_LARGE.items():
             server.on["tools/call"] = answers.first(1, answer)
             async with at_once(5):
@@ -112,9 +112,9 @@ UNUSUAL: dict[str, Answer] = {
 
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-9")
-async def test_t61_no_other_body_is_read_beyond_the_limit(arena, era: str, light_heap):
+async def test_t61_no_other_body_is_read_beyond_the_limit(bystander_host, era: str, light_heap):
     way = Way("http", era, "json")
-    async with way.server() as server, arena(way.entry(server), settings=SETTINGS) as a:
+    async with way.server() as server, bystander_host(way.entry(server), settings=SETTINGS) as a:
         for what, answer in UNUSUAL.items():
             server.on["tools/call"] = answers.first(1, answer)
             async with at_once(5):
@@ -136,7 +136,9 @@ FLOODS = {
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("flood", FLOODS.values(), ids=list(FLOODS))
-async def test_t61_floods_in_bodies_without_expected_content_have_no_effect(arena, flood: Answer, light_heap):
+async def test_t61_floods_in_bodies_without_expected_content_have_no_effect(
+    bystander_host, flood: Answer, light_heap
+):
     way = Way("http", LEGACY, "json")
     async with way.server() as server:
 
@@ -145,7 +147,7 @@ async def test_t61_floods_in_bodies_without_expected_content_have_no_effect(aren
             return await flood(ask)
 
         server.on.update({"GET": flood, "notifications/initialized": flood, "DELETE": after_the_end})
-        async with arena(way.entry(server), settings=SETTINGS) as a:
+        async with bystander_host(way.entry(server), settings=SETTINGS) as a:
             await serves(a)
             await a.host.reconnect("hostile")
             await serves(a)
@@ -155,13 +157,13 @@ async def test_t61_floods_in_bodies_without_expected_content_have_no_effect(aren
 
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-9", "LIF-3")
-async def test_t61_a_flood_while_connecting_fails_the_connect(arena, era: str, light_heap):
+async def test_t61_a_flood_while_connecting_fails_the_connect(bystander_host, era: str, light_heap):
     way = Way("http", era, "json")
     what = "initialize" if era == LEGACY else "server/discover"
     for flood in (TOO_LARGE["gzip"], TOO_LARGE["a gigabyte"], TOO_LARGE["an event without end"]):
         async with way.server(on={what: flood}) as server:
             limits = {**SETTINGS, "DRAGOMAN_RECONNECT_ATTEMPTS": 0}
-            async with at_once(8), arena(way.entry(server), settings=limits) as a:
+            async with at_once(8), bystander_host(way.entry(server), settings=limits) as a:
                 assert a.view.status == "failed"
                 assert a.view.reason
             assert a.pulse.growth_bytes < LIMIT + ALLOWANCE
@@ -170,10 +172,12 @@ async def test_t61_a_flood_while_connecting_fails_the_connect(arena, era: str, l
 @pytest.mark.slow
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("way", [Way("sse"), Way("ws")], ids=str)
-async def test_t61_a_message_over_the_limit_on_a_shared_connection_is_refused(arena, way: Way, light_heap):
+async def test_t61_a_message_over_the_limit_on_a_shared_connection_is_refused(
+    bystander_host, way: Way, light_heap
+):
     async with way.server() as server:
-        server.zoo.add_tool("pour", lambda given, _: "x" * given["size"])
-        async with arena(way.entry(server), settings=SETTINGS) as a:
+        server.in_memory.add_tool("pour", lambda given, _: "x" * given["size"])
+        async with bystander_host(way.entry(server), settings=SETTINGS) as a:
             assert await end_of(a, "pour", size=LIMIT - 4096, raw=True) == "x" * (LIMIT - 4096)
             async with at_once(5):
                 ended = await end_of(a, "pour", size=3 * LIMIT)
@@ -185,9 +189,11 @@ async def test_t61_a_message_over_the_limit_on_a_shared_connection_is_refused(ar
 
 @pytest.mark.requirement("TRN-9")
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
-async def test_t61_a_reply_within_the_limit_is_read_with_any_compression(arena, era: str, coding: Any):
+async def test_t61_a_reply_within_the_limit_is_read_with_any_compression(
+    bystander_host, era: str, coding: Any
+):
     way = Way("http", era, "json")
-    async with way.server() as server, arena(way.entry(server), settings=SETTINGS) as a:
+    async with way.server() as server, bystander_host(way.entry(server), settings=SETTINGS) as a:
         size = LIMIT - 4096
         server.on["tools/call"] = answers.first(1, answers.bomb(coding, size))
         assert await end_of(a, "echo", raw=True) == "0" * size

@@ -7,8 +7,8 @@ from aiohttp import web
 from dragoman import Host
 from dragoman.errors import InvalidArguments
 from tests.servers.web import Ask, answers, site, streamable
-from tests.servers.web.liar import liar
-from tests.torture.arena import MEGABYTE, at_once
+from tests.servers.web.given_answers import replace_results
+from tests.torture.bystander_host import MEGABYTE, at_once
 from tests.torture.conftest import MODERN
 
 
@@ -71,7 +71,7 @@ def with_address_of(schema: object, listener: str) -> object:
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-async def test_t62_a_hostile_schema_over_http_sends_no_request_and_blocks_no_call(arena, attack):
+async def test_t62_a_hostile_schema_over_http_sends_no_request_and_blocks_no_call(bystander_host, attack):
     async with (
         site(answers.status(200, '{"type":"string"}')) as listener,
         streamable(revisions=(MODERN,)) as server,
@@ -83,8 +83,10 @@ async def test_t62_a_hostile_schema_over_http_sends_no_request_and_blocks_no_cal
         }
         good = {"name": "good", "inputSchema": {"type": "object"}}
         content = {"content": [{"type": "text", "text": "ran"}], "structuredContent": {"a": "a" * 30 + "!"}}
-        liar(server, {"tools/list": lambda _: {"tools": [bad, good]}, "tools/call": lambda _: content})
-        async with arena({"url": server.url, "protocol": MODERN}, wait=False) as a:
+        replace_results(
+            server, {"tools/list": lambda _: {"tools": [bad, good]}, "tools/call": lambda _: content}
+        )
+        async with bystander_host({"url": server.url, "protocol": MODERN}, wait=False) as a:
             async with at_once():
                 await a.host.ready(timeout=20)
             names = {tool.wire_name for tool in a.host.tools() if tool.server == "hostile"}
@@ -103,7 +105,7 @@ async def test_t62_a_hostile_schema_over_http_sends_no_request_and_blocks_no_cal
 
 @pytest.mark.parametrize("replies", ["json", "sse"])
 @pytest.mark.parametrize("depth", [5_000, 100_000])
-async def test_t62_a_very_deep_schema_fails_at_most_its_own_list(arena, era, replies, depth):
+async def test_t62_a_very_deep_schema_fails_at_most_its_own_list(bystander_host, era, replies, depth):
     deep = b'{"properties":{"a":' * depth + b"{}" + b"}}" * depth
     tools = b'{"name":"deep","inputSchema":' + deep + b'},{"name":"good","inputSchema":{"type":"object"}}'
 
@@ -116,7 +118,7 @@ async def test_t62_a_very_deep_schema_fails_at_most_its_own_list(arena, era, rep
     on = {"tools/list": answers.body(reply) if replies == "json" else streamed}
     async with (
         streamable(revisions=(era,), on=on) as server,
-        arena({"url": server.url, "protocol": era}, wait=False) as a,
+        bystander_host({"url": server.url, "protocol": era}, wait=False) as a,
     ):
         async with at_once(5):
             await a.host.ready(timeout=20)
@@ -133,7 +135,7 @@ async def test_t62_a_valid_schema_next_to_invalid_ones_is_still_enforced():
         for n, attack in enumerate(ATTACKS.values())
     ]
     async with streamable(revisions=(MODERN,)) as server:
-        liar(server, {"tools/list": lambda _: {"tools": tools}})
+        replace_results(server, {"tools/list": lambda _: {"tools": tools}})
         async with Host({"x": {"url": server.url}}, permission_mode="bypassPermissions") as host:
             await host.ready(timeout=20)
             outcome = await host.call("mcp__x__good", {"n": "one"})
@@ -161,7 +163,7 @@ HUGE: dict[str, tuple[dict, object]] = {
 @pytest.mark.requirement("CAL-1")
 @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
 @pytest.mark.parametrize(("schema", "value"), HUGE.values(), ids=HUGE.keys())
-async def test_t62_huge_arguments_are_validated_off_the_loop_and_within_limits(arena, schema, value):
+async def test_t62_huge_arguments_are_validated_off_the_loop_and_within_limits(bystander_host, schema, value):
     ran: list[int] = []
     tools = [{"name": "t", "inputSchema": with_property(schema)}]
 
@@ -170,8 +172,8 @@ async def test_t62_huge_arguments_are_validated_off_the_loop_and_within_limits(a
         return {"content": [{"type": "text", "text": "ran"}]}
 
     async with streamable(revisions=(MODERN,)) as server:
-        liar(server, {"tools/list": lambda _: {"tools": tools}, "tools/call": run})
-        async with arena({"url": server.url, "protocol": MODERN}) as a:
+        replace_results(server, {"tools/list": lambda _: {"tools": tools}, "tools/call": run})
+        async with bystander_host({"url": server.url, "protocol": MODERN}) as a:
             async with at_once(15):
                 outcome = await a.outcome("t", a=value)
             assert outcome.text == "ran" or isinstance(outcome.error, InvalidArguments), outcome.text[:300]
@@ -181,12 +183,12 @@ async def test_t62_huge_arguments_are_validated_off_the_loop_and_within_limits(a
 
 @pytest.mark.requirement("CAL-1")
 @pytest.mark.parametrize(("schema", "value"), HUGE.values(), ids=HUGE.keys())
-async def test_t62_huge_results_are_validated_off_the_loop_and_within_limits(arena, schema, value):
+async def test_t62_huge_results_are_validated_off_the_loop_and_within_limits(bystander_host, schema, value):
     tools = [{"name": "t", "inputSchema": {"type": "object"}, "outputSchema": with_property(schema)}]
     result = {"content": [{"type": "text", "text": "ran"}], "structuredContent": {"a": value}}
     async with streamable(revisions=(MODERN,)) as server:
-        liar(server, {"tools/list": lambda _: {"tools": tools}, "tools/call": lambda _: result})
-        async with arena({"url": server.url, "protocol": MODERN}) as a:
+        replace_results(server, {"tools/list": lambda _: {"tools": tools}, "tools/call": lambda _: result})
+        async with bystander_host({"url": server.url, "protocol": MODERN}) as a:
             async with at_once(20):
                 outcome = await a.outcome("t")
             assert not outcome.is_error
@@ -214,12 +216,12 @@ EXPENSIVE: dict[str, tuple[dict, object]] = {
 @pytest.mark.requirement("CAL-1")
 @pytest.mark.parametrize("side", ["inputSchema", "outputSchema"])
 @pytest.mark.parametrize(("schema", "value"), EXPENSIVE.values(), ids=EXPENSIVE.keys())
-async def test_t62_a_validation_that_would_take_too_long_is_skipped(arena, schema, value, side):
+async def test_t62_a_validation_that_would_take_too_long_is_skipped(bystander_host, schema, value, side):
     tools = [{"name": "t", "inputSchema": {"type": "object"}, side: with_property(schema)}]
     result = {"content": [{"type": "text", "text": "ran"}], "structuredContent": {"a": value}}
     async with streamable(revisions=(MODERN,)) as server:
-        liar(server, {"tools/list": lambda _: {"tools": tools}, "tools/call": lambda _: result})
-        async with arena({"url": server.url, "protocol": MODERN}) as a:
+        replace_results(server, {"tools/list": lambda _: {"tools": tools}, "tools/call": lambda _: result})
+        async with bystander_host({"url": server.url, "protocol": MODERN}) as a:
             async with at_once(2):
                 outcome = await a.outcome("t", **({"a": value} if side == "inputSchema" else {}))
             assert outcome.text.startswith("ran")

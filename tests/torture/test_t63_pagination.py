@@ -8,10 +8,10 @@ import pytest
 
 from dragoman.catalog.paging import ITEM_LIMIT, PAGE_LIMIT
 from dragoman.errors import ConnectTimeout, HandshakeFailed
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.servers.web import answers, http_sse, streamable, websocket
-from tests.servers.web.liar import error, liar
-from tests.torture.arena import MEGABYTE, at_once
+from tests.servers.web.given_answers import error, replace_results
+from tests.torture.bystander_host import MEGABYTE, at_once
 from tests.torture.conftest import LEGACY, MODERN
 
 OBJECT = {"type": "object"}
@@ -38,8 +38,12 @@ CASES = {
 
 
 @pytest.mark.parametrize(("pages", "names", "problem"), CASES.values(), ids=CASES.keys())
-async def test_t63_readable_items_are_kept_and_missing_ones_are_reported(arena, era, pages, names, problem):
-    async with arena(zoo("lists_as_told.py", json.dumps(pages), protocol=era), wait=False) as a:
+async def test_t63_readable_items_are_kept_and_missing_ones_are_reported(
+    bystander_host, era, pages, names, problem
+):
+    async with bystander_host(
+        stdio_server("lists_given_pages.py", json.dumps(pages), protocol=era), wait=False
+    ) as a:
         async with at_once():
             await a.host.ready(timeout=10)
         assert a.view.status == "connected"
@@ -51,8 +55,8 @@ async def test_t63_readable_items_are_kept_and_missing_ones_are_reported(arena, 
             assert await a.call(name) == name
 
 
-async def test_t63_a_cursor_that_always_changes_reaches_the_page_limit(arena, era):
-    async with arena(zoo("lists_without_end.py", "1", "0", protocol=era), wait=False) as a:
+async def test_t63_a_cursor_that_always_changes_reaches_the_page_limit(bystander_host, era):
+    async with bystander_host(stdio_server("lists_without_end.py", "1", "0", protocol=era), wait=False) as a:
         async with at_once(10):
             await a.host.ready(timeout=30)
         assert a.view.status == "connected"
@@ -60,8 +64,8 @@ async def test_t63_a_cursor_that_always_changes_reaches_the_page_limit(arena, er
         assert any(f"more than {PAGE_LIMIT} pages" in problem for problem in a.view.problems)
 
 
-async def test_t63_endless_empty_pages_reach_the_page_limit(arena):
-    async with arena(zoo("lists_without_end.py", "0", "0"), wait=False) as a:
+async def test_t63_endless_empty_pages_reach_the_page_limit(bystander_host):
+    async with bystander_host(stdio_server("lists_without_end.py", "0", "0"), wait=False) as a:
         async with at_once(10):
             await a.host.ready(timeout=30)
         assert a.view.tool_count == 0
@@ -69,8 +73,10 @@ async def test_t63_endless_empty_pages_reach_the_page_limit(arena):
 
 
 @pytest.mark.parametrize("pages", [1, 20])
-async def test_t63_a_hundred_thousand_tools_are_truncated_at_the_limit(arena, pages):
-    async with arena(zoo("lists_without_end.py", str(100_000 // pages), str(pages)), wait=False) as a:
+async def test_t63_a_hundred_thousand_tools_are_truncated_at_the_limit(bystander_host, pages):
+    async with bystander_host(
+        stdio_server("lists_without_end.py", str(100_000 // pages), str(pages)), wait=False
+    ) as a:
         async with at_once(20):
             await a.host.ready(timeout=30)
         assert a.view.tool_count == ITEM_LIMIT
@@ -87,9 +93,13 @@ NOTHING_TO_READ = {
 
 
 @pytest.mark.parametrize("pages", NOTHING_TO_READ.values(), ids=NOTHING_TO_READ.keys())
-async def test_t63_a_server_that_returns_no_list_of_its_tools_has_failed_with_the_reason(arena, era, pages):
+async def test_t63_a_server_that_returns_no_list_of_its_tools_has_failed_with_the_reason(
+    bystander_host, era, pages
+):
     """It declares tools; without a list, none of them can be called."""
-    async with arena(zoo("lists_as_told.py", json.dumps(pages), protocol=era), wait=False) as a:
+    async with bystander_host(
+        stdio_server("lists_given_pages.py", json.dumps(pages), protocol=era), wait=False
+    ) as a:
         async with at_once():
             await a.host.ready(timeout=10)
         assert a.view.status == "failed"
@@ -98,9 +108,9 @@ async def test_t63_a_server_that_returns_no_list_of_its_tools_has_failed_with_th
         assert (a.view.reason or "").startswith("hostile: tools/list failed: ")
 
 
-async def test_t63_a_list_request_that_hangs_fails_at_the_timeout(arena):
+async def test_t63_a_list_request_that_hangs_fails_at_the_timeout(bystander_host):
     settings = {"MCP_TIMEOUT": 700, "DRAGOMAN_PROBE_TIMEOUT_MS": 200}
-    async with arena(zoo("never_lists.py"), settings=settings, wait=False) as a:
+    async with bystander_host(stdio_server("never_lists.py"), settings=settings, wait=False) as a:
         async with at_once(0.7 + 1.5):
             await a.host.ready(timeout=10)
         assert a.view.status == "failed"
@@ -129,14 +139,14 @@ def in_pages(pages: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("kind", "revision"), WAYS)
-async def test_t63_every_kind_of_list_is_read_over_the_network_as_over_stdio(arena, kind, revision):
+async def test_t63_every_kind_of_list_is_read_over_the_network_as_over_stdio(bystander_host, kind, revision):
     async with AsyncExitStack() as stack:
         others = {}
         for what, (pages, _, _) in CASES.items():
             server = await stack.enter_async_context(SITES[kind](revisions=(revision,)))
-            liar(server, in_pages(pages))
+            replace_results(server, in_pages(pages))
             others[what] = {"type": kind, "url": server.url, "protocol": revision}
-        async with arena(others=others) as a:
+        async with bystander_host(others=others) as a:
             for what, (_, names, problem) in CASES.items():
                 listed = [tool.wire_name for tool in a.host.tools() if tool.server == what]
                 assert (a.host.servers[what].status, listed) == ("connected", list(names)), what
@@ -146,7 +156,7 @@ async def test_t63_every_kind_of_list_is_read_over_the_network_as_over_stdio(are
 
 @pytest.mark.parametrize(("kind", "revision"), WAYS)
 async def test_t63_a_cursor_that_always_changes_reaches_the_page_limit_over_the_network(
-    arena, kind, revision, monkeypatch
+    bystander_host, kind, revision, monkeypatch
 ):
     monkeypatch.setattr("dragoman.catalog.paging.PAGE_LIMIT", 50)
     asked = 0
@@ -157,8 +167,8 @@ async def test_t63_a_cursor_that_always_changes_reaches_the_page_limit_over_the_
         return page(f"tool_{asked}", nextCursor=str(asked))
 
     async with SITES[kind](revisions=(revision,)) as server:
-        liar(server, {"tools/list": listed})
-        async with arena({"type": kind, "url": server.url, "protocol": revision}, wait=False) as a:
+        replace_results(server, {"tools/list": listed})
+        async with bystander_host({"type": kind, "url": server.url, "protocol": revision}, wait=False) as a:
             async with at_once(5):
                 await a.host.ready(timeout=30)
             assert (a.view.status, a.view.tool_count, asked) == ("connected", 50, 50)
@@ -178,12 +188,12 @@ PAGE_THREE = {
 @pytest.mark.parametrize("replies", ["json", "sse"])
 @pytest.mark.parametrize("trouble", PAGE_THREE.values(), ids=PAGE_THREE.keys())
 async def test_t63_items_read_before_a_network_failure_are_kept_and_the_failure_is_reported(
-    arena, trouble, replies
+    bystander_host, trouble, replies
 ):
     async with streamable(revisions=(MODERN,), replies=replies) as server:
-        liar(server, in_pages([*TWO_OF_THREE, page("c")]))
+        replace_results(server, in_pages([*TWO_OF_THREE, page("c")]))
         server.on["tools/list"] = answers.after(2, trouble)
-        async with arena({"url": server.url, "protocol": MODERN}, wait=False) as a:
+        async with bystander_host({"url": server.url, "protocol": MODERN}, wait=False) as a:
             async with at_once():
                 await a.host.ready(timeout=10)
             assert a.view.status == "connected"

@@ -10,7 +10,7 @@ from dragoman import Host
 from dragoman.config import approval
 from dragoman.config.load import load
 from dragoman.config.scopes import Sources
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.torture.projects import approve, eligibilities, servers, user, write
 
 ENTRY = {"command": "box"}
@@ -38,7 +38,7 @@ def test_t640_an_unreachable_refusal_is_not_overridden(home: Path):
 @pytest.mark.requirement("CFG-11")
 @pytest.mark.parametrize("linked", ["the file", "the folder"])
 async def test_t640_a_server_keeps_running_while_its_approval_is_unreachable(home: Path, linked: str):
-    file = write(home / "work" / ".mcp.json", servers(calm=zoo("calm.py")))
+    file = write(home / "work" / ".mcp.json", servers(calm=stdio_server("well_behaved.py")))
     approve(file, "calm")
     answers = Sources.here().approvals_file
     place = answers if linked == "the file" else answers.parent

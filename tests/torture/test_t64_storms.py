@@ -8,10 +8,10 @@ import time
 import pytest
 
 from dragoman.testing import InMemoryServer
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.servers.web import Ask, answers, http_sse, streamable, websocket
 from tests.servers.web.tools import LIST_CHANGED, notification
-from tests.torture.arena import MEGABYTE, at_once, until
+from tests.torture.bystander_host import MEGABYTE, at_once, until
 from tests.torture.conftest import LEGACY, MODERN
 
 BURST = 10_000
@@ -41,9 +41,9 @@ async def longer_than_any_delay(a) -> None:
 @pytest.mark.requirement("LIF-8")
 @pytest.mark.parametrize("seconds", [0, 1])
 async def test_t64_ten_thousand_change_notifications_of_a_local_server_cause_a_few_list_requests(
-    arena, era, seconds
+    bystander_host, era, seconds
 ):
-    async with arena(zoo("storms.py", protocol=era)) as a:
+    async with bystander_host(stdio_server("many_list_changes.py", protocol=era)) as a:
         before = int(await a.call("lists"))
         async with at_once(10):
             await a.call("storm", count=BURST, over=seconds)
@@ -58,15 +58,15 @@ async def test_t64_ten_thousand_change_notifications_of_a_local_server_cause_a_f
     ("kind", "revision"), [("http", LEGACY), ("http", MODERN), ("sse", LEGACY), ("ws", MODERN)]
 )
 async def test_t64_ten_thousand_change_notifications_of_a_remote_server_cause_a_few_list_requests(
-    arena, kind, revision
+    bystander_host, kind, revision
 ):
     async with (
         SITES[kind](revisions=(revision,)) as server,
-        arena({"type": kind, "url": server.url, "protocol": revision}) as a,
+        bystander_host({"type": kind, "url": server.url, "protocol": revision}) as a,
     ):
         await until(lambda: (kind, revision) != ("http", LEGACY) or server.asked("GET"))
         before = lists_asked(server)
-        server.zoo.add_tool("late", lambda *_: "here")
+        server.in_memory.add_tool("late", lambda *_: "here")
         for _ in range(20):
             for _ in range(BURST // 20):
                 server.push(LIST_CHANGED)
@@ -80,13 +80,15 @@ async def test_t64_ten_thousand_change_notifications_of_a_remote_server_cause_a_
 
 
 @pytest.mark.requirement("LIF-8")
-async def test_t64_a_change_notification_after_a_reconnect_is_not_lost_because_of_earlier_ones(arena):
+async def test_t64_a_change_notification_after_a_reconnect_is_not_lost_because_of_earlier_ones(
+    bystander_host,
+):
     """List requests are delayed during a flood; a delayed request must not use the connection that was
     lost."""
     settings = {"DRAGOMAN_RECONNECT_ATTEMPTS": 5, "DRAGOMAN_RECONNECT_WAIT_MS": 10}
     async with (
         websocket(revisions=(MODERN,)) as server,
-        arena({"type": "ws", "url": server.url, "protocol": MODERN}, settings=settings) as a,
+        bystander_host({"type": "ws", "url": server.url, "protocol": MODERN}, settings=settings) as a,
     ):
         for _ in range(50):
             server.push(LIST_CHANGED)
@@ -94,15 +96,15 @@ async def test_t64_a_change_notification_after_a_reconnect_is_not_lost_because_o
         await server.close_sockets()
         await until(lambda: a.view.status != "connected")
         await until(lambda: a.view.status == "connected")
-        server.zoo.add_tool("late", lambda *_: "here")
+        server.in_memory.add_tool("late", lambda *_: "here")
         server.push(LIST_CHANGED)
         await until(lambda: "late" in {tool.wire_name for tool in a.host.tools()}, 2)
         assert a.view.problems == ()
 
 
 @pytest.mark.parametrize("kind", SITES)
-async def test_t64_updates_of_many_different_resources_do_not_accumulate(arena, kind):
-    async with SITES[kind]() as server, arena({"type": kind, "url": server.url}) as a:
+async def test_t64_updates_of_many_different_resources_do_not_accumulate(bystander_host, kind):
+    async with SITES[kind]() as server, bystander_host({"type": kind, "url": server.url}) as a:
         await until(lambda: kind != "http" or a.view.era == "modern" or server.asked("GET"))
         for number in range(BURST):
             server.push(notification("notifications/resources/updated", uri=f"file:///{number}"))
@@ -114,9 +116,11 @@ async def test_t64_updates_of_many_different_resources_do_not_accumulate(arena, 
 
 
 @pytest.mark.parametrize("kind", SITES)
-async def test_t64_a_flood_of_log_messages_over_the_network_neither_accumulates_nor_blocks(arena, kind):
+async def test_t64_a_flood_of_log_messages_over_the_network_neither_accumulates_nor_blocks(
+    bystander_host, kind
+):
     """A subscriber reads events all the time, and receives a bounded part of them."""
-    async with SITES[kind]() as server, arena({"type": kind, "url": server.url}) as a:
+    async with SITES[kind]() as server, bystander_host({"type": kind, "url": server.url}) as a:
         text = "\x1b[31m" + "x" * 200
         if kind == "http":
             log = json.dumps(notification("notifications/message", level="info", data=text)).encode()
@@ -136,10 +140,10 @@ async def test_t64_a_flood_of_log_messages_over_the_network_neither_accumulates_
 @pytest.mark.parametrize(
     ("kind", "revision"), [("http", LEGACY), ("http", MODERN), ("sse", LEGACY), ("ws", MODERN)]
 )
-async def test_t64_a_thousand_calls_at_once_each_get_their_own_answer(arena, kind, revision):
+async def test_t64_a_thousand_calls_at_once_each_get_their_own_answer(bystander_host, kind, revision):
     async with (
         SITES[kind](revisions=(revision,)) as server,
-        arena({"type": kind, "url": server.url, "protocol": revision}) as a,
+        bystander_host({"type": kind, "url": server.url, "protocol": revision}) as a,
     ):
         async with at_once(20):
             texts = await asyncio.gather(*(a.call("echo", text=str(n), seconds=30) for n in range(1000)))
@@ -149,10 +153,10 @@ async def test_t64_a_thousand_calls_at_once_each_get_their_own_answer(arena, kin
 
 
 @pytest.mark.slow
-async def test_t64_a_thousand_calls_that_never_end_time_out(arena):
+async def test_t64_a_thousand_calls_that_never_end_time_out(bystander_host):
     async with (
         streamable(revisions=(LEGACY,), replies="json") as server,
-        arena({"url": server.url, "protocol": LEGACY}) as a,
+        bystander_host({"url": server.url, "protocol": LEGACY}) as a,
     ):
         calls = (a.call("hold", seconds=1) for _ in range(1000))
         async with at_once(1 + 5):
@@ -181,13 +185,13 @@ class ConcurrencyCounter:
 
 @pytest.mark.slow
 @pytest.mark.requirement("LIF-2")
-async def test_t64_a_hundred_servers_are_connected_a_few_at_a_time(arena):
+async def test_t64_a_hundred_servers_are_connected_a_few_at_a_time(bystander_host):
     door = ConcurrencyCounter()
     async with streamable(revisions=(MODERN,), on={"server/discover": door}) as server:
         others: dict[str, object] = {f"near{n}": small_server(n) for n in range(40)}
         others |= {f"far{n}": {"url": f"{server.origin}/mcp/{n}"} for n in range(55)}
-        others |= {f"local{n}": zoo("calm.py", str(n)) for n in range(5)}
-        async with arena(others=others, wait=False) as a:
+        others |= {f"local{n}": stdio_server("well_behaved.py", str(n)) for n in range(5)}
+        async with bystander_host(others=others, wait=False) as a:
             async with at_once(15):
                 views = await a.host.ready(timeout=30)
             assert {view.status for view in views.values()} == {"connected"}
@@ -212,11 +216,11 @@ def small_server(number: int) -> InMemoryServer:
 
 
 @pytest.mark.requirement("LIF-2")
-async def test_t64_sixty_unreachable_addresses_delay_no_reachable_server(arena):
+async def test_t64_sixty_unreachable_addresses_delay_no_reachable_server(bystander_host):
     others = {f"dead{n}": {"url": f"http://127.0.0.1:9/{n}"} for n in range(30)}
     async with streamable(on={"*": answers.never()}) as silent, streamable() as good:
         others |= {f"mute{n}": {"url": f"{silent.origin}/mcp/{n}"} for n in range(30)}
         others["good"] = {"url": good.url}
-        async with arena(others=others, wait=False) as a:
+        async with bystander_host(others=others, wait=False) as a:
             await until(lambda: a.host.servers["good"].status == "connected", 5)
             assert (await a.host.call("mcp__good__echo", {"text": "here"})).text == "here"

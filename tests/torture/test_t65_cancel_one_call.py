@@ -12,14 +12,14 @@ from dragoman.calls.audit import read
 from dragoman.errors import CallTimeout
 from dragoman.hooks.declared import hook
 from dragoman.testing import ScriptedUser
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.servers.web import answers, streamable
-from tests.torture.arena import BYSTANDER, at_once
+from tests.torture.bystander_host import BYSTANDER, at_once
 
 
 @pytest.mark.parametrize("how", ["cancel", "timeout"])
-async def test_t65_one_of_two_calls_is_cancelled_and_the_other_finishes(arena, era, how):
-    async with arena(zoo("holds_replies.py", protocol=era)) as a:
+async def test_t65_one_of_two_calls_is_cancelled_and_the_other_finishes(bystander_host, era, how):
+    async with bystander_host(stdio_server("holds_replies.py", protocol=era)) as a:
         kept = asyncio.create_task(a.call("hold"))
         await a.serves_still()  # the server has the first call by now
         given_up = asyncio.create_task(a.call("hold", seconds=0.3 if how == "timeout" else 20))
@@ -39,8 +39,8 @@ async def test_t65_one_of_two_calls_is_cancelled_and_the_other_finishes(arena, e
         await a.serves_still()
 
 
-async def test_t65_a_call_that_was_answered_sends_no_cancellation_later(arena, era):
-    async with arena(zoo("holds_replies.py", protocol=era)) as a:
+async def test_t65_a_call_that_was_answered_sends_no_cancellation_later(bystander_host, era):
+    async with bystander_host(stdio_server("holds_replies.py", protocol=era)) as a:
         for _ in range(5):
             await a.serves_still()
         call = asyncio.create_task(a.call("hold"))
@@ -52,8 +52,8 @@ async def test_t65_a_call_that_was_answered_sends_no_cancellation_later(arena, e
             assert await a.call("cancelled") == ""
 
 
-async def test_t65_a_hundred_calls_cancelled_together_do_not_affect_the_others(arena, era):
-    async with arena(zoo("holds_replies.py", protocol=era)) as a:
+async def test_t65_a_hundred_calls_cancelled_together_do_not_affect_the_others(bystander_host, era):
+    async with bystander_host(stdio_server("holds_replies.py", protocol=era)) as a:
         calls = [asyncio.create_task(a.call("hold")) for _ in range(200)]
         await a.serves_still()
         for call in calls[::2]:
@@ -66,8 +66,8 @@ async def test_t65_a_hundred_calls_cancelled_together_do_not_affect_the_others(a
             assert await asyncio.gather(*calls[1::2]) == ["released"] * 100
 
 
-async def test_t65_a_call_cancelled_before_it_was_sent_sends_nothing_to_the_server(arena, era):
-    async with arena(zoo("holds_replies.py", protocol=era)) as a:
+async def test_t65_a_call_cancelled_before_it_was_sent_sends_nothing_to_the_server(bystander_host, era):
+    async with bystander_host(stdio_server("holds_replies.py", protocol=era)) as a:
         call = asyncio.create_task(a.call("hold"))
         call.cancel()
         await asyncio.wait([call])
@@ -96,11 +96,13 @@ class IgnoresTheFirstQuestion:
 
 
 async def test_t65_a_call_cancelled_while_its_question_is_open_lets_the_next_question_be_asked(
-    arena, era, home: Path
+    bystander_host, era, home: Path
 ):
     user = IgnoresTheFirstQuestion()
     options: dict[str, Any] = {"permission_mode": "default", "rules": ALLOW_OTHERS, "audit": True}
-    async with arena(zoo("holds_replies.py", protocol=era), interaction=user, **options) as a:
+    async with bystander_host(
+        stdio_server("holds_replies.py", protocol=era), interaction=user, **options
+    ) as a:
         first = asyncio.create_task(a.call("echo", message="first"))
         await user.reached.wait()
         second = asyncio.create_task(a.call("echo", message="second"))
@@ -123,7 +125,9 @@ async def test_t65_a_call_cancelled_while_its_question_is_open_lets_the_next_que
 
 @pytest.mark.parametrize("event", ["PreToolUse", "PermissionRequest", "PostToolUse"])
 @pytest.mark.requirement("PRM-5")
-async def test_t65_a_call_cancelled_while_a_hook_runs_ends_at_once_and_the_hook_too(arena, era, event):
+async def test_t65_a_call_cancelled_while_a_hook_runs_ends_at_once_and_the_hook_too(
+    bystander_host, era, event
+):
     reached, ended = asyncio.Event(), asyncio.Event()
 
     async def wait(given: Any) -> None:
@@ -139,7 +143,7 @@ async def test_t65_a_call_cancelled_while_a_hook_runs_ends_at_once_and_the_hook_
         "interaction": ScriptedUser(True),
         "hooks": [hook(wait, event, matcher="mcp__hostile__echo")],
     }
-    async with arena(zoo("holds_replies.py", protocol=era), **options) as a:
+    async with bystander_host(stdio_server("holds_replies.py", protocol=era), **options) as a:
         call = asyncio.create_task(a.call("echo", message="x"))
         await asyncio.wait_for(reached.wait(), 10)
         call.cancel()
@@ -152,13 +156,13 @@ async def test_t65_a_call_cancelled_while_a_hook_runs_ends_at_once_and_the_hook_
 
 @pytest.mark.parametrize("headers", [{"Retry-After-Ms": "400"}, {}], ids=["a while", "not said"])
 async def test_t65_a_call_cancelled_while_it_waits_for_a_busy_server_is_not_sent_later(
-    arena, era, headers, monkeypatch: pytest.MonkeyPatch
+    bystander_host, era, headers, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(recovery, "FIRST_WAIT_SECONDS", 0.4)
     busy = answers.status(429, "", headers=headers)
     async with (
         streamable(revisions=(era,), on={"tools/call": busy}) as server,
-        arena({"url": server.url, "protocol": era}) as a,
+        bystander_host({"url": server.url, "protocol": era}) as a,
     ):
         call = asyncio.create_task(a.call("echo", text="x", seconds=60))
         await server.wait_for("tools/call")

@@ -18,12 +18,16 @@ from dragoman.errors import ConnectionLost, HostClosed
 from dragoman.hooks.declared import hook
 from dragoman.testing import ScriptedUser
 from dragoman.transports.orphans import ProcessWatchdog
-from tests.servers import zoo
-from tests.torture.arena import at_once, until
-from tests.torture.people import program_environment, wait_for_deaths
+from tests.servers import stdio_server
+from tests.torture.bystander_host import at_once, until
+from tests.torture.child_programs import program_environment, wait_for_deaths
 
 ORDERS = list(itertools.permutations(range(3)))
-KINDS = [zoo("calm.py"), zoo("will_not_die.py"), zoo("has_a_child.py", "orphaning", "stubborn")]
+KINDS = [
+    stdio_server("well_behaved.py"),
+    stdio_server("ignores_signals.py"),
+    stdio_server("has_a_child.py", "orphaning", "stubborn"),
+]
 CLOSE_SECONDS = 6.0
 
 
@@ -40,31 +44,31 @@ async def opened(entry) -> Host:
 
 
 @pytest.mark.requirement("LIF-10")
-async def test_t66_three_hosts_are_closed_in_any_order_from_other_tasks(arena):
+async def test_t66_three_hosts_are_closed_in_any_order_from_other_tasks(bystander_host):
     async def close_in(order, hosts):
         async with at_once(CLOSE_SECONDS):
             for index in order:
                 await asyncio.create_task(hosts[index].close())
 
-    async with arena():
+    async with bystander_host():
         hosts = [await asyncio.gather(*map(opened, KINDS)) for _ in ORDERS]
         # In parallel: most of the time is the grace period of servers that do not end by themselves.
         await asyncio.gather(*map(close_in, ORDERS, hosts))
 
 
-async def test_t66_three_sessions_are_closed_in_any_order(arena):
+async def test_t66_three_sessions_are_closed_in_any_order(bystander_host):
     async def close_in(order, sessions):
         async with at_once(CLOSE_SECONDS):
             for index in order:
                 await sessions[index].close()
 
-    async with arena():
+    async with bystander_host():
         sessions = [[await open_session(entry) for entry in KINDS] for _ in ORDERS]
         await asyncio.gather(*map(close_in, ORDERS, sessions))
 
 
-async def test_t66_closing_twice_at_once_and_again_is_allowed(arena):
-    async with arena(zoo("will_not_die.py")) as a:
+async def test_t66_closing_twice_at_once_and_again_is_allowed(bystander_host):
+    async with bystander_host(stdio_server("ignores_signals.py")) as a:
         async with at_once(CLOSE_SECONDS):
             hosts = await asyncio.gather(*map(opened, KINDS))
             await asyncio.gather(*(host.close() for host in hosts for _ in range(5)))
@@ -76,10 +80,10 @@ MOMENTS = {"at once": 0.0, "while starting": 0.002, "while greeting": 0.03, "abo
 
 
 @pytest.mark.parametrize("seconds", MOMENTS.values(), ids=MOMENTS.keys())
-@pytest.mark.parametrize("habit", ["calm.py", "silent.py", "will_not_die.py"])
-async def test_t66_closing_during_a_connect_works(arena, habit, seconds):
-    async with arena():
-        host = host_of(zoo(habit))
+@pytest.mark.parametrize("habit", ["well_behaved.py", "silent.py", "ignores_signals.py"])
+async def test_t66_closing_during_a_connect_works(bystander_host, habit, seconds):
+    async with bystander_host():
+        host = host_of(stdio_server(habit))
         await host.__aenter__()
         waiting = asyncio.create_task(host.ready(timeout=20))
         await asyncio.sleep(seconds)
@@ -89,9 +93,9 @@ async def test_t66_closing_during_a_connect_works(arena, habit, seconds):
         assert host.servers["server"].status in ("disabled", "failed")
 
 
-async def test_t66_a_host_that_was_never_opened_can_be_closed(arena):
-    async with arena():
-        host = host_of(zoo("calm.py"))
+async def test_t66_a_host_that_was_never_opened_can_be_closed(bystander_host):
+    async with bystander_host():
+        host = host_of(stdio_server("well_behaved.py"))
         async with at_once():
             await host.close()
         with pytest.raises(HostClosed):
@@ -99,9 +103,9 @@ async def test_t66_a_host_that_was_never_opened_can_be_closed(arena):
 
 
 @pytest.mark.requirement("LIF-10")
-async def test_t66_a_call_in_flight_ends_when_the_host_closes(arena, era):
-    async with arena():
-        host = await opened(zoo("holds_replies.py", protocol=era))
+async def test_t66_a_call_in_flight_ends_when_the_host_closes(bystander_host, era):
+    async with bystander_host():
+        host = await opened(stdio_server("holds_replies.py", protocol=era))
         call = asyncio.create_task(host.call("mcp__server__hold"))
         await host.call("mcp__server__echo", {"message": "x"})
         async with at_once():
@@ -112,14 +116,14 @@ async def test_t66_a_call_in_flight_ends_when_the_host_closes(arena, era):
             await host.call("mcp__server__echo")
 
 
-@pytest.mark.parametrize("habit", ["calm.py", "will_not_die.py", "silent.py"])
-async def test_t66_cancelling_the_task_that_connects_leaks_nothing(arena, habit):
+@pytest.mark.parametrize("habit", ["well_behaved.py", "ignores_signals.py", "silent.py"])
+async def test_t66_cancelling_the_task_that_connects_leaks_nothing(bystander_host, habit):
     async def use() -> None:
-        async with host_of(zoo(habit)) as host:
+        async with host_of(stdio_server(habit)) as host:
             await host.ready(timeout=20)
             await asyncio.Event().wait()
 
-    async with arena():
+    async with bystander_host():
         for seconds in (0.0, 0.01, 0.04, 0.1):
             task = asyncio.create_task(use())
             await asyncio.sleep(seconds)
@@ -130,9 +134,9 @@ async def test_t66_cancelling_the_task_that_connects_leaks_nothing(arena, habit)
 
 
 @pytest.mark.parametrize("times", [1, 3])
-async def test_t66_cancelling_the_task_that_closes_does_not_stop_the_closing(arena, times):
-    async with arena():
-        host = await opened(zoo("will_not_die.py"))
+async def test_t66_cancelling_the_task_that_closes_does_not_stop_the_closing(bystander_host, times):
+    async with bystander_host():
+        host = await opened(stdio_server("ignores_signals.py"))
         pid = host.servers["server"].pid
         closer = asyncio.create_task(host.close())
         for _ in range(times):
@@ -146,10 +150,10 @@ async def test_t66_cancelling_the_task_that_closes_does_not_stop_the_closing(are
 
 
 @pytest.mark.usefixtures("light_heap")
-async def test_t66_a_host_that_is_garbage_collected_does_not_affect_another(arena):
+async def test_t66_a_host_that_is_garbage_collected_does_not_affect_another(bystander_host):
     """It was not closed; its connections exist until the program ends, or until they are closed later."""
-    async with arena() as a:
-        host = await opened(zoo("calm.py"))
+    async with bystander_host() as a:
+        host = await opened(stdio_server("well_behaved.py"))
         pid = host.servers["server"].pid
         closing = host.close
         del host
@@ -160,9 +164,9 @@ async def test_t66_a_host_that_is_garbage_collected_does_not_affect_another(aren
         assert wait_for_deaths([pid], 0) == []
 
 
-async def test_t66_a_signal_handler_may_close_the_host(arena):
-    async with arena():
-        host = await opened(zoo("will_not_die.py"))
+async def test_t66_a_signal_handler_may_close_the_host(bystander_host):
+    async with bystander_host():
+        host = await opened(stdio_server("ignores_signals.py"))
         closing: list[asyncio.Task[None]] = []
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGUSR1, lambda: closing.append(asyncio.create_task(host.close())))
@@ -176,21 +180,23 @@ async def test_t66_a_signal_handler_may_close_the_host(arena):
             loop.remove_signal_handler(signal.SIGUSR1)
 
 
-async def test_t66_hosts_in_several_threads_open_and_close_without_affecting_each_other(arena):
+async def test_t66_hosts_in_several_threads_open_and_close_without_affecting_each_other(bystander_host):
     async def rounds() -> None:
         for number in range(8):
-            async with host_of(zoo("calm.py")) as host:
+            async with host_of(stdio_server("well_behaved.py")) as host:
                 await host.ready(timeout=20)
                 for _ in range(3):
                     outcome = await host.call("mcp__server__echo", {"message": str(number)})
                     assert outcome.text == str(number)
 
-    async with arena(), at_once(30):
+    async with bystander_host(), at_once(30):
         await asyncio.gather(*(asyncio.to_thread(asyncio.run, rounds()) for _ in range(4)))
 
 
 @pytest.mark.usefixtures("light_heap")
-async def test_t66_threads_that_start_and_end_servers_share_the_watchdog(arena, monkeypatch, tmp_path):
+async def test_t66_threads_that_start_and_end_servers_share_the_watchdog(
+    bystander_host, monkeypatch, tmp_path
+):
     """One thread's last server ends while another thread's first one starts: that one is still registered."""
     monkeypatch.setenv("DRAGOMAN_CONFIG_DIR", str(tmp_path))
     guard = ProcessWatchdog()
@@ -209,7 +215,7 @@ async def test_t66_threads_that_start_and_end_servers_share_the_watchdog(arena, 
             except Exception as error:  # border: collected, so that all threads come to an end
                 faults.append(f"{type(error).__name__}: {error}")
 
-    async with arena():
+    async with bystander_host():
         servers = [subprocess.Popen(["sleep", "600"], start_new_session=True) for _ in range(2)]
         try:
             await asyncio.gather(*(asyncio.to_thread(start_and_end, server) for server in servers))
@@ -235,10 +241,11 @@ def pid_registries(folder: Path) -> list[str]:
 DROPPED = """
 import asyncio, gc
 from dragoman import Host
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 async def open_and_drop():
-    host = Host({"a": zoo("calm.py"), "b": zoo("will_not_die.py"), "c": zoo("silent.py")})
+    names = ("well_behaved", "ignores_signals", "silent")
+    host = Host({name: stdio_server(f"{name}.py") for name in names})
     await host.__aenter__()
     await host.ready(timeout=%s)
     print(*(view.pid for view in host.servers.values()), flush=True)
@@ -253,8 +260,8 @@ gc.collect()
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.3], ids=["while connecting", "when connected"])
-async def test_t66_a_program_ends_though_its_host_was_not_closed(arena, seconds):
-    async with arena():
+async def test_t66_a_program_ends_though_its_host_was_not_closed(bystander_host, seconds):
+    async with bystander_host():
         run = [sys.executable, "-W", "error", "-c", DROPPED % seconds]
         async with at_once(CLOSE_SECONDS + 4):
             done = await asyncio.to_thread(
@@ -279,7 +286,7 @@ async def test_t66_a_program_ends_though_its_host_was_not_closed(arena, seconds)
     ],
 )
 @pytest.mark.requirement("LIF-10")
-async def test_t66_closing_during_a_permission_check_does_not_hang(arena, way):
+async def test_t66_closing_during_a_permission_check_does_not_hang(bystander_host, way):
     reached = asyncio.Event()
 
     class Slow:
@@ -298,8 +305,8 @@ async def test_t66_closing_during_a_permission_check_does_not_hang(arena, way):
         options |= {"classifier": Slow(), "permission_mode": "auto"}
     elif way != "question":
         options["hooks"] = [hook(wait, way)]
-    async with arena():
-        host = Host({"server": zoo("calm.py")}, **options)
+    async with bystander_host():
+        host = Host({"server": stdio_server("well_behaved.py")}, **options)
         await host.__aenter__()
         await host.ready(timeout=20)
         call = asyncio.create_task(host.call("mcp__server__echo", {"message": "x"}))

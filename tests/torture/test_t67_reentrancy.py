@@ -10,12 +10,12 @@ from dragoman import DragomanError, Host, PermissionAnswer
 from dragoman.errors import CallTimeout
 from dragoman.events import ServerLogged, ToolsChanged
 from dragoman.hooks.declared import hook
-from tests.servers import zoo
-from tests.torture.arena import BYSTANDER, at_once, until
+from tests.servers import stdio_server
+from tests.torture.bystander_host import BYSTANDER, at_once, until
 
 
-async def test_t67_a_subscriber_to_list_changes_may_list_and_call(arena, era):
-    async with arena(zoo("changes_its_list.py", protocol=era)) as a:
+async def test_t67_a_subscriber_to_list_changes_may_list_and_call(bystander_host, era):
+    async with bystander_host(stdio_server("changes_its_list.py", protocol=era)) as a:
         listed: list[int] = []
 
         async def follow() -> None:
@@ -35,8 +35,8 @@ async def test_t67_a_subscriber_to_list_changes_may_list_and_call(arena, era):
         follower.cancel()
 
 
-async def test_t67_a_burst_of_change_notifications_causes_one_or_two_list_requests(arena, era):
-    async with arena(zoo("changes_its_list.py", protocol=era)) as a:
+async def test_t67_a_burst_of_change_notifications_causes_one_or_two_list_requests(bystander_host, era):
+    async with bystander_host(stdio_server("changes_its_list.py", protocol=era)) as a:
         async with at_once(5):
             await a.call("grow", times=1000)
             await until(lambda: a.view.tool_count == 3)
@@ -45,9 +45,9 @@ async def test_t67_a_burst_of_change_notifications_causes_one_or_two_list_reques
 
 
 @pytest.mark.parametrize("other", ["hostile", BYSTANDER])
-async def test_t67_an_async_progress_callback_may_call_another_tool(arena, era, other):
+async def test_t67_an_async_progress_callback_may_call_another_tool(bystander_host, era, other):
     said: list[str] = []
-    async with arena(zoo("counts_slowly.py", protocol=era)) as a:
+    async with bystander_host(stdio_server("counts_slowly.py", protocol=era)) as a:
 
         async def on_progress(progress) -> None:
             message = f"at {progress.progress:g}"
@@ -58,8 +58,8 @@ async def test_t67_an_async_progress_callback_may_call_another_tool(arena, era, 
         assert said[-1] == "at 5"
 
 
-async def test_t67_a_callback_may_start_the_same_call_again(arena, era):
-    async with arena(zoo("counts_slowly.py", protocol=era)) as a:
+async def test_t67_a_callback_may_start_the_same_call_again(bystander_host, era):
+    async with bystander_host(stdio_server("counts_slowly.py", protocol=era)) as a:
 
         async def dive(depth: int) -> str:
             async def on_progress(_) -> None:
@@ -82,8 +82,8 @@ async def raises_later(_) -> None:
 
 
 @pytest.mark.parametrize("callback", [raises, raises_later])
-async def test_t67_a_callback_that_raises_is_reported_and_the_call_continues(arena, era, callback):
-    async with arena(zoo("counts_slowly.py", protocol=era)) as a:
+async def test_t67_a_callback_that_raises_is_reported_and_the_call_continues(bystander_host, era, callback):
+    async with bystander_host(stdio_server("counts_slowly.py", protocol=era)) as a:
         async with at_once():
             assert await a.call("count", to=50, on_progress=callback) == "counted to 50"
         await until(lambda: any(event.level == "error" for event in a.happened(ServerLogged)))
@@ -94,14 +94,14 @@ async def test_t67_a_callback_that_raises_is_reported_and_the_call_continues(are
 
 
 @pytest.mark.parametrize("ending", ["reply", "timeout", "cancel"])
-async def test_t67_a_callback_that_never_returns_ends_with_its_call(arena, era, ending):
+async def test_t67_a_callback_that_never_returns_ends_with_its_call(bystander_host, era, ending):
     entered = asyncio.Event()
 
     async def hang(_) -> None:
         entered.set()
         await asyncio.Event().wait()
 
-    async with arena(zoo("floods_progress.py", protocol=era)) as a:
+    async with bystander_host(stdio_server("floods_progress.py", protocol=era)) as a:
         count = 10 if ending == "reply" else 0
         call = asyncio.create_task(a.call("report", kind="growing", count=count, seconds=1, on_progress=hang))
         await entered.wait()
@@ -117,8 +117,8 @@ async def test_t67_a_callback_that_never_returns_ends_with_its_call(arena, era, 
         assert type(error) is (expected or type(None)) or (call.cancelled() and ending == "cancel")
 
 
-async def test_t67_a_callback_may_cancel_its_own_call(arena, era):
-    async with arena(zoo("floods_progress.py", protocol=era)) as a:
+async def test_t67_a_callback_may_cancel_its_own_call(bystander_host, era):
+    async with bystander_host(stdio_server("floods_progress.py", protocol=era)) as a:
         call: asyncio.Task[str] = asyncio.create_task(
             a.call("report", kind="growing", count=50_000, on_progress=lambda _: call.cancel())
         )
@@ -129,10 +129,12 @@ async def test_t67_a_callback_may_cancel_its_own_call(arena, era):
             assert await a.call("echo", message="next") == "next"
 
 
-async def test_t67_a_callback_may_close_the_host(arena):
+async def test_t67_a_callback_may_close_the_host(bystander_host):
     """The call it belongs to ends with a result or an error, and nothing hangs."""
-    async with arena() as a:
-        async with Host({"server": zoo("counts_slowly.py")}, permission_mode="bypassPermissions") as host:
+    async with bystander_host() as a:
+        async with Host(
+            {"server": stdio_server("counts_slowly.py")}, permission_mode="bypassPermissions"
+        ) as host:
             await host.ready(timeout=10)
 
             async def close(_) -> None:
@@ -169,10 +171,10 @@ ALLOW_BYSTANDER = {"permission_mode": "default", "rules": {"allow": [f"mcp__{BYS
 
 @pytest.mark.requirement("PRM-3")
 @pytest.mark.parametrize("depth", [1, 5])
-async def test_t67_an_interaction_may_call_tools_and_be_asked_about_them(arena, era, depth):
+async def test_t67_an_interaction_may_call_tools_and_be_asked_about_them(bystander_host, era, depth):
     user = CallsBeforeAnswering(depth)
-    entry = zoo("holds_replies.py", protocol=era)
-    async with arena(entry, interaction=user, **ALLOW_BYSTANDER) as a:
+    entry = stdio_server("holds_replies.py", protocol=era)
+    async with bystander_host(entry, interaction=user, **ALLOW_BYSTANDER) as a:
         user.host = a.host
         async with at_once():
             assert await a.call("echo", message="0") == "0"
@@ -184,7 +186,7 @@ async def test_t67_an_interaction_may_call_tools_and_be_asked_about_them(arena, 
 
 @pytest.mark.requirement("PRM-5")
 @pytest.mark.parametrize("event", ["PreToolUse", "PostToolUse", "PermissionRequest", "Notification"])
-async def test_t67_a_hook_may_call_tools(arena, era, event):
+async def test_t67_a_hook_may_call_tools(bystander_host, era, event):
     said: list[str] = []
 
     async def ask_the_bystander(given: Any) -> None:
@@ -196,28 +198,30 @@ async def test_t67_a_hook_may_call_tools(arena, era, event):
         "interaction": CallsBeforeAnswering(0),
         "hooks": [hook(ask_the_bystander, event, matcher=matcher)],
     }
-    async with arena(zoo("holds_replies.py", protocol=era), **options) as a:
+    async with bystander_host(stdio_server("holds_replies.py", protocol=era), **options) as a:
         async with at_once():
             assert await a.call("echo", message="x") == "x"
         await until(lambda: said == ["from a hook"])
 
 
 @pytest.mark.requirement("PRM-5")
-async def test_t67_a_hook_may_call_the_tool_it_is_registered_for(arena, era):
+async def test_t67_a_hook_may_call_the_tool_it_is_registered_for(bystander_host, era):
     async def again(given: Any) -> None:
         deeper = str(int(given["tool_input"]["message"]) + 1)
         if deeper < "6":
             assert await a.call("echo", message=deeper) == deeper
 
     hooks = [hook(again, "PreToolUse", matcher="mcp__hostile__echo", blocks_on_error=True)]
-    async with arena(zoo("holds_replies.py", protocol=era), hooks=hooks) as a, at_once():
+    async with bystander_host(stdio_server("holds_replies.py", protocol=era), hooks=hooks) as a, at_once():
         assert await a.call("echo", message="0") == "0"
 
 
 @pytest.mark.requirement("PRM-3")
-async def test_t67_a_progress_callback_may_ask_the_person(arena, era):
+async def test_t67_a_progress_callback_may_ask_the_person(bystander_host, era):
     user = CallsBeforeAnswering(0)
-    async with arena(zoo("counts_slowly.py", protocol=era), interaction=user, **ALLOW_BYSTANDER) as a:
+    async with bystander_host(
+        stdio_server("counts_slowly.py", protocol=era), interaction=user, **ALLOW_BYSTANDER
+    ) as a:
         said: list[str] = []
 
         async def on_progress(progress: Any) -> None:
@@ -240,7 +244,7 @@ async def test_t67_a_progress_callback_may_ask_the_person(arena, era):
 )
 @pytest.mark.requirement("PRM-3")
 async def test_t67_an_interaction_that_raises_counts_as_a_refusal_and_the_next_question_is_asked(
-    arena, era, fault
+    bystander_host, era, fault
 ):
     class Broken:
         asked = 0
@@ -260,7 +264,9 @@ async def test_t67_an_interaction_that_raises_counts_as_a_refusal_and_the_next_q
                     return None
 
     async with (
-        arena(zoo("holds_replies.py", protocol=era), interaction=Broken(), **ALLOW_BYSTANDER) as a,
+        bystander_host(
+            stdio_server("holds_replies.py", protocol=era), interaction=Broken(), **ALLOW_BYSTANDER
+        ) as a,
         at_once(),
     ):
         if fault == "cancels itself":

@@ -10,11 +10,11 @@ import pytest
 
 from dragoman import DragomanError, Host
 from dragoman.errors import ConnectionLost, NotConnected
-from tests.census import leftovers, running_processes
 from tests.integration.workshop import our_server
-from tests.servers import zoo
+from tests.leftover_processes import leftovers, running_processes
+from tests.servers import stdio_server
 from tests.servers.web import answers, streamable
-from tests.torture.arena import until
+from tests.torture.bystander_host import until
 
 QUICK = {
     "DRAGOMAN_RECONNECT_ATTEMPTS": 1000,
@@ -33,7 +33,7 @@ class StartLog:
         path.touch()
 
     def entry(self, **more: object) -> dict[str, object]:
-        return zoo("dies_young.py", str(self._path), NEVER_MS, **more)
+        return stdio_server("exits_soon.py", str(self._path), NEVER_MS, **more)
 
     def starts(self) -> list[int]:
         return [int(pid) for pid in self._path.read_text().split()]
@@ -102,7 +102,7 @@ def files(home: Path) -> Files:
 
 @pytest.mark.requirement("LIF-9")
 async def test_t68_a_server_removed_during_a_call_ends_the_call_with_an_error_that_names_it(files, start_log):
-    files.say(x=zoo("holds_replies.py"), y=start_log.entry())
+    files.say(x=stdio_server("holds_replies.py"), y=start_log.entry())
     async with Host.configured(**OPTIONS) as host:
         await host.ready(timeout=20)
         calls = [asyncio.create_task(host.call("mcp__x__hold", {})) for _ in range(5)]
@@ -120,7 +120,7 @@ async def test_t68_a_server_removed_during_a_call_ends_the_call_with_an_error_th
 
 @pytest.mark.requirement("LIF-9")
 async def test_t68_a_server_removed_while_calls_wait_for_it_ends_the_calls_with_an_error_that_names_it(files):
-    files.say(x=zoo("starts_slowly.py", "never"))
+    files.say(x=stdio_server("starts_slowly.py", "never"))
     settings = {**QUICK, "MCP_TIMEOUT": 60_000}
     async with Host.configured(permission_mode="bypassPermissions", settings=settings) as host:
         await until(lambda: host.servers["x"].phase == "handshaking")

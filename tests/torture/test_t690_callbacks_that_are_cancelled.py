@@ -11,8 +11,8 @@ import pytest
 
 from dragoman import CallOutcome, Host, hook
 from dragoman.testing import InMemoryServer
-from tests.servers import zoo
-from tests.torture.arena import at_once
+from tests.servers import stdio_server
+from tests.torture.bystander_host import at_once
 from tests.torture.conftest import LEGACY, MODERN
 
 FORM = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}
@@ -78,7 +78,7 @@ async def echoed(**options: Any) -> CallOutcome:
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
 async def test_t690_a_request_of_a_server_is_answered(era: str, method: str):
     params, answer = REQUESTS[method]
-    entry = zoo("asks_back.py", protocol=era, sampling="allow", roots=True)
+    entry = stdio_server("asks_during_calls.py", protocol=era, sampling="allow", roots=True)
     options: Any = {"interaction": ClosedDialog(), "sampler": ClosedDialog()}
     async with Host({"box": entry}, permission_mode="bypassPermissions", **options) as host:
         await host.ready(timeout=20)

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from tests.e2e.command import config, run
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 HALF = os.fsdecode(b"a\xff")
 REASONS = {
@@ -18,7 +18,9 @@ REASONS = {
 @pytest.mark.requirement("CAL-1")
 @pytest.mark.parametrize("argument", REASONS, ids=ascii)
 def test_t692_a_call_with_such_an_argument_is_refused(argument: str):
-    done = run("call", "mcp__calm__echo", argument, "--mcp-config", config(calm=zoo("calm.py")))
+    done = run(
+        "call", "mcp__calm__echo", argument, "--mcp-config", config(calm=stdio_server("well_behaved.py"))
+    )
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
     assert REASONS[argument] in done.stderr
 

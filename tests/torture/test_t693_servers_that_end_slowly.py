@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from dragoman import Host
-from tests.servers import zoo
-from tests.torture.arena import at_once, until
+from tests.servers import stdio_server
+from tests.torture.bystander_host import at_once, until
 
 pytestmark = pytest.mark.requirement("CFG-11")
 PATIENT = {"DRAGOMAN_STOP_WAIT_MS": 60_000}
-CALM = zoo("calm.py")
+WELL_BEHAVED = stdio_server("well_behaved.py")
 
 
 class Slow:
@@ -25,7 +25,7 @@ class Slow:
     def __init__(self, home: Path) -> None:
         self._settings = home / ".dragoman" / "settings.json"
         self.gate, self.diary = home / "gate", home / "diary"
-        self.entry = zoo("finishes_its_work.py", str(self.gate), str(self.diary))
+        self.entry = stdio_server("finishes_its_work.py", str(self.gate), str(self.diary))
 
     @property
     def is_ending(self) -> bool:
@@ -58,9 +58,9 @@ async def begun(host: Host, ending: Slow, permissions: Any = None, /, **servers:
 
 async def test_t693_a_deny_rule_applies_at_once(home: Path):
     slow = Slow(home)
-    async with host_with(slow, calm=CALM) as host:
-        first = await begun(host, slow, calm=CALM)
-        slow.configure({"deny": ["mcp__calm"]}, calm=CALM)
+    async with host_with(slow, calm=WELL_BEHAVED) as host:
+        first = await begun(host, slow, calm=WELL_BEHAVED)
+        slow.configure({"deny": ["mcp__calm"]}, calm=WELL_BEHAVED)
         second = asyncio.create_task(host.reload())
         async with at_once():
             while not (await host.call("mcp__calm__echo", {"message": "x"})).is_error:
@@ -73,9 +73,9 @@ async def test_t693_a_deny_rule_applies_at_once(home: Path):
 @pytest.mark.parametrize("is_removed", [True, False])
 async def test_t693_another_server_is_started_meanwhile(home: Path, is_removed: bool):
     slow = Slow(home)
-    async with host_with(slow, changed=CALM) as host:
+    async with host_with(slow, changed=WELL_BEHAVED) as host:
         remaining = {} if is_removed else {"slow": {**slow.entry, "env": {"A": "1"}}}
-        await begun(host, slow, new=CALM, changed={**CALM, "env": {"A": "1"}}, **remaining)
+        await begun(host, slow, new=WELL_BEHAVED, changed={**WELL_BEHAVED, "env": {"A": "1"}}, **remaining)
         async with at_once(10):
             await until(lambda: {host.servers[name].status for name in ("new", "changed")} == {"connected"})
         assert ("slow" in host.servers) is not is_removed
@@ -85,7 +85,12 @@ async def test_t693_only_the_last_entry_of_a_name_is_started(home: Path):
     slow = Slow(home)
     async with host_with(slow) as host:
         reloads = [await begun(host, slow)]
-        for entry in (CALM, {**CALM, "env": {"A": "1"}}, None, {**CALM, "env": {"A": "2"}}):
+        for entry in (
+            WELL_BEHAVED,
+            {**WELL_BEHAVED, "env": {"A": "1"}},
+            None,
+            {**WELL_BEHAVED, "env": {"A": "2"}},
+        ):
             slow.configure(**({} if entry is None else {"slow": entry}))
             reloads.append(asyncio.create_task(host.reload()))
             await until(lambda entry=entry: ("slow" in host.configuration.servers) is (entry is not None))

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman import Host
 from dragoman.config.connectors import entries_of
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.torture import projects
 
 pytestmark = pytest.mark.requirement("PRM-1")
@@ -38,7 +38,10 @@ MISWRITTEN: list[tuple[dict[str, Any], str]] = [
 async def test_t713_the_server_is_refused_and_the_reason_names_the_field(
     home: Path, fields: dict[str, Any], reason: str
 ):
-    given = {"box": zoo("lists_as_told.py", TOOLS, **fields), "other": zoo("lists_as_told.py", TOOLS)}
+    given = {
+        "box": stdio_server("lists_given_pages.py", TOOLS, **fields),
+        "other": stdio_server("lists_given_pages.py", TOOLS),
+    }
     async with Host(given) as host:
         await host.ready(timeout=30)
         assert [tool.name for tool in host.tools()] == ["mcp__other__get", "mcp__other__rm"]
@@ -63,7 +66,9 @@ def test_t713_an_entry_of_a_connector_list_is_refused(fields: dict[str, Any], re
 
 
 async def test_t713_other_unknown_fields_are_reported_and_the_server_is_used(home: Path):
-    async with Host({"box": zoo("lists_as_told.py", TOOLS, excludeTools=["rm"], disabledThing=1)}) as host:
+    async with Host(
+        {"box": stdio_server("lists_given_pages.py", TOOLS, excludeTools=["rm"], disabledThing=1)}
+    ) as host:
         await host.ready(timeout=30)
         assert [tool.name for tool in host.tools()] == ["mcp__box__get"]
         assert len(host.servers["box"].problems) == 1

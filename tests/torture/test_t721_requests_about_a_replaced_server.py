@@ -9,10 +9,10 @@ import pytest
 
 from dragoman import Host
 from dragoman.errors import ConfigError, HostClosed
-from tests.torture.test_t693_servers_that_end_slowly import CALM, Slow, begun, host_with
+from tests.torture.test_t693_servers_that_end_slowly import WELL_BEHAVED, Slow, begun, host_with
 
 pytestmark = pytest.mark.requirement("LIF-9")
-CHANGED = {**CALM, "env": {"A": "1"}}
+CHANGED = {**WELL_BEHAVED, "env": {"A": "1"}}
 
 
 def requested(host: Host, request: str) -> "asyncio.Task[Any]":

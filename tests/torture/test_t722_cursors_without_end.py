@@ -9,7 +9,7 @@ import pytest
 
 from dragoman import Host
 from dragoman.catalog.paging import LIST_LIMIT_BYTES
-from tests.torture.arena import MEGABYTE, at_once, resident_bytes
+from tests.torture.bystander_host import MEGABYTE, at_once, resident_bytes
 
 SERVER = """
 import json, sys

@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.processes import start_of
 from dragoman.transports.orphans import _place, pid_file_dir, sweep  # pyright: ignore[reportPrivateUsage]
-from tests.torture.arena import MEGABYTE
+from tests.torture.bystander_host import MEGABYTE
 
 HOLE_BYTES = 512 * MEGABYTE
 

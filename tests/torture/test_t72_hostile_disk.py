@@ -15,7 +15,7 @@ from dragoman import paths
 from dragoman.config.jsonc import set_value
 from dragoman.config.writer import edit, edit_state
 from dragoman.errors import ConfigFileError
-from tests.thinning import some
+from tests.case_selection import some
 
 CANARY = "c4nary"
 OLD = f'{{"token": "{CANARY}"}}\n'

@@ -5,7 +5,7 @@ import pytest
 
 from dragoman.errors import HttpError
 from tests.servers.web import answers
-from tests.torture.arena import at_once
+from tests.torture.bystander_host import at_once
 from tests.torture.network import COMES_BACK, Way, end_of, serves
 
 pytestmark = pytest.mark.requirement("TRN-2")
@@ -22,9 +22,11 @@ SECONDS = 20.0
     ],
     ids=["13 digits", "400 digits", "a fraction", "milliseconds"],
 )
-async def test_t750_a_retry_after_of_many_digits_is_not_ignored(arena, era: str, headers: dict[str, str]):
+async def test_t750_a_retry_after_of_many_digits_is_not_ignored(
+    bystander_host, era: str, headers: dict[str, str]
+):
     way = Way("http", era, "json")
-    async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
+    async with way.server() as server, bystander_host(way.entry(server), settings=COMES_BACK) as a:
         server.on["tools/call"] = answers.status(429, "busy", headers=headers)
         async with at_once():
             ended = await end_of(a, "echo", seconds=SECONDS, text="x")

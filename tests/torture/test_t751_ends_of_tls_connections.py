@@ -10,7 +10,7 @@ import pytest
 from dragoman.errors import ConnectionLost
 from tests.certificates import Authority, secured
 from tests.faults import FaultProxy
-from tests.torture.arena import at_once
+from tests.torture.bystander_host import at_once
 from tests.torture.network import COMES_BACK, LEGACY, Way, end_of, serves
 from tests.torture.test_t23_tls_and_dns import entry, refusal
 
@@ -18,10 +18,13 @@ pytestmark = pytest.mark.requirement("TRN-2")
 WAY = Way("http", LEGACY, "json")
 
 
-async def test_t751_data_that_is_not_tls_during_a_call_is_reported(arena, tmp_path: Path):
+async def test_t751_data_that_is_not_tls_during_a_call_is_reported(bystander_host, tmp_path: Path):
     authority = Authority(tmp_path)
     server = secured(WAY.server(), authority.serving())
-    async with server, arena(WAY.entry(server, tls={"ca": authority.file}), settings=COMES_BACK) as a:
+    async with (
+        server,
+        bystander_host(WAY.entry(server, tls={"ca": authority.file}), settings=COMES_BACK) as a,
+    ):
         call = asyncio.create_task(end_of(a, "hold", key="x", seconds=20.0))
         await server.ledger.wait_for("hold x")
         for transport in server._transports:
@@ -37,21 +40,23 @@ async def test_t751_data_that_is_not_tls_during_a_call_is_reported(arena, tmp_pa
 
 
 @pytest.mark.parametrize("bytes_of_handshake", [0, 1, 100])
-async def test_t751_an_aborted_tls_handshake_is_reported(arena, tmp_path: Path, bytes_of_handshake: int):
+async def test_t751_an_aborted_tls_handshake_is_reported(
+    bystander_host, tmp_path: Path, bytes_of_handshake: int
+):
     authority = Authority(tmp_path)
     server = secured(WAY.server(), authority.serving())
     async with server, FaultProxy(server.port) as proxy:
         proxy.down.close_at(bytes_of_handshake)
         url = server.url.replace(f":{server.port}/", f":{proxy.port}/")
-        error = await refusal(arena, entry("http", url, tls={"ca": authority.file}))
+        error = await refusal(bystander_host, entry("http", url, tls={"ca": authority.file}))
         assert "the connection was closed" in str(error)
         assert "Error" not in str(error)
 
 
 @pytest.mark.parametrize("revision", [LEGACY])
-async def test_t751_a_websocket_without_a_close_frame_is_reported(arena, revision: str):
+async def test_t751_a_websocket_without_a_close_frame_is_reported(bystander_host, revision: str):
     way = Way("ws", revision)
-    async with way.server() as server, arena(way.entry(server), settings=COMES_BACK) as a:
+    async with way.server() as server, bystander_host(way.entry(server), settings=COMES_BACK) as a:
         call = asyncio.create_task(end_of(a, "hold", key="x", seconds=20.0))
         await server.ledger.wait_for("hold x")
         server.cut_connections()

@@ -12,7 +12,7 @@ from dragoman import Host
 from dragoman.config.scopes import Sources
 from tests.gateway import Client, gateway_of
 from tests.integration.waiting import until
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 pytestmark = pytest.mark.requirement("GWY-1")
 ECHO = {"name": "calm__echo", "arguments": {"text": "x"}}
@@ -21,11 +21,18 @@ ECHO = {"name": "calm__echo", "arguments": {"text": "x"}}
 def write(home: Path, variable: str) -> None:
     file = home / ".dragoman" / "settings.json"
     file.parent.mkdir(exist_ok=True)
-    file.write_text(json.dumps({"mcpServers": {"calm": {**zoo("calm.py"), "env": {"VARIABLE": variable}}}}))
+    file.write_text(
+        json.dumps(
+            {"mcpServers": {"calm": {**stdio_server("well_behaved.py"), "env": {"VARIABLE": variable}}}}
+        )
+    )
 
 
 async def test_t754_a_call_waits_for_a_server_that_is_enabled_again():
-    async with gateway_of({"calm": zoo("calm.py")}) as running, Client(running.url) as client:
+    async with (
+        gateway_of({"calm": stdio_server("well_behaved.py")}) as running,
+        Client(running.url) as client,
+    ):
         await running.host.disable("calm")
         reply = await client.modern("tools/call", ECHO)
         assert reply.last["error"]["message"] == "Unknown tool: calm__echo"
@@ -62,6 +69,9 @@ async def test_t754_a_call_of_a_program_waits_for_its_server(home: Path):
 
 
 async def test_t754_a_tool_that_no_server_has_is_unknown_at_once():
-    async with gateway_of({"calm": zoo("calm.py")}) as running, Client(running.url) as client:
+    async with (
+        gateway_of({"calm": stdio_server("well_behaved.py")}) as running,
+        Client(running.url) as client,
+    ):
         reply = await client.modern("tools/call", {"name": "calm__other", "arguments": {}})
         assert reply.last["error"]["message"] == "Unknown tool: calm__other"

@@ -18,7 +18,7 @@ from dragoman.auth.lock import locked
 from dragoman.credentials import Challenge
 from dragoman.errors import Unreachable
 from tests.servers.web.auth_world import AuthWorld
-from tests.torture.arena import at_once
+from tests.torture.bystander_host import at_once
 from tests.torture.signed_in import credentials_of, host_of, sign_in_before
 
 pytestmark = [pytest.mark.requirement("AUT-3"), pytest.mark.slow]

@@ -8,7 +8,7 @@ import pytest
 from dragoman import Host, hook
 from dragoman.interaction import FormAnswer
 from dragoman.testing import ScriptedUser
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.torture import projects
 
 pytestmark = pytest.mark.requirement("PRM-1")
@@ -30,7 +30,7 @@ async def elicitation_answer(event: str, matcher: str, answer: object) -> str:
     """The answer that the server receives for its elicitation; the person answers `person`."""
     user = ScriptedUser(forms=[FormAnswer("accept", {"name": "person"})])
     deciding = hook(lambda given: answer, event, matcher=matcher)
-    entry = zoo("asks_for_a_name.py", protocol="2026-07-28")
+    entry = stdio_server("asks_for_a_name.py", protocol="2026-07-28")
     async with Host(
         {NAME: entry}, hooks=[deciding], interaction=user, permission_mode="bypassPermissions"
     ) as host:
@@ -48,7 +48,7 @@ async def test_t812_a_managed_hook_declines_an_elicitation(home: Path):
     entry = {"type": "command", "command": "exit 2"}
     projects.managed(home, {"hooks": {"Elicitation": [{"matcher": "Home_Drive", "hooks": [entry]}]}})
     user = ScriptedUser(forms=[FormAnswer("accept", {"name": "person"})])
-    servers = {NAME: zoo("asks_for_a_name.py", protocol="2026-07-28")}
+    servers = {NAME: stdio_server("asks_for_a_name.py", protocol="2026-07-28")}
     async with Host(servers, interaction=user, permission_mode="bypassPermissions") as host:
         await host.ready()
         assert (await host.call("mcp__home_drive__greet")).text == '{"action": "decline"}'

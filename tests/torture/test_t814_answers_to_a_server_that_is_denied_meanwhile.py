@@ -44,7 +44,7 @@ for line in sys.stdin:
         continue
     print(json.dumps({"jsonrpc": "2.0", **answer}), flush=True)
 """
-TASKS = Path(__file__).parents[1] / "servers" / "keeps_tasks.py"
+TASKS = Path(__file__).parents[1] / "servers" / "runs_tasks.py"
 SECRET = "typed by the person"
 
 

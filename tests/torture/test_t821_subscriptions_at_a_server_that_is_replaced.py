@@ -13,14 +13,14 @@ import pytest
 from dragoman.config.scopes import Sources
 from tests.gateway import Client, Running, gateway_of
 from tests.integration.waiting import until
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 pytestmark = pytest.mark.requirement("GWY-2", "CAT-9")
 BOOK_URI = "book://deed"
 
 
 def write(home: Path, version: str = "1", deny: tuple[str, ...] = ()) -> None:
-    servers = {"library": zoo("library.py", env={"VERSION": version})}
+    servers = {"library": stdio_server("library.py", env={"VERSION": version})}
     file = home / ".dragoman" / "settings.json"
     file.parent.mkdir(exist_ok=True)
     file.write_text(json.dumps({"mcpServers": servers, "permissions": {"deny": deny}}))

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman import Host
 from dragoman.errors import PermissionRefused
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.torture.projects import user
 
 pytestmark = pytest.mark.requirement("PRM-5")
@@ -38,7 +38,7 @@ async def test_t825_a_hook_answer_with_continue_false_refuses_the_call(home: Pat
     user(
         home,
         {
-            "mcpServers": {"box": zoo("calm.py")},
+            "mcpServers": {"box": stdio_server("well_behaved.py")},
             "permissions": {"allow": ["mcp__box"]},
             "hooks": {"PreToolUse": [{"hooks": [hook]}]},
         },

@@ -97,7 +97,7 @@ async def work(port: int, number: int, era: str) -> list[str]:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 async def test_t82_fifty_clients_with_the_same_id_each_get_their_own_reply(era: str):
-    server = {"command": sys.executable, "args": ["-S", "-E", str(SERVERS / "mirrors.py")]}
+    server = {"command": sys.executable, "args": ["-S", "-E", str(SERVERS / "echoes.py")]}
     async with gateway_of({"mirror": server}, callers=CALLERS) as running:
         clients = (work(running.port, number, era) for number in range(CLIENTS))
         found = await asyncio.gather(*clients, return_exceptions=True)

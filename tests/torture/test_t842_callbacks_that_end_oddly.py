@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from dragoman import Host
-from tests.torture.arena import at_once
+from tests.torture.bystander_host import at_once
 from tests.torture.test_t690_callbacks_that_are_cancelled import SERVER
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.agent.builtin import files, find
 from dragoman.agent.builtin.workspace import Workspace
-from tests.torture.arena import at_once
+from tests.torture.bystander_host import at_once
 from tests.unit.agent.test_builtin import benched
 
 pytestmark = pytest.mark.requirement("AGT-3")

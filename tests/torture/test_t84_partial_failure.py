@@ -42,7 +42,7 @@ async def test_t84_other_servers_are_served_while_one_is_unavailable_and_one_han
 
 
 async def test_t84_a_server_that_exits_during_a_call_is_named_and_reconnected():
-    async with gateway_of({"dies": local("dies.py", "call", "3"), "office": Office()}) as running:  # noqa: SIM117
+    async with gateway_of({"dies": local("exits.py", "call", "3"), "office": Office()}) as running:  # noqa: SIM117
         async with Client(running.url) as client:
             dead = await client.modern("tools/call", {"name": "dies__act", "arguments": {}})
             assert dead.last["result"]["isError"] is True

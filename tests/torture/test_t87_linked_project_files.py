@@ -13,7 +13,7 @@ from dragoman.config.load import load
 from dragoman.config.rule_edits import add_rule
 from dragoman.config.scopes import Sources
 from tests.e2e.forked import run
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.torture import projects
 from tests.torture.projects import Canary, seen, servers, write
 
@@ -43,7 +43,7 @@ class World:
         write(self.good / ".mcp.json", servers(shared={**ENTRY, "args": ["shared"]}))
         projects.approve(self.good / ".mcp.json", "shared")
         add_rule(Sources.here(self.good), "local", "allow", RULE)
-        projects.user(home, servers(mine=zoo("calm.py")))
+        projects.user(home, servers(mine=stdio_server("well_behaved.py")))
 
     def put_tool(self, folder: Path) -> None:
         serve = self.canary.entry(folder.name)["args"][1]
@@ -241,7 +241,7 @@ def test_t87_an_ignored_file_does_not_block_a_change_and_is_not_changed(world: W
     projects.user(
         world.home,
         {
-            **servers(mine=zoo("calm.py")),
+            **servers(mine=stdio_server("well_behaved.py")),
             "disabledMcpServers": ["mine"],
             "permissions": {"deny": ["mcp__other"]},
         },

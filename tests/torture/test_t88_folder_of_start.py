@@ -10,7 +10,7 @@ from dragoman import Host
 from dragoman.config.model import ServerConfig
 from dragoman.config.policy import Policy
 from dragoman.config.policy_subjects import as_started
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.torture import projects
 from tests.torture.projects import servers, write
 
@@ -44,7 +44,7 @@ async def test_python_imports_no_module_from_the_start_folder(home: Path, scope:
 @pytest.mark.parametrize("scope", ["user", "plugin", "managed"])
 async def test_a_server_of_no_project_starts_in_its_own_folder(home: Path, scope: str):
     write(home / "work" / "node_modules" / ".bin" / "tool", "")
-    async with _host(home, scope, zoo("calm.py")) as host:
+    async with _host(home, scope, stdio_server("well_behaved.py")) as host:
         view = (await host.ready(timeout=30))["box"]
         assert view.status == "connected"
         folder = Path(f"/proc/{view.pid}/cwd").resolve()
@@ -60,7 +60,7 @@ async def test_a_server_of_no_project_starts_in_its_own_folder(home: Path, scope
 async def test_an_entry_with_a_cwd_is_started_there(home: Path, scope: str, cwd: str | None, expected: str):
     (home / "x").mkdir()
     named = {} if cwd is None else {"cwd": cwd.format(home=home)}
-    async with _host(home, scope, {**zoo("calm.py"), **named}) as host:
+    async with _host(home, scope, {**stdio_server("well_behaved.py"), **named}) as host:
         view = (await host.ready(timeout=30))["box"]
         assert Path(f"/proc/{view.pid}/cwd").resolve() == (home / expected).resolve()
 

@@ -13,7 +13,7 @@ from dragoman.config import approval
 from dragoman.config.scopes import Sources
 from dragoman.errors import PermissionRefused
 from dragoman.hooks.declared import hook
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.torture import projects
 from tests.torture.projects import servers, write
 from tests.torture.test_t44_names import SERVERS, disguises, in_memory, lists, names_of
@@ -86,11 +86,11 @@ async def test_t89_an_unapproved_entry_renames_no_tool_and_disables_no_hook(home
 
 
 async def test_t89_an_unapproved_entry_renames_no_prompt(home: Path):
-    projects.user(home, servers(home_drive=zoo("library.py")))
+    projects.user(home, servers(home_drive=stdio_server("library.py")))
     async with Host.configured() as host:
         await host.ready()
         before = [prompt.name for prompt in await host.prompts.list()]
-    write(home / "work" / ".mcp.json", servers(**{"home.drive": zoo("library.py")}))
+    write(home / "work" / ".mcp.json", servers(**{"home.drive": stdio_server("library.py")}))
     async with Host.configured() as host:
         await host.ready()
         assert [prompt.name for prompt in await host.prompts.list()] == before

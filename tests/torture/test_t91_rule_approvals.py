@@ -12,7 +12,7 @@ from dragoman.config.model import fingerprint
 from dragoman.config.rule_edits import add_rule, remove_rule
 from dragoman.config.scopes import Sources
 from tests.e2e.forked import run
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.torture import projects
 from tests.torture.projects import eligibilities, seen, servers, write
 
@@ -38,7 +38,9 @@ def local_file(home: Path, name: str, entry: Any) -> Path:
     return write(home / "work" / LOCAL, {**servers(**{name: entry}), "permissions": {"allow": [RULE]}})
 
 
-@pytest.mark.parametrize("entry", [zoo("calm.py"), {"allow": RULE}], ids=["a server", "what a rule is"])
+@pytest.mark.parametrize(
+    "entry", [stdio_server("well_behaved.py"), {"allow": RULE}], ids=["a server", "what a rule is"]
+)
 @pytest.mark.parametrize("name", NAMES)
 def test_t91_approving_a_server_approves_no_rule(home: Path, name: str, entry: Any):
     local_file(home, name, entry)
@@ -49,8 +51,8 @@ def test_t91_approving_a_server_approves_no_rule(home: Path, name: str, entry: A
 
 
 async def test_t91_a_rule_with_the_name_of_an_approved_server_allows_no_call(home: Path):
-    projects.user(home, servers(mine=zoo("calm.py")))
-    local_file(home, NAMES[0], zoo("calm.py", "other"))
+    projects.user(home, servers(mine=stdio_server("well_behaved.py")))
+    local_file(home, NAMES[0], stdio_server("well_behaved.py", "other"))
     assert run("mcp", "approve", NAMES[0], "--yes").returncode == 0
     async with Host.configured() as host:
         await host.ready(timeout=30)
@@ -68,9 +70,9 @@ def test_t91_adding_a_rule_approves_no_server(home: Path, name: str):
 
 def test_t91_an_approval_in_the_wrong_section_is_ignored(home: Path):
     """As an earlier version, or any program with write access, could have written it."""
-    file = local_file(home, "box", zoo("calm.py"))
+    file = local_file(home, "box", stdio_server("well_behaved.py"))
     rule = {"decision": "approved", "fingerprint": fingerprint({"allow": RULE}), "entry": {"allow": RULE}}
-    server = {"decision": "approved", "fingerprint": fingerprint(zoo("calm.py"))}
+    server = {"decision": "approved", "fingerprint": fingerprint(stdio_server("well_behaved.py"))}
     write(
         Sources.here().approvals_file,
         {"files": {str(file): {NAMES[0]: rule, RULE: rule}}, "rules": {str(file): {"box": server}}},
@@ -92,13 +94,13 @@ def test_t91_an_approval_in_the_wrong_section_is_ignored(home: Path):
     ids=str,
 )
 def test_t91_the_fingerprint_of_a_rule_is_checked(home: Path, row: Any):
-    file = local_file(home, "box", zoo("calm.py"))
+    file = local_file(home, "box", stdio_server("well_behaved.py"))
     write(Sources.here().approvals_file, {"rules": {str(file): {RULE: row}}})
     assert allowed() == []
 
 
 def test_t91_a_rule_of_one_project_does_not_apply_in_another(home: Path):
-    local_file(home, "box", zoo("calm.py"))
+    local_file(home, "box", stdio_server("well_behaved.py"))
     add_rule(Sources.here(), "local", "allow", RULE)
     other = home / "other"
     write(other / LOCAL, {"permissions": {"allow": [RULE]}})
@@ -110,16 +112,16 @@ def test_t91_a_rule_that_was_removed_or_reset_does_not_apply_when_it_is_added_ag
         lambda file: remove_rule(Sources.here(), "local", file, RULE),
         lambda file: run("mcp", "reset-project-choices"),
     ):
-        file = local_file(home, "box", zoo("calm.py"))
+        file = local_file(home, "box", stdio_server("well_behaved.py"))
         add_rule(Sources.here(), "local", "allow", RULE)
         assert allowed() == [RULE]
         forget(file)
-        local_file(home, "box", zoo("calm.py"))
+        local_file(home, "box", stdio_server("well_behaved.py"))
         assert allowed() == []
 
 
 def test_t91_forgetting_a_server_does_not_affect_the_rule_of_the_same_name(home: Path):
-    file = local_file(home, RULE, zoo("calm.py"))
+    file = local_file(home, RULE, stdio_server("well_behaved.py"))
     add_rule(Sources.here(), "local", "allow", RULE)
     assert run("mcp", "approve", RULE, "--yes").returncode == 0
     assert approval.forget(Sources.here().approvals_file, (file,), RULE) == 1

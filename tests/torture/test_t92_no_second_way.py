@@ -17,10 +17,10 @@ from dragoman.paths import logs_dir
 from dragoman.testing import InMemoryServer, ScriptedUser
 from tests.e2e.command import config
 from tests.e2e.forked import run
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.servers.library import LEGACY, Library
 from tests.torture import projects
-from tests.torture.arena import until
+from tests.torture.bystander_host import until
 
 pytestmark = [pytest.mark.requirement("PRM-1"), pytest.mark.requirement("CAT-9")]
 
@@ -364,7 +364,7 @@ async def test_t92_a_refusal_is_written_to_the_audit_log(home: Path):
 
 # --- the command line ---
 
-GIVEN = ("--mcp-config", config(lib=zoo("library.py")))
+GIVEN = ("--mcp-config", config(lib=stdio_server("library.py")))
 COMMANDS = {
     "read": ("read", LIB, BOOK),
     "read a template": ("read", LIB, TEMPLATE, "name=divan"),

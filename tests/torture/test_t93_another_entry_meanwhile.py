@@ -14,7 +14,7 @@ from dragoman.errors import PermissionRefused
 from dragoman.interaction import FormAnswer, PermissionQuestion
 from dragoman.testing import InMemoryServer
 from tests.servers.web import Answer, Ask, Streamable, answers, streamable
-from tests.servers.web.liar import liar
+from tests.servers.web.given_answers import replace_results
 from tests.torture import projects
 from tests.torture.conftest import MODERN
 from tests.torture.projects import servers
@@ -68,7 +68,7 @@ async def two_servers(
             await host.ready(timeout=20)
 
         for server in (first, second):
-            server.zoo.contents.add_resource(NOTE, "a note")
+            server.in_memory.contents.add_resource(NOTE, "a note")
         point_at(first)
         async with Host.configured(interaction=person, **options) as host:
             await host.ready(timeout=20)
@@ -92,7 +92,7 @@ async def test_t93_an_entry_changed_while_a_person_answers_needs_a_new_decision(
             first.on["tools/call"] = answers.error(-32042, "visit first", data={"elicitations": [PAGE]})
         else:
             asked = PAGE if wait == "page in a round" else FORM
-            liar(first, {"tools/call": asks_first("elicitation/create", asked)})
+            replace_results(first, {"tools/call": asks_first("elicitation/create", asked)})
         outcome = await host.call("mcp__x__ledger", {"key": "secret plan"})
 
         assert len(first.asked("tools/call")) == 1
@@ -149,7 +149,7 @@ async def test_t93_after_a_new_check_the_call_is_sent_to_the_new_entry_once(home
 async def test_t93_a_resource_request_is_checked_again_too(home: Path):
     rules = {"ask": ["read_mcp_resource"]}
     async with two_servers(home, rules=rules) as (host, person, first, second):
-        liar(first, {"resources/read": asks_first("elicitation/create", FORM)})
+        replace_results(first, {"resources/read": asks_first("elicitation/create", FORM)})
         with pytest.raises(PermissionRefused, match="denied by the person"):
             await host.resources.read("x", NOTE)
 

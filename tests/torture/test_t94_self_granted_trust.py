@@ -16,7 +16,7 @@ from dragoman.config.scopes import Sources
 from dragoman.credentials import Challenge
 from tests.certificates import Authority, secured
 from tests.e2e.forked import run
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.servers.web import streamable
 from tests.torture import projects
 from tests.torture.projects import Listener, seen, servers, write
@@ -79,7 +79,7 @@ def test_t94_trusted_applies_only_in_entries_of_the_person_the_program_and_the_a
 async def test_t94_mode_auto_ignores_annotations_of_a_server_that_declares_itself_trusted(
     home: Path, scope: str
 ):
-    options = put_entry(home, scope, zoo("lists_as_told.py", READS, trusted=True))
+    options = put_entry(home, scope, stdio_server("lists_given_pages.py", READS, trusted=True))
     async with Host.configured(permission_mode="auto", **options) as host:
         await host.ready(timeout=30)
         outcome = await host.call("mcp__box__get")
@@ -89,7 +89,7 @@ async def test_t94_mode_auto_ignores_annotations_of_a_server_that_declares_itsel
 
 
 def test_t94_the_commands_report_that_trusted_has_no_effect(home: Path):
-    put_entry(home, "project", zoo("calm.py", trusted=True))
+    put_entry(home, "project", stdio_server("well_behaved.py", trusted=True))
     assert "trusted has no effect in scope project" in run("config", "explain", "box").stdout
     added = run("mcp", "add-json", "new", '{"command": "true", "trusted": true}')
     assert added.returncode == 0

@@ -30,7 +30,7 @@ async def test_t98_the_first_answer_of_a_lazy_server_is_masked_with_the_output_o
     (home / "headers").write_text(json.dumps({"Authorization": f"Bearer {SECRET}"}))
     helper = f"cat {shlex.quote(str(home / 'headers'))}"  # nothing in the entry itself is secret
     async with streamable(revisions=(MODERN,)) as server:
-        server.zoo.contents.add_resource("note://a", SECRET)
+        server.in_memory.contents.add_resource("note://a", SECRET)
         entry = {"url": server.url, "headersHelper": helper, "lazy": True}
         async with Host({"x": entry}, permission_mode="bypassPermissions") as host:
             await host.ready()  # its tools are known from now on

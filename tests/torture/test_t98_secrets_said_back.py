@@ -13,9 +13,9 @@ from dragoman import DragomanError, Host
 from dragoman.interaction import FormAnswer, FormElicitation, PermissionAnswer
 from tests.e2e.command import config
 from tests.e2e.forked import run
-from tests.servers import zoo
+from tests.servers import stdio_server
 from tests.servers.web import Streamable, streamable
-from tests.servers.web.liar import error, liar
+from tests.servers.web.given_answers import error, replace_results
 from tests.torture.conftest import MODERN
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("AUT-11")]
@@ -64,7 +64,7 @@ def text(said: str) -> dict[str, Any]:
 
 def add_secret_to(server: Streamable) -> None:
     """Adds tools, prompts and resources to the server; the secret is in all of them."""
-    server.zoo._instructions = f"Use {SECRET_IN_ALL_SPELLINGS} with care."
+    server.in_memory._instructions = f"Use {SECRET_IN_ALL_SPELLINGS} with care."
     schema = {
         "type": "object",
         "description": SECRET_IN_ALL_SPELLINGS,
@@ -77,7 +77,7 @@ def add_secret_to(server: Streamable) -> None:
             }
         },
     }
-    server.zoo.add_tool(
+    server.in_memory.add_tool(
         "told",
         lambda _a, _c: {
             "content": [text(SECRET_IN_ALL_SPELLINGS)],
@@ -90,10 +90,10 @@ def add_secret_to(server: Streamable) -> None:
         annotations={"title": SECRET_IN_ALL_SPELLINGS},
         _meta={"anthropic/searchHint": SECRET_IN_ALL_SPELLINGS},
     )
-    server.zoo.add_tool(f"named_{SECRET}", lambda _a, _c: "x")
+    server.in_memory.add_tool(f"named_{SECRET}", lambda _a, _c: "x")
     halves = [text(f"it is {SECRET[:9]}"), text(SECRET[9:14]), text(f"{SECRET[14:]}, so")]
-    server.zoo.add_tool("split", lambda _a, _c: {"content": halves})
-    contents = server.zoo.contents
+    server.in_memory.add_tool("split", lambda _a, _c: {"content": halves})
+    contents = server.in_memory.contents
     contents.add_resource(
         "note://a",
         SECRET_IN_ALL_SPELLINGS,
@@ -179,7 +179,7 @@ async def test_t98_a_secret_split_over_several_parts_or_messages_is_redacted():
     parts = [{"uri": "note://a", "text": f"it is {SECRET[:9]}"}, {"uri": "note://b", "text": SECRET[9:]}]
     messages = [{"role": "user", "content": text(each["text"])} for each in parts]
     async with connected() as (host, server):
-        liar(
+        replace_results(
             server,
             {
                 "resources/read": lambda _: {"resultType": "complete", "contents": parts},
@@ -201,7 +201,7 @@ async def test_t98_errors_and_questions_contain_no_secrets():
     asked = {"k": {"method": "elicitation/create", "params": form}}
     async with connected(interaction=person) as (host, server):
         refused = error(-32603, SECRET_IN_ALL_SPELLINGS, {"more": SECRET_IN_ALL_SPELLINGS})
-        liar(server, {method: lambda _: refused for method in ("resources/read", "prompts/get")})
+        replace_results(server, {method: lambda _: refused for method in ("resources/read", "prompts/get")})
         for request in (host.resources.read("x", "note://a"), host.prompts.get("mcp__x__hello", {})):
             with pytest.raises(DragomanError) as caught:
                 await request
@@ -209,7 +209,7 @@ async def test_t98_errors_and_questions_contain_no_secrets():
             assert leaks(getattr(caught.value, "remote_data", None)) == []
         rounds = {"resultType": "input_required", "inputRequests": asked, "requestState": "s"}
         done = {"resultType": "complete", "content": []}
-        liar(server, {"tools/call": lambda params: done if "inputResponses" in params else rounds})
+        replace_results(server, {"tools/call": lambda params: done if "inputResponses" in params else rounds})
         await host.call("mcp__x__split")
     assert len(person.shown) == 1
     assert leaks(person.shown) == []
@@ -233,7 +233,7 @@ ENTRIES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("fields", ENTRIES.values(), ids=ENTRIES.keys())
 async def test_t98_credentials_inside_values_are_redacted(fields: dict[str, Any]):
-    entry = zoo("tells_everything.py")
+    entry = stdio_server("reveals_environment.py")
     entry = {**entry, **fields, "args": [*entry["args"], *fields.get("args", [])]}
     async with Host({"s": entry}, permission_mode="bypassPermissions") as host:
         await host.ready(timeout=20)
@@ -247,7 +247,7 @@ async def test_t98_credentials_inside_values_are_redacted(fields: dict[str, Any]
 def test_t98_commands_print_no_secret_that_a_server_returns():
     env = {"DATABASE_URL": f"postgres://me:{PASSWORD}@db.example/x"}
     tools = [{"name": "t", "inputSchema": {"type": "object"}, "description": f"with {PASSWORD}"}]
-    server = zoo("lists_as_told.py", json.dumps([{"tools": tools}]), env=env)
+    server = stdio_server("lists_given_pages.py", json.dumps([{"tools": tools}]), env=env)
     given = ("--mcp-config", config(s=server))
     for words in (
         ("tools",),

@@ -73,7 +73,7 @@ async def main(kind: str) -> None:
     flooded = Flooded()
     on = {"tools/call": flood_over_http} if kind == "http" else {"GET": flooded}
     async with SITES[kind](on=on) as server:
-        server.zoo.add_tool(
+        server.in_memory.add_tool(
             "flood", flooded.flood, properties={"text": {"type": "string"}, "first": {"type": "string"}}
         )
         print(server.url, flush=True)

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from tests.servers.web.site import Answer, Ask, Site
 from tests.servers.web.streams import Manner, Stream, Viewing
-from tests.servers.web.tools import LIST_CHANGED, Conversation, Ledger, make_zoo
+from tests.servers.web.tools import LIST_CHANGED, Conversation, Ledger, make_tool_server
 
 Json = dict[str, Any]
 
@@ -33,7 +33,7 @@ class HttpSse(Site):
         """`endpoint`: what the first event says, if any; `close_every`: how many seconds a stream lasts."""
         super().__init__(path=path)
         self.ledger = ledger or Ledger()
-        self.zoo = make_zoo(revisions, self.ledger, lambda: self.push(LIST_CHANGED))
+        self.in_memory = make_tool_server(revisions, self.ledger, lambda: self.push(LIST_CHANGED))
         self.on: dict[str, Answer] = dict(on or {})
         """Answers in front of the server: by the protocol's method, or "GET", "POST", or "*"."""
         self.endpoint = endpoint
@@ -63,7 +63,7 @@ class HttpSse(Site):
     async def _show(self, ask: Ask) -> web.StreamResponse:
         sid = f"s{next(self._numbers)}"
         stream = Stream(sid)
-        conversation = Conversation(self.zoo, stream.put)
+        conversation = Conversation(self.in_memory, stream.put)
         self.streams[sid] = (stream, conversation)
         if self.close_every is not None:
             asyncio.get_running_loop().call_later(self.close_every, stream.finish)

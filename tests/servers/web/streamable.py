@@ -28,7 +28,7 @@ from tests.servers.web import answers
 from tests.servers.web.checks import complaint_about
 from tests.servers.web.site import Answer, Ask, Site
 from tests.servers.web.streams import Manner, Stream, Viewing
-from tests.servers.web.tools import LIST_CHANGED, Conversation, Ledger, make_zoo, notification
+from tests.servers.web.tools import LIST_CHANGED, Conversation, Ledger, make_tool_server, notification
 
 Json = dict[str, Any]
 META_SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
@@ -46,7 +46,7 @@ class Session:
         self.streams = {self.get_stream.name: self.get_stream}
         self._by_request: dict[Any, Stream] = {}
         self._by_progress: dict[Any, Stream] = {}
-        self.conversation = Conversation(server.zoo, self._heard)
+        self.conversation = Conversation(server.in_memory, self._heard)
 
     def ask(self, ask: Ask, *, progress_apart: bool) -> Stream:
         """The stream on which this request will be answered; its progress may go to the GET stream."""
@@ -100,7 +100,7 @@ class Streamable(Site):
         super().__init__(path=path)
         self.ledger = ledger or Ledger()
         """Hand one ledger to two servers, and the second is the first one restarted."""
-        self.zoo = make_zoo(revisions, self.ledger, lambda: self.push(LIST_CHANGED))
+        self.in_memory = make_tool_server(revisions, self.ledger, lambda: self.push(LIST_CHANGED))
         self.revisions = revisions
         self.replies = replies
         self.sessions: dict[str, Session] = {}
@@ -291,7 +291,7 @@ class Streamable(Site):
 
     async def _converse(self, ask: Ask) -> web.StreamResponse:
         stream = Stream("")
-        conversation = Conversation(self.zoo, lambda message: _take(stream, message))
+        conversation = Conversation(self.in_memory, lambda message: _take(stream, message))
         conversation.say(ask.message)
         try:
             if self.replies == "sse" or "progressToken" in ask.meta:
@@ -323,7 +323,7 @@ class Streamable(Site):
         if ask.rpc != "tools/call":
             return None
         stream = Stream("")
-        conversation = Conversation(self.zoo, lambda message: _take(stream, message))
+        conversation = Conversation(self.in_memory, lambda message: _take(stream, message))
         try:
             meta = {META_PROTOCOL_VERSION: MODERN_REVISIONS[0], META_CLIENT_CAPABILITIES: {}}
             conversation.say({"jsonrpc": "2.0", "id": 0, "method": "tools/list", "params": {"_meta": meta}})

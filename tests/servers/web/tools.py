@@ -47,7 +47,7 @@ Story = Callable[[Json, Honest], Awaitable[Any]]
 """From the parameters of a request, and its honest result, to what is answered instead."""
 
 
-class Zoo(InMemoryServer):
+class ToolServer(InMemoryServer):
     def __init__(self, revisions: tuple[str, ...]) -> None:
         super().__init__("web-zoo", revisions=revisions)
         self.stories: dict[str, Story] = {}
@@ -99,9 +99,9 @@ async def _nothing() -> Json:
     return {}
 
 
-def make_zoo(revisions: tuple[str, ...], ledger: Ledger, changed: Callable[[], None]) -> Zoo:
+def make_tool_server(revisions: tuple[str, ...], ledger: Ledger, changed: Callable[[], None]) -> ToolServer:
     """`changed` is called when the list of tools has become another one."""
-    zoo = Zoo(revisions)
+    tool_server = ToolServer(revisions)
 
     async def slow(arguments: Json, _: ToolContext) -> str:
         await asyncio.sleep(arguments.get("seconds", 0.1))
@@ -121,7 +121,7 @@ def make_zoo(revisions: tuple[str, ...], ledger: Ledger, changed: Callable[[], N
 
     def change(arguments: Json, _: ToolContext) -> str:
         name = arguments.get("name", "fresh")
-        zoo.add_tool(name, lambda _arguments, _context: f"I am {name}")
+        tool_server.add_tool(name, lambda _arguments, _context: f"I am {name}")
         changed()
         return name
 
@@ -134,24 +134,26 @@ def make_zoo(revisions: tuple[str, ...], ledger: Ledger, changed: Callable[[], N
         "dry": {"type": "boolean", "x-mcp-header": "Dry-Run"},
         "unrouted": TEXT,
     }
-    zoo.add_tool("echo", lambda given, _: given.get("text", ""), properties={"text": TEXT})
-    zoo.add_tool("add", lambda given, _: given["a"] + given["b"], properties={"a": NUMBER, "b": NUMBER})
-    zoo.add_tool("hold", hold, description="Never answers.", properties={"key": TEXT})
-    zoo.add_tool("slow", slow, properties={"seconds": NUMBER})
-    zoo.add_tool("ledger", run, properties={"key": TEXT}, required=("key",))
-    zoo.add_tool("count", count, properties={"to": NUMBER, "pause": NUMBER})
-    zoo.add_tool("change", change, properties={"name": TEXT})
-    zoo.add_tool("route", lambda given, _: msgspec.json.encode(given).decode(), properties=routed)
-    return zoo
+    tool_server.add_tool("echo", lambda given, _: given.get("text", ""), properties={"text": TEXT})
+    tool_server.add_tool(
+        "add", lambda given, _: given["a"] + given["b"], properties={"a": NUMBER, "b": NUMBER}
+    )
+    tool_server.add_tool("hold", hold, description="Never answers.", properties={"key": TEXT})
+    tool_server.add_tool("slow", slow, properties={"seconds": NUMBER})
+    tool_server.add_tool("ledger", run, properties={"key": TEXT}, required=("key",))
+    tool_server.add_tool("count", count, properties={"to": NUMBER, "pause": NUMBER})
+    tool_server.add_tool("change", change, properties={"name": TEXT})
+    tool_server.add_tool("route", lambda given, _: msgspec.json.encode(given).decode(), properties=routed)
+    return tool_server
 
 
 class Conversation:
     """The connection of one client. `heard` gets every message of the server."""
 
-    def __init__(self, zoo: InMemoryServer, heard: Callable[[Json], None]) -> None:
+    def __init__(self, tool_server: InMemoryServer, heard: Callable[[Json], None]) -> None:
         self._heard = heard
         self._end = ServerEnd(self)
-        self._task = asyncio.create_task(zoo.serve(self._end), name="web zoo")
+        self._task = asyncio.create_task(tool_server.serve(self._end), name="web server")
 
     def say(self, message: Json) -> None:
         self._end.put(msgspec.json.encode(message))

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from dragoman.protocol import REVISIONS
 from tests.servers.web.site import Answer, Ask, Site
-from tests.servers.web.tools import LIST_CHANGED, Conversation, Ledger, make_zoo
+from tests.servers.web.tools import LIST_CHANGED, Conversation, Ledger, make_tool_server
 
 Json = dict[str, Any]
 
@@ -34,7 +34,7 @@ class WebSocketSite(Site):
         """`protocols`: the subprotocols it knows; with none, it picks none."""
         super().__init__(path=path)
         self.ledger = ledger or Ledger()
-        self.zoo = make_zoo(revisions, self.ledger, lambda: self.push(LIST_CHANGED))
+        self.in_memory = make_tool_server(revisions, self.ledger, lambda: self.push(LIST_CHANGED))
         self.on: dict[str, Answer] = dict(on or {})
         """Answers in front of the upgrade, under "GET" or "*"."""
         self.messages: list[Json] = []
@@ -73,7 +73,7 @@ class WebSocketSite(Site):
     async def _talk(self, ask: Ask) -> web.StreamResponse:
         socket = web.WebSocketResponse(protocols=self._protocols, compress=False, max_msg_size=0)
         await socket.prepare(ask.http)
-        conversation = Conversation(self.zoo, lambda message: self._send(socket, message))
+        conversation = Conversation(self.in_memory, lambda message: self._send(socket, message))
         self.sockets.add(socket)
         try:
             async for frame in socket:

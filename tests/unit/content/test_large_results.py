@@ -19,7 +19,7 @@ from dragoman.content.result import (
     read_result,
 )
 from dragoman.wire.codec import Unreadable
-from tests.torture.arena import resident_bytes
+from tests.torture.bystander_host import resident_bytes
 
 pytestmark = pytest.mark.requirement("CAL-7")
 

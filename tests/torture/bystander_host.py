@@ -1,8 +1,8 @@
 """The frame of torture tests: one host, a hostile server, and a bystander server that must not be affected.
 
 During the test, the bystander is called continuously, and the latency of the event loop and the memory are
-measured. Leaving the arena closes the host and checks: every reply of the bystander was correct and in time,
-server input never blocked the loop, and no process, task or file descriptor is left.
+measured. At the end the host is closed, and checks follow: every reply of the bystander was correct and in
+time, server input never blocked the loop, and no process, task or file descriptor is left.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ import msgspec
 from dragoman import CallOutcome, Host
 from dragoman.events import Event, ServerLogged
 from dragoman.servers.status import ServerStatus
-from tests.census import leftovers, running_processes
-from tests.servers import zoo
+from tests.leftover_processes import leftovers, running_processes
+from tests.servers import stdio_server
 
 HOSTILE, BYSTANDER = "hostile", "bystander"
-FAR_END = "web zoo"
+FAR_END = "web server"
 """Name of the tasks of `tests/servers/web`."""
 MEGABYTE = 1024 * 1024
 
@@ -39,7 +39,7 @@ BLOCKED_UNITS = 100
 STUCK_SECONDS = 2.5
 """No iteration of the loop and no call of the bystander takes longer, also on a busy machine."""
 CLOSE_SECONDS = 6.0
-CALM_CALLS = 20
+BYSTANDER_CALLS = 20
 BEAT_SECONDS = 0.01
 E = TypeVar("E", bound=Event)
 
@@ -145,7 +145,7 @@ class Pulse:
 
 def _is_ours(task: asyncio.Task[Any]) -> bool:
     """Whether a task is running and does not belong to a test server: a web server in this process ends
-    after the arena."""
+    after the bystander_host."""
     return not task.done() and task.get_name() != FAR_END
 
 
@@ -165,7 +165,7 @@ class Bystander:
         """Waits for its server, and measures its latency without load."""
         await until(lambda: self._host.servers[BYSTANDER].status == "connected", 20)
         self.pid = self._host.servers[BYSTANDER].pid
-        for _ in range(CALM_CALLS):
+        for _ in range(BYSTANDER_CALLS):
             await self._call(self.calm_seconds)
 
     async def keep_calling(self) -> None:
@@ -209,8 +209,8 @@ class Bystander:
         return found
 
 
-class Arena:
-    """`async with Arena(...)` contains the complete test; see the module."""
+class BystanderHost:
+    """`async with BystanderHost(...)` contains the complete test; see the module."""
 
     def __init__(
         self,
@@ -227,7 +227,9 @@ class Arena:
         # Most tests check how a failure is reported; tests of the reconnect set the attempts. There is no
         # waiting for hostile servers that do not end by themselves; T152 tests that wait.
         settings = {"DRAGOMAN_RECONNECT_ATTEMPTS": 0, "DRAGOMAN_STOP_WAIT_MS": 0, **(settings or {})}
-        self.host = Host({BYSTANDER: zoo("calm.py"), **servers}, settings=settings, **host_options)
+        self.host = Host(
+            {BYSTANDER: stdio_server("well_behaved.py"), **servers}, settings=settings, **host_options
+        )
         self.bystander = Bystander(self.host)
         self.pulse = Pulse()
         self.events: deque[Event] = deque(maxlen=20_000)
@@ -310,7 +312,7 @@ class Arena:
         if error is None:
             assert not complaints, "\n".join(complaints)
         elif complaints:
-            error.add_note("In the arena:\n" + "\n".join(complaints))
+            error.add_note("In the bystander_host:\n" + "\n".join(complaints))
 
     def _start(self, work: Any) -> None:
         self._tasks.append(asyncio.create_task(work))

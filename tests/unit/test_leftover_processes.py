@@ -1,4 +1,4 @@
-"""The census finds what a test left behind, however it hides."""
+"""Processes that a test has left are found in every form."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.census import leftovers, running_processes
+from tests.leftover_processes import leftovers, running_processes
 
 # Starts a sleeper in a session of its own and exits: the sleeper is adopted by init, and carries only HOME.
 ABANDON = """

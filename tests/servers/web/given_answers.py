@@ -1,7 +1,7 @@
 """Replaces the results of a test server by given ones, by method, over any transport. For example:
 
 async with websocket() as server:
-    liar(server, {"tools/list": lambda params: {"tools": [{"name": 7}]}})
+    replace_results(server, {"tools/list": lambda params: {"tools": [{"name": 7}]}})
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def error(code: int, message: str = "no", data: Any = None) -> Exception:
     return RequestError(code, message, data)
 
 
-def liar(server: Streamable | HttpSse | WebSocketSite, lies: Mapping[str, Lie]) -> None:
+def replace_results(server: Streamable | HttpSse | WebSocketSite, lies: Mapping[str, Lie]) -> None:
     """From now on, the server's answers to these methods are the lies."""
     for method, lie in lies.items():
-        server.zoo.stories[method] = _story(lie)
+        server.in_memory.stories[method] = _story(lie)
 
 
 def _story(lie: Lie) -> Any:

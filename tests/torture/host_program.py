@@ -12,13 +12,13 @@ import sys
 import time
 
 from dragoman import Host
-from tests.servers import zoo
+from tests.servers import stdio_server
 
 
 async def main(how: str) -> None:
-    servers = {f"server_{n}": zoo("has_a_child.py", *HABITS[n]) for n in range(5)}
+    servers = {f"server_{n}": stdio_server("has_a_child.py", *HABITS[n]) for n in range(5)}
     host = Host(
-        {**servers, "counter": zoo("counts_slowly.py")},
+        {**servers, "counter": stdio_server("counts_slowly.py")},
         permission_mode="bypassPermissions",
         settings={"DRAGOMAN_STOP_WAIT_MS": 200},
     )
