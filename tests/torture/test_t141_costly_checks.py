@@ -12,7 +12,7 @@ from tests.servers.web.given_answers import replace_results
 from tests.servers.web.streamable import Streamable
 from tests.torture.bystander_host import MEGABYTE, at_once
 from tests.torture.conftest import MODERN
-from tests.torture.test_t103_misfits_without_end import Peak
+from tests.torture.test_t103_very_many_schema_errors import Peak
 
 WORK_UNITS = 300
 """How many times as long as a fixed piece of work a call may keep a processor busy; see `Pulse`."""

@@ -9,7 +9,7 @@ import pytest
 from dragoman.errors import PermissionRefused
 from tests.servers.web import Ask, answers
 from tests.torture import projects
-from tests.torture.test_t93_another_entry_meanwhile import NOTE, PAGE, two_servers
+from tests.torture.test_t93_entries_replaced_during_a_call import NOTE, PAGE, two_servers
 
 pytestmark = pytest.mark.requirement("PRM-1")
 RULES = ["mcp__x", "mcp__x__ledger(key=secret*)", "*"]

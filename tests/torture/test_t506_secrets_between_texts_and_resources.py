@@ -10,7 +10,7 @@ from dragoman import Host
 from tests.gateway import Client, gateway_of
 from tests.servers.web import Ask, Streamable, streamable
 from tests.torture.conftest import MODERN
-from tests.torture.test_t98_secrets_said_back import text
+from tests.torture.test_t98_secrets_repeated_by_servers import text
 
 pytestmark = [pytest.mark.slow, pytest.mark.requirement("AUT-11")]
 

@@ -6,7 +6,7 @@ from msgspec import structs
 
 from dragoman.cleaning import CUT_NOTE_LENGTH, one_line
 from dragoman.interaction import PermissionQuestion
-from tests.torture.test_t500_messages_that_push_the_question_away import screen_of
+from tests.torture.test_t500_long_messages_before_a_question import screen_of
 from tests.unit.tui.desk import Desk, desk
 
 __all__ = ["desk"]

@@ -9,7 +9,7 @@ from dragoman.catalog.texts import DESCRIPTION_LIMIT
 from dragoman.cleaning import CUT_NOTE_LENGTH
 from dragoman.testing import InMemoryServer
 from tests.torture.test_t42_hidden_text import CLEANED, TRICKS
-from tests.torture.test_t98_secrets_said_back import text
+from tests.torture.test_t98_secrets_repeated_by_servers import text
 
 pytestmark = pytest.mark.requirement("CAT-2")
 
