@@ -34,7 +34,7 @@ def ask(provider: FakeProvider, prompt: str, *words: str) -> Any:
     return run("--model", MODEL, "--base-url", f"{provider.url}/v1", "-p", prompt, *words)
 
 
-def test_a_script_sees_the_whole_conversation_with_the_names_of_claude_code(home: Path) -> None:
+def test_a_script_gets_all_events_of_a_conversation_with_the_names_of_claude_code(home: Path) -> None:
     events = ("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop", "SessionEnd")
     hooks(home, **dict.fromkeys(events, f"cat >> {home}/seen; echo >> {home}/seen"))
     with FakeProvider([("Glob", {"pattern": "*.txt"})], ["There are none."]) as provider:

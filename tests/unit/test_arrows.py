@@ -153,7 +153,7 @@ def test_imports_point_downward_only(arrows: dict[Arrow, str]):
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_whole_tree_is_read(arrows: dict[Arrow, str]):
+def test_the_complete_tree_is_read(arrows: dict[Arrow, str]):
     assert ("wire", "errors") in arrows or ("wire", "protocol") in arrows
 
 

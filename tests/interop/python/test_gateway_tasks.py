@@ -47,7 +47,7 @@ async def test_a_task_has_a_result_or_an_error_and_progress(part: Part, era: str
         assert "it did not work" in text_of(failed)
 
 
-async def test_the_input_that_a_task_needs_comes_from_the_client(part: Part) -> None:
+async def test_the_client_gives_the_input_of_a_task(part: Part) -> None:
     async with (
         Remote(RECIPES["fastmcp-tasks"], part) as server,
         gateway_of({"t": server.entry}) as running,

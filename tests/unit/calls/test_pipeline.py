@@ -711,7 +711,7 @@ async def test_a_call_whose_tool_changes_during_the_permission_check_is_judged_a
     ]
 
 
-async def test_a_deny_rule_that_comes_while_permission_is_being_decided_refuses_the_call(world: World):
+async def test_a_deny_rule_added_during_the_permission_check_refuses_the_call(world: World):
     decide = world.decide
     refused = Decision(False, "denied by a rule")
 

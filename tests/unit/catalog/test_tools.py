@@ -48,7 +48,7 @@ def names(listed: ToolList) -> list[str]:
 # --- paging ---
 
 
-async def test_a_single_page_is_the_whole_list():
+async def test_a_single_page_is_the_complete_list():
     pages = Pages(page("b", "a"))
     listed = await read_list(pages)
 

@@ -67,7 +67,7 @@ def expected_state(scope: str, answer: str, named: str, everything: bool, live: 
 @pytest.mark.parametrize("named", NAMED)
 @pytest.mark.parametrize("answer", ANSWERS)
 @pytest.mark.parametrize("scope", ["project", "local"])
-def test_the_whole_table_of_decisions(scope: Scope, answer: str, named: str, everything: bool, live: bool):
+def test_the_complete_table_of_decisions(scope: Scope, answer: str, named: str, everything: bool, live: bool):
     choices = Choices(
         enabled={"box": "enabler"} if named in ("enabled", "both") else {},
         disabled=ProhibitedNames({"box": "disabler"} if named in ("disabled", "both") else {}, ()),

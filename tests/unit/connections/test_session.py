@@ -305,7 +305,7 @@ CALLS = {name: RelatedCall("tools/call", name) for name in ("one", "two")}
 
 
 @pytest.mark.requirement("ASK-3")
-async def test_a_server_request_belongs_to_the_call_on_whose_stream_it_came(session: Session, wire: Wire):
+async def test_a_server_request_belongs_to_the_call_of_its_stream(session: Session, wire: Wire):
     tasks = [await started(session, call=call) for call in CALLS.values()]
     tasks.append(await started(session))
     numbers = [message["id"] for message in wire.sent]

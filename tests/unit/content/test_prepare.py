@@ -140,7 +140,7 @@ async def test_without_a_writable_folder_a_text_is_cut_with_a_marker(bench: Benc
         assert "not saved" in why
 
 
-async def test_large_structured_content_goes_to_a_file_of_its_own(bench: Bench):
+async def test_large_structured_content_is_saved_to_its_own_file(bench: Bench):
     rows = [{"id": number, "name": f"n{number}"} for number in range(20_000)]
     prepared = await bench.given(text("20000 rows"), structured={"rows": rows, "next": None})
     (saved,) = prepared.saved

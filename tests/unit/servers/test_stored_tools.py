@@ -70,7 +70,7 @@ def test_a_stored_list_is_read_back_unchanged(given: ToolDefinition):
     assert [seen(each) for each in known.items] == [seen(given), seen(definition("another"))]
 
 
-def test_the_last_list_counts_and_entries_are_told_apart():
+def test_the_last_list_applies_and_entries_are_distinguished():
     store(PRINT, ToolList((definition("a"),)))
     store(PRINT, ToolList((definition("b"),)))
     store("other", ToolList((definition("c"),)))

@@ -97,7 +97,7 @@ async def test_a_failed_request_keeps_the_last_list_and_gives_the_reason(reading
 
 
 @pytest.mark.parametrize(("newer_fails", "names"), [(False, ["new"]), (True, ["old"])])
-async def test_an_answer_that_comes_late_does_not_replace_a_newer_one(
+async def test_a_late_answer_does_not_replace_a_newer_one(
     reading: Reading, newer_fails: bool, names: list[str]
 ):
     slow, quick = reading.asked, Asked()

@@ -55,7 +55,7 @@ async def opened(program: Program) -> tuple[ControlTransport, RecordingSink]:
 
 
 @pytest.mark.requirement("TRN-6")
-async def test_a_message_goes_to_the_programs_server_and_its_reply_comes_back():
+async def test_a_message_is_sent_to_the_programs_server_and_its_reply_is_received():
     async def echo(server: str, message: bytes) -> bytes:
         return message.upper()
 

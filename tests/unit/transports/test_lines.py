@@ -67,7 +67,7 @@ def test_however_a_stream_is_chunked_the_limit_applies(lengths: list[int], cuts:
 
 @example(surplus=3, cuts=[1, 2])
 @given(surplus=st.integers(1, 3 * LIMIT), cuts=CUTS)
-def test_however_an_oversized_line_is_chunked_its_whole_tail_is_reported(surplus: int, cuts: list[int]):
+def test_however_an_oversized_line_is_chunked_its_complete_tail_is_reported(surplus: int, cuts: list[int]):
     line = bytes(33 + n for n in range(LIMIT + surplus))
     reading = Reading(LIMIT)
     reading.feed(*in_chunks(line, cuts), b"\n")

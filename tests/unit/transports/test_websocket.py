@@ -454,7 +454,7 @@ class Proxy:
 
 
 @pytest.mark.requirement("TRN-4")
-async def test_a_ws_url_goes_through_a_proxy_by_connect():
+async def test_a_ws_url_is_connected_through_a_proxy_with_connect():
     door, proxy = Door(), Proxy()
     async with door.serving(), proxy.serving():
         tasks, files = other_tasks(), open_files()

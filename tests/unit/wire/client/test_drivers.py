@@ -89,7 +89,7 @@ def test_every_modern_request_carries_revision_client_and_capabilities(
     assert meta.get("progressToken") == (1 if wants_progress else None)
 
 
-def test_encoding_leaves_the_callers_parameters_alone():
+def test_encoding_does_not_change_the_callers_parameters():
     params = {"a": 1}
     for driver in (legacy, modern):
         driver.encode(1, "m", params, True)
@@ -98,11 +98,11 @@ def test_encoding_leaves_the_callers_parameters_alone():
 
 
 @pytest.mark.parametrize("driver", [legacy, modern])
-def test_cancelling_names_the_request_and_the_reason(driver: LegacyDriver | ModernDriver):
+def test_a_cancellation_names_the_request_and_the_reason(driver: LegacyDriver | ModernDriver):
     assert driver.encode_cancel(7, "too slow") == CANCELLED
 
 
-def test_a_legacy_conversation_opens_with_revision_capabilities_and_client():
+def test_a_legacy_initialize_sends_revision_capabilities_and_client():
     opening = legacy.encode(1, "initialize", legacy.opening_params(), False)
 
     assert opening == (
@@ -111,12 +111,12 @@ def test_a_legacy_conversation_opens_with_revision_capabilities_and_client():
     )
 
 
-def test_only_legacy_servers_may_ask():
+def test_only_legacy_servers_may_send_requests():
     assert (legacy.era, legacy.servers_may_ask) == ("legacy", True)
     assert (modern.era, modern.servers_may_ask) == ("modern", False)
 
 
-def test_batches_are_taken_in_one_revision_only():
+def test_batches_are_accepted_in_one_revision_only():
     accepting = [r for r in LEGACY_REVISIONS if LegacyDriver(r, CLIENT, {}).accepts_batches]
 
     assert accepting == [BATCHING_REVISION] == ["2025-03-26"]
@@ -128,7 +128,7 @@ TRACE = {"traceparent": "00-1-2-01", "progressToken": "the caller's"}
 
 @pytest.mark.parametrize("driver", [legacy, modern], ids=["legacy", "modern"])
 @pytest.mark.parametrize("wants_progress", [True, False])
-def test_what_the_caller_puts_into_meta_is_kept(driver: LegacyDriver | ModernDriver, wants_progress: bool):
+def test_the_callers_meta_is_kept(driver: LegacyDriver | ModernDriver, wants_progress: bool):
     sent = json.loads(driver.encode(7, "m", {"a": 1, "_meta": TRACE}, wants_progress))["params"]["_meta"]
 
     assert sent["traceparent"] == "00-1-2-01"
@@ -143,7 +143,7 @@ def test_the_protocols_own_keys_in_meta_cannot_be_replaced():
     assert sent["x"] == 1
 
 
-def test_extensions_that_are_declared_otherwise_stay_beside_the_one_for_tasks():
+def test_other_declared_extensions_are_kept_beside_the_one_for_tasks():
     driver = ModernDriver("2026-07-28", CLIENT, {"extensions": {"x/ui": {"a": 1}}})
     sent = json.loads(driver.encode(7, "m", None, False))["params"]["_meta"]
 
@@ -175,5 +175,5 @@ def test_a_modern_request_carries_the_log_level_beside_everything_else():
 
 
 @pytest.mark.requirement("ASK-6")
-def test_a_legacy_server_has_to_be_asked_for_a_level():
+def test_a_legacy_server_is_sent_the_log_level_with_a_request():
     assert not LegacyDriver("2025-11-25", CLIENT, {}).set_log_level("debug")

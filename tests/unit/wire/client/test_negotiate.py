@@ -109,7 +109,7 @@ AFTER_THE_PROBE = [
 @pytest.mark.parametrize(
     ("answer", "expected"), [pytest.param(*row[1:], id=row[0]) for row in AFTER_THE_PROBE]
 )
-def test_what_an_answer_to_the_probe_means(answer: ProbeAnswer, expected: Step | str):
+def test_the_next_step_for_each_answer_to_the_probe(answer: ProbeAnswer, expected: Step | str):
     step = after_probe(answer, tried=MODERN, retried=False)
 
     match expected:
@@ -137,11 +137,11 @@ def test_the_probe_is_repeated_only_once():
         (ProbeRefused(-32021), SpeakModern(MODERN)),
     ],
 )
-def test_every_other_answer_means_the_same_to_the_second_probe(answer: ProbeAnswer, step: Step):
+def test_every_other_answer_to_the_second_probe_has_the_same_next_step(answer: ProbeAnswer, step: Step):
     assert after_probe(answer, tried=MODERN, retried=True) == step
 
 
-def test_giving_up_says_what_each_side_speaks_and_what_to_do():
+def test_a_failed_negotiation_names_the_revisions_of_both_sides_and_the_next_step():
     step = after_probe(discovered("2099-01-01", "2099-02-02"), tried=MODERN, retried=False)
 
     assert isinstance(step, GiveUp)
@@ -150,7 +150,7 @@ def test_giving_up_says_what_each_side_speaks_and_what_to_do():
     assert "Update" in step.hint
 
 
-def test_giving_up_quotes_only_the_first_of_many_versions():
+def test_a_failed_negotiation_quotes_only_the_first_of_many_revisions():
     step = after_probe(discovered(*(f"v{n}" for n in range(10_000))), tried=MODERN, retried=False)
 
     assert isinstance(step, GiveUp)
@@ -179,14 +179,14 @@ def test_an_entry_pinned_to_the_modern_era_never_falls_back(answer: ProbeAnswer)
 @pytest.mark.parametrize(
     "answer", [discovered(MODERN), ProbeRefused(-32020), unsupported({"supported": [MODERN]})], ids=repr
 )
-def test_a_pin_does_not_change_what_modern_evidence_means(answer: ProbeAnswer):
+def test_a_pinned_revision_does_not_change_the_next_step_after_a_modern_answer(answer: ProbeAnswer):
     pinned = after_probe(answer, tried=MODERN, retried=False, protocol=MODERN)
 
     assert pinned == after_probe(answer, tried=MODERN, retried=False)
 
 
 @given(st.lists(st.sampled_from([*REVISIONS, "2099-01-01", ""])))
-def test_the_newest_mutual_revision_is_theirs_ours_and_newer_than_all_others(theirs: list[str]):
+def test_the_chosen_revision_is_the_newest_common_one(theirs: list[str]):
     found = newest_mutual(theirs, REVISIONS)
 
     mutual = sorted(set(theirs) & set(REVISIONS))
@@ -201,7 +201,7 @@ JSON = st.recursive(
 
 
 @given(st.integers(), JSON, st.booleans())
-def test_no_error_can_derail_the_decision(code: int, data: object, retried: bool):
+def test_any_error_gives_a_decision(code: int, data: object, retried: bool):
     step = after_probe(ProbeRefused(code, "", data), tried=MODERN, retried=retried)
 
     assert isinstance(step, Probe | SpeakModern | SpeakLegacy | GiveUp)
@@ -246,18 +246,18 @@ def test_no_error_can_derail_the_decision(code: int, data: object, retried: bool
         (0, False),
     ],
 )
-def test_which_statuses_tell_the_era(status: int, tells: bool):
+def test_which_statuses_determine_the_era(status: int, tells: bool):
     assert is_verdict(status) is tells
 
 
 @pytest.mark.requirement("TRN-10")
 @given(st.integers(400, 499), st.booleans())
-def test_a_bare_refusal_means_the_legacy_era_on_the_same_link(status: int, retried: bool):
+def test_a_refusal_without_details_means_the_legacy_era_on_the_same_connection(status: int, retried: bool):
     assert after_probe(ProbeRejected(status), tried=MODERN, retried=retried) == SpeakLegacy(NEWEST_LEGACY)
 
 
 @pytest.mark.requirement("TRN-10")
-def test_a_bare_refusal_is_the_end_for_an_entry_pinned_to_the_modern_era():
+def test_a_refusal_without_details_fails_an_entry_pinned_to_the_modern_era():
     step = after_probe(ProbeRejected(404), tried=MODERN, retried=False, protocol=MODERN)
 
     assert isinstance(step, GiveUp)
@@ -287,8 +287,8 @@ HTTP_TABLE = [
 
 @pytest.mark.requirement("TRN-10")
 @pytest.mark.parametrize(("answer", "expected"), [pytest.param(*row[1:], id=row[0]) for row in HTTP_TABLE])
-def test_what_an_answer_to_the_probe_means_over_http(answer: ProbeAnswer, expected: Step | str):
-    test_what_an_answer_to_the_probe_means(answer, expected)
+def test_the_next_step_for_each_answer_to_the_probe_over_http(answer: ProbeAnswer, expected: Step | str):
+    test_the_next_step_for_each_answer_to_the_probe(answer, expected)
 
 
 @pytest.mark.requirement("TRN-10")
@@ -304,7 +304,7 @@ def test_what_an_answer_to_the_probe_means_over_http(answer: ProbeAnswer, expect
         (MODERN, False),
     ],
 )
-def test_who_may_fall_back_to_the_older_transport(protocol: str, may: bool):
+def test_which_entries_may_fall_back_to_the_older_transport(protocol: str, may: bool):
     for status in (400, 404, 405):
         assert wants_older_transport(status, protocol) is may
 

@@ -67,7 +67,7 @@ def test_results_errors_and_input_requests_are_in_states_of_the_modern_era_only(
     ids=str,
 )
 @pytest.mark.parametrize("era", ["legacy", "modern"])
-def test_what_is_no_task_is_unreadable(changes: dict[str, Any], era: Era):
+def test_a_value_that_is_not_a_task_is_unreadable(changes: dict[str, Any], era: Era):
     with pytest.raises(Unreadable):
         read_state(raw({**LEGACY, **MODERN, **changes}), era, changes.get("taskId", "t1"))
 
@@ -93,7 +93,7 @@ def test_a_state_of_another_task_is_unreadable():
     ],
     ids=str,
 )
-def test_times_that_no_clock_can_count_are_left_out(said: Any, expected: float | None):
+def test_times_out_of_range_are_left_out(said: Any, expected: float | None):
     assert read_state(raw({**LEGACY, "pollInterval": said}), "legacy", "t1").poll_seconds == expected
 
 
@@ -102,7 +102,7 @@ LEAVES = st.none() | st.booleans() | st.integers() | st.text()
 
 
 @given(st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner)))
-def test_anything_is_a_state_or_unreadable(value: Any):
+def test_any_value_is_a_task_state_or_unreadable(value: Any):
     for era in ("legacy", "modern"):
         try:
             read_created(raw(value), era)

@@ -60,7 +60,7 @@ async def test_initialize_needs_a_version():
     assert talk.connection.session is None
 
 
-async def test_a_modern_client_discovers_and_calls_without_an_opening():
+async def test_a_modern_client_discovers_and_calls_without_a_handshake():
     talk = Talk(service({"tools/call": echo}))
     talk.ask("server/discover", "d", **meta())
     talk.ask("tools/call", "c", name="x", **meta())
@@ -81,7 +81,7 @@ async def test_an_unsupported_version_is_answered_with_the_supported_ones():
     assert await talk.heard() == [error(1, -32022, "unsupported protocol version", data=data)]
 
 
-async def test_a_session_can_go_on_where_another_connection_left_it():
+async def test_a_session_continues_on_another_connection():
     talk = Talk(service({"tools/list": echo}), legacy_client())
     talk.ask("tools/list")
 
@@ -120,7 +120,9 @@ async def failing(request: ClientRequest) -> Any:
         ("input", -32603, "tools/call of revision 2025-11-25 has no input_required", {}),
     ],
 )
-async def test_what_a_handler_raises_is_an_error(how: str, code: int, message: str, more: dict[str, Any]):
+async def test_an_exception_of_a_handler_is_an_error_reply(
+    how: str, code: int, message: str, more: dict[str, Any]
+):
     reported: list[tuple[str, Exception]] = []
     served = service({"tools/call": failing}, report=lambda *what: reported.append(what))
     talk = Talk(served, legacy_client())
@@ -149,7 +151,7 @@ async def test_a_result_that_cannot_be_encoded_is_an_error():
 
 
 @pytest.mark.parametrize("params", [meta(), {}], ids=["modern", "legacy"])
-async def test_a_raw_result_is_sent_as_it_is(params: dict[str, Any]):
+async def test_a_raw_result_is_sent_unchanged(params: dict[str, Any]):
     async def handler(request: ClientRequest) -> Raw:
         return Raw(b'{"a":  1.0}')
 
@@ -180,7 +182,7 @@ async def test_a_reply_has_the_id_of_its_request(request_id: Any):
     assert await talk.heard() == [result(request_id, params={})]
 
 
-async def test_an_id_in_use_is_refused_without_disturbing_the_first_request():
+async def test_an_id_in_use_is_refused_without_affecting_the_first_request():
     go = asyncio.Event()
 
     async def handler(request: ClientRequest) -> Any:
@@ -198,7 +200,7 @@ async def test_an_id_in_use_is_refused_without_disturbing_the_first_request():
     assert await talk.heard() == [result(1)]
 
 
-async def test_everything_about_a_message_goes_to_its_own_channel():
+async def test_replies_and_notifications_of_a_message_use_its_channel():
     async def handler(request: ClientRequest) -> Any:
         request.progress(1)
         return {}
@@ -256,7 +258,7 @@ async def test_a_batch_is_answered_with_a_batch_in_the_one_revision_that_has_the
 
 
 @pytest.mark.parametrize("revision", [each for each in REVISIONS if each != "2025-03-26"])
-async def test_a_batch_is_no_message_in_any_other_revision(revision: str):
+async def test_a_batch_is_an_error_in_other_revisions(revision: str):
     session = None if revision == MODERN else legacy_client(revision=revision)
     talk = Talk(service({"m": echo}), session)
     talk.say(BATCH)
@@ -265,7 +267,7 @@ async def test_a_batch_is_no_message_in_any_other_revision(revision: str):
     assert (reply["id"], reply["error"]["code"]) == (None, -32600)
 
 
-async def test_a_cancelled_member_of_a_batch_holds_up_no_other():
+async def test_a_cancelled_member_of_a_batch_delays_no_other():
     async def never(request: ClientRequest) -> Any:
         await asyncio.Event().wait()
 
@@ -326,7 +328,7 @@ async def test_only_the_named_request_is_cancelled(params: dict[str, Any]):
     assert await talk.heard() == [result(1)]
 
 
-async def test_closing_cancels_what_is_running():
+async def test_closing_cancels_running_requests():
     handler = Stubborn()
     talk = Talk(service({"m": handler}), legacy_client())
     talk.ask("m")
@@ -339,7 +341,7 @@ async def test_closing_cancels_what_is_running():
 # --- progress, log messages, notifications ---
 
 
-async def test_progress_goes_to_the_token_and_only_grows():
+async def test_progress_has_the_token_and_only_increases():
     async def handler(request: ClientRequest) -> Any:
         for value in (1, 1, 0.5, 2):
             request.progress(value, 2, f"{value} of 2")
@@ -400,7 +402,7 @@ async def test_a_legacy_client_sets_the_level_of_its_log_messages():
     assert refused["error"]["code"] == -32602
 
 
-async def test_a_modern_request_says_which_log_messages_it_wants():
+async def test_a_modern_request_sets_the_level_of_its_log_messages():
     talk = Talk(service({"m": log_both}))
     talk.ask("m", **meta())
     talk.ask("m", 2, **meta(**{"io.modelcontextprotocol/logLevel": "error"}))
@@ -450,7 +452,7 @@ FORM = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {
         ({"sampling": {"tools": {}}}, "sampling/createMessage", {"toolChoice": {}}, None),
     ],
 )
-def test_what_a_client_must_have_declared_to_be_asked(
+def test_which_capability_a_client_needs_for_each_request(
     declared: dict[str, Any], method: str, params: dict[str, Any], missing: dict[str, Any] | None
 ):
     assert missing_capability(declared, method, params) == missing
@@ -466,7 +468,7 @@ ABLE = {"elicitation": {}, "roots": {}}
 ANSWERS = ({"action": "decline"}, {"roots": []})
 
 
-async def test_a_legacy_client_is_asked_by_requests():
+async def test_a_legacy_client_is_sent_requests():
     talk = Talk(service({"tools/call": ask_twice}), legacy_client(capabilities=ABLE))
     talk.ask("tools/call", 1)
     assert await talk.heard() == [{"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": FORM}]
@@ -476,7 +478,7 @@ async def test_a_legacy_client_is_asked_by_requests():
     assert await talk.heard() == [result(1, answers=list(ANSWERS))]
 
 
-async def test_a_modern_client_is_asked_by_rounds():
+async def test_a_modern_client_gets_input_required_results():
     talk = Talk(service({"tools/call": ask_twice}))
     able = meta(**{CAPABILITIES: ABLE})
     asked = {"resultType": "input_required"}
@@ -504,7 +506,7 @@ async def test_input_that_cannot_be_read_is_invalid(carried: dict[str, Any]):
 
 
 @pytest.mark.parametrize(("era", "code"), [("modern", -32021), ("legacy", -32600)])
-async def test_a_client_that_has_not_declared_it_is_not_asked(era: str, code: int):
+async def test_a_client_without_the_capability_is_sent_no_request(era: str, code: int):
     talk = Talk(service({"tools/call": ask_twice}), legacy_client())
     talk.ask("tools/call", **(meta() if era == "modern" else {}))
     message = "the client has not declared what elicitation/create requires"
@@ -526,7 +528,7 @@ async def test_input_is_not_required_where_the_protocol_does_not_allow_it():
         (b'{"jsonrpc":"2.0","id":1,"result":{"a":}}', MalformedReply),
     ],
 )
-async def test_a_handler_learns_of_an_answer_that_is_an_error(answer: Any, raised: type[Exception]):
+async def test_an_error_answer_of_the_client_is_raised_in_the_handler(answer: Any, raised: type[Exception]):
     async def handler(request: ClientRequest) -> Any:
         try:
             await request.ask("roots/list")
@@ -540,7 +542,7 @@ async def test_a_handler_learns_of_an_answer_that_is_an_error(answer: Any, raise
     assert await talk.heard() == [result(5, caught=True)]
 
 
-async def test_a_question_ends_with_the_request_it_belongs_to():
+async def test_a_request_to_the_client_ends_with_the_request_it_belongs_to():
     talk = Talk(service({"tools/call": ask_twice}), legacy_client(capabilities=ABLE))
     talk.ask("tools/call", 5)
     await talk.heard()

@@ -45,7 +45,9 @@ NEITHER = "neither a request nor a reply"
         ),
     ],
 )
-def test_what_is_no_message_is_answered_with_an_error(message: bytes, reply: tuple[object, int, str]):
+def test_bytes_that_are_not_a_message_are_answered_with_an_error(
+    message: bytes, reply: tuple[object, int, str]
+):
     found = read(message)
 
     assert isinstance(found, bytes)
@@ -70,7 +72,9 @@ def test_what_is_no_message_is_answered_with_an_error(message: bytes, reply: tup
         (b'{"jsonrpc":"2.0","params":{}}', (None, -32600, NEITHER)),
     ],
 )
-def test_what_is_no_request_is_answered_with_an_error(message: bytes, reply: tuple[object, int, str]):
+def test_a_message_that_is_not_a_request_is_answered_with_an_error(
+    message: bytes, reply: tuple[object, int, str]
+):
     request_id, code, text = reply
 
     found = read(message)
@@ -127,7 +131,7 @@ def test_the_progress_token_of_a_request(params: Raw, token: object):
         b'{"_meta":{"io.modelcontextprotocol/clientCapabilities":[]}}',
     ],
 )
-def test_parameters_that_break_the_rules_are_invalid(params: bytes):
+def test_parameters_of_a_wrong_form_are_invalid(params: bytes):
     with pytest.raises(RequestError) as caught:
         read_meta(Raw(params))
     assert caught.value.code_in("modern") == -32602

@@ -29,7 +29,7 @@ ALL = frozenset({"tools", "prompts", "resources"})
         (["notifications/roots/list_changed"], ALL, {}),
     ],
 )
-def test_what_is_declared(methods: list[str], list_changes: Any, capabilities: dict[str, Any]):
+def test_which_capabilities_are_declared(methods: list[str], list_changes: Any, capabilities: dict[str, Any]):
     served = service(dict.fromkeys(methods, echo), list_changes=list_changes)
 
     assert served.capabilities() == capabilities
@@ -37,7 +37,7 @@ def test_what_is_declared(methods: list[str], list_changes: Any, capabilities: d
     assert legacy.initialize(served, InitializeParams(LEGACY))[1]["capabilities"] == capabilities
 
 
-def test_more_can_be_declared():
+def test_more_capabilities_can_be_declared():
     extensions = {"extensions": {"io.modelcontextprotocol/ui": {}}}
 
     assert service({"tools/list": echo}, more_capabilities=extensions).capabilities() == {
@@ -92,7 +92,7 @@ def test_instructions_are_given_in_both_eras():
         ),
     ],
 )
-def test_the_part_of_a_subscription_that_is_honoured(
+def test_which_part_of_a_subscription_is_accepted(
     methods: list[str], wanted: WantedChanges, honoured: dict[str, Any]
 ):
     assert modern.honoured(service(dict.fromkeys(methods, echo), list_changes=ALL), wanted) == honoured

@@ -54,7 +54,7 @@ class Books:
         return Talk(served, legacy_client(**session) if session else None)
 
 
-async def test_a_legacy_client_is_told_of_changed_lists_once_it_is_initialized():
+async def test_a_legacy_client_is_notified_of_changed_lists_after_its_initialization():
     talk = Books().talk(is_initialized=False)
     talk.connection.list_changed("tools")
     assert talk.sent == []
@@ -64,7 +64,7 @@ async def test_a_legacy_client_is_told_of_changed_lists_once_it_is_initialized()
     assert talk.sent == [notification(TOOLS)], "changes of prompts are not declared"
 
 
-async def test_a_legacy_client_is_told_of_the_resources_it_subscribed_to():
+async def test_a_legacy_client_is_notified_of_subscribed_resources():
     books = Books()
     talk = books.talk(revision=LEGACY)
     talk.ask("resources/subscribe", 1, uri="book:a")
@@ -98,7 +98,7 @@ async def test_the_subscriptions_of_a_client_end_with_its_connection():
     assert books.subscribed == []
 
 
-async def test_a_modern_client_is_told_what_it_asked_for_under_the_id_of_its_request():
+async def test_a_modern_client_gets_requested_notifications_with_the_id_of_its_request():
     books = Books()
     talk = books.talk()
     wanted = {"promptsListChanged": True, "resourceSubscriptions": ["book:a", "book:none"], "taskIds": []}
@@ -117,7 +117,7 @@ async def test_a_modern_client_is_told_what_it_asked_for_under_the_id_of_its_req
     ]
 
 
-async def test_several_subscriptions_are_told_apart_and_ended_one_by_one():
+async def test_several_subscriptions_are_distinguished_and_ended_one_by_one():
     talk = Books().talk()
     for request_id in (1, "1"):
         talk.ask("subscriptions/listen", request_id, notifications={"toolsListChanged": True}, **meta())
