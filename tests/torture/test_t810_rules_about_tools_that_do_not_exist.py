@@ -1,5 +1,6 @@
 """T810: a deny or ask rule about a built-in tool that does not exist, or an argument that it does not have,
-is reported when a conversation begins: it has no effect, and that was not noticed."""
+is reported when a conversation begins: it has no effect. A path
+that begins with a variable is reported as well, because rules do not replace it."""
 
 import asyncio
 from pathlib import Path
@@ -19,12 +20,16 @@ REPORTED = {
     "WebFetch(url=*evil*)": "no built-in tool has that name",
     "Task(subagent_type=writer)": "Task has no argument subagent_type (it has agent, prompt)",
     "Glob(glob=*.env)": "Glob has no argument glob (it has pattern, path, file_path, file, filePath)",
+    "Read(file_path=$PWD/.env)": "rules replace $HOME and no other variable, such as $PWD",
+    "Write(path=${WORK}/*)": "rules replace $HOME and no other variable, such as ${WORK}",
 }
 VALID_RULES = [
     "Task",
     "task(Agent=writer)",
     "Read(path=*/.env)",
     "Grep(glob=*.env)",
+    "Read(file_path=$HOME/.ssh/*)",
+    "Read(file_path=*/$name)",
     "Bash(rm *)",
     "tool_search",
 ]

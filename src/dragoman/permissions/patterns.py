@@ -58,6 +58,7 @@ _CLIMB = re.compile(r"(?<![\w.\-])\.\.(?![\w.\-])")
 _IGNORED_IN_URLS = re.compile(r"[\t\r\n]")
 _SLASHES = re.compile(r"/{2,}")
 _HOME = re.compile(r"(?:~([\w.-]*)|\$home|\$\{home\}|%(?:home|userprofile)%)(?=[/\\]|\Z)")
+_VARIABLE = re.compile(r"\$\w+|\$\{[^}]*\}|%\w+%")
 _BEFORE_DRIVE = re.compile(r"/(?:\?/)?([a-z]:/.*)", re.DOTALL)
 """A path of Windows after `file://` or `\\\\?\\`."""
 _ROOT_OF_PROCESS = re.compile(r"\A(?:/proc/(?:self|thread-self|[0-9]+)(?:/task/[0-9]+)?/root(?=/|\Z))+")
@@ -88,6 +89,12 @@ class Glob(Struct, frozen=True):
     @property
     def is_exact(self) -> bool:
         return len(self.parts) == 1
+
+    @property
+    def variable(self) -> str | None:
+        """The variable that it begins with, other than that of the home folder: no pattern replaces it."""
+        found = None if _HOME.match(self.folded[0]) else _VARIABLE.match(self.parts[0])
+        return None if found is None else found[0]
 
     def behind_links(self) -> Glob | None:
         """The pattern with the real path of the folder that it begins with, or of the file; None if no link

@@ -367,6 +367,10 @@ def _replacements(text: str, behaviour: Behaviour, scope: str, source: str) -> l
     return [Rule(text, behaviour, scope, source, Subject.of(each), description) for each in names]
 
 
+_PATH_ARGUMENTS: Final = frozenset({"file_path", "path", "file", "filepath"})
+"""Arguments of built-in tools that are paths, folded."""
+
+
 def without_effect(rules: Iterable[Rule], tools: Mapping[str, Collection[str]]) -> Iterator[str]:
     """Descriptions of rules that deny or ask about a built-in tool and apply to no call: there is no such
     tool, or it has no such argument. `tools`: the arguments of each, by name."""
@@ -381,9 +385,14 @@ def without_effect(rules: Iterable[Rule], tools: Mapping[str, Collection[str]]) 
             each for each in rule.conditions if isinstance(each, ArgumentCondition) and not each.is_negated
         ]
         missing = next((each for each in wanted if fold(each.path[0]) not in arguments), None)
+        paths = (each.glob for each in wanted if fold(each.path[0]) in _PATH_ARGUMENTS)
+        variable = next(filter(None, (glob.variable for glob in paths)), None)
         if not found:
             yield f"{rule.description}: no built-in tool has that name; it has no effect"
         elif missing is not None:
             argument, known = one_line(".".join(missing.path), 80), ", ".join(arguments.values())
             reason = f"{found[0]} has no argument {argument} (it has {known})"
+            yield f"{rule.description}: {reason}; it has no effect"
+        elif variable is not None:
+            reason = f"rules replace $HOME and no other variable, such as {one_line(variable, 80)}"
             yield f"{rule.description}: {reason}; it has no effect"
