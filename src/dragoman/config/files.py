@@ -230,6 +230,9 @@ class _PartReader:
             if name not in known:
                 reason = f"permissions: {_unknown_name(name, known)}"
                 self._add_problem(["permissions", name], reason)
+            elif name == "disableBypassPermissionsMode" and self._scope != "enterprise":
+                reason = f"permissions: {name} has no effect here; it belongs in the managed file"
+                self._add_problem(["permissions", name], reason)
 
     def _miswritten_settings(self, variables: dict[str, Any]) -> None:
         settings = {letters_of(name): name for name in NAMES}
