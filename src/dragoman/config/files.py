@@ -354,7 +354,7 @@ def _unusable_settings(path: Path, text: str, document: dict[str, Any]) -> str |
     """The error of a setting whose value cannot be used: the environment could set another one."""
     for name, value in document.get("env", {}).items():
         if name in NAMES and (fault := fault_of_value(name, value)) is not None:
-            return str(at(path, text, ["env", name], f"env: {fault}"))
+            return str(at(path, text, ["env", name], f"env: {one_line(fault, 200)}"))
     return None
 
 
