@@ -184,9 +184,7 @@ class Settings:
                 continue
             value = layer.values[row.name]
             try:
-                yield SettingValue(
-                    _number(row, value) if isinstance(value, str) else _checked(row, value), layer.source
-                )
+                yield SettingValue(_of_file(row, value), layer.source)
             except ConfigError as error:
                 self.problems.append(f"{layer.source}: {error}; it is ignored")
 
@@ -198,6 +196,19 @@ class Settings:
 def _from_environment(row: Setting, text: str | None) -> Iterator[SettingValue]:
     if text is not None and text.strip():
         yield SettingValue(_number(row, text), "environment")
+
+
+def fault_of_value(name: str, value: object) -> str | None:
+    """Why a file cannot give a setting this value; None if it can."""
+    try:
+        _of_file(_ROWS[name], value)
+    except ConfigError as error:
+        return str(error)
+    return None
+
+
+def _of_file(row: Setting, value: object) -> int:
+    return _number(row, value) if isinstance(value, str) else _checked(row, value)
 
 
 def _number(row: Setting, text: str) -> int:

@@ -27,15 +27,15 @@ _ALIASES: Final[Mapping[str, str]] = {
 
 _RESTRICTING: Final[Mapping[str, str]] = {
     **{
-        letters_of(key): key
+        letters_of(key).removesuffix("s"): key
         for key in ("tools", "disallowedTools", "servers", "requiredServers", "maxTurns", "permissionMode")
     },
-    "allowedtools": "tools",
-    "mcpservers": "servers",
-    "requiredmcpservers": "requiredServers",
+    "allowedtool": "tools",
+    "mcpserver": "servers",
+    "requiredmcpserver": "requiredServers",
 }
-"""Keys that restrict the agent, by their letters without case and punctuation. A key that is misspelled in
-this way is refused, because the agent would not be restricted."""
+"""Keys that restrict the agent, by their letters without case, punctuation and the last s. A key that is
+misspelled in this way is refused, because the agent would not be restricted."""
 
 
 class InvalidAgent(Exception):
@@ -106,7 +106,7 @@ class FrontMatter:
         """Descriptions of fields without effect. To be called after all fields were read. Raises
         `InvalidAgent` for a field that was meant to restrict the agent."""
         for key in self._left:
-            wanted = _RESTRICTING.get(letters_of(key))
+            wanted = _RESTRICTING.get(letters_of(key).removesuffix("s"))
             if wanted == "permissionMode" and self._scope != "user":
                 continue  # it has no effect, however it is written
             if wanted is not None:
@@ -118,6 +118,7 @@ class FrontMatter:
         return self._typed(key, lambda value: isinstance(value, str), "text")
 
     def number(self, key: str) -> int | None:
+        self._check_value(key)
         return self._typed(
             key,
             lambda value: isinstance(value, int) and not isinstance(value, bool) and value > 0,
@@ -146,6 +147,8 @@ class FrontMatter:
         return model
 
     def mode(self) -> PermissionMode | None:
+        if self._scope == "user":
+            self._check_value("permissionMode")
         mode = self.text("permissionMode")
         if mode is None:
             return None
@@ -171,9 +174,12 @@ class FrontMatter:
     def _list(self, key: str) -> Any:
         """The value of a key that restricts the agent; None if the key is missing. Raises `InvalidAgent` if
         the key has no value."""
-        if key in self._left and self._left[key] is None:
-            raise InvalidAgent(f'"{key}" has no value: write [] for an empty list, or leave the key out')
+        self._check_value(key, "write [] for an empty list, or ")
         return self._left.pop(key, None)
+
+    def _check_value(self, key: str, advice: str = "") -> None:
+        if key in self._left and self._left[key] is None:
+            raise InvalidAgent(f'"{key}" has no value: {advice}leave the key out')
 
     def _server(self, item: object) -> str | Mapping[str, object]:
         if isinstance(item, str):

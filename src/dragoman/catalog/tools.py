@@ -233,6 +233,17 @@ class ServerTool(Tool):
             return {}
 
 
+_OTHER_PROPERTIES: Final = frozenset({"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "patternProperties"})
+
+
+def may_have_argument(schema: Mapping[str, Any], name: object) -> bool:
+    """Whether a tool with this input schema has such an argument, as far as its properties show it."""
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping) or _OTHER_PROPERTIES & schema.keys():
+        return True
+    return name in properties
+
+
 class BuiltinTool(Tool):
     """A tool of this process, offered together with the tools of servers and called in the same way."""
 
@@ -272,6 +283,15 @@ class BuiltinTool(Tool):
             raise ConfigError(f"built-in tool {name!r}: names that begin with {RESERVED} are servers'")
         if iscoroutinefunction(needs_no_rule):  # a coroutine would count as a yes
             raise ConfigError(f"built-in tool {name!r}: needs_no_rule must be a plain function")
+        named = {
+            "shell_argument": shell_argument,
+            "server_argument": server_argument,
+            "subject_argument": subject_argument,
+        }
+        for option, argument in named.items():
+            if argument is not None and not may_have_argument(input_schema, argument):
+                reason = f"{option} is {argument!r}, which is not an argument of it"
+                raise ConfigError(f"built-in tool {name!r}: {reason}")  # rules would not find it
         schema = Raw(msgspec.json.encode(input_schema))
         super().__init__(
             ServerName(""),

@@ -8,6 +8,7 @@ person's and the project's files for one run, never the administrator's.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -29,9 +30,10 @@ from dragoman.config.files import (
     within,
 )
 from dragoman.config.schema import PermissionRules, restricting_mode
-from dragoman.config.scopes import IN_PROJECT, Scope, Sources
+from dragoman.config.scopes import IN_PROJECT, LOCAL_FILE, USER_FILE, Scope, Sources
 
 _POLICY: Final = frozenset({"allowedMcpServers", "deniedMcpServers"})
+_USUAL_USER_FILE: Final = f"~/.dragoman/{USER_FILE}"
 _KEPT: Final = "the version read before stays in effect"
 
 
@@ -62,6 +64,7 @@ def read_parts(sources: Sources, before: Reading | None = None) -> Reading:
     reader.read_all("user", (sources.user_file,))
     reader.read_all("project", reversed(sources.project_files()))
     reader.read_all("local", reversed(sources.local_files()))
+    reader.report_ignored(sources)
     if sources.only_given:
         reader.keep_policy()
     if sources.given:
@@ -119,6 +122,14 @@ class _Reader:
                 self._keep_earlier(path, fault)
             else:
                 self._take(scope, path, read)
+
+    def report_ignored(self, sources: Sources) -> None:
+        """Reports files in projects that are named like the person's settings: their rules have no effect."""
+        own = {os.path.realpath(path) for path in (sources.user_file, os.path.expanduser(_USUAL_USER_FILE))}
+        for local in reversed(sources.local_files()):
+            path = local.with_name(USER_FILE)
+            if os.path.isfile(path) and os.path.realpath(path) not in own:
+                self._problems.append(f"{path} is not read: settings of a project are in {LOCAL_FILE}")
 
     def _within_limits(self, path: Path, read: FileContent) -> FileContent:
         """The file. If all files of its scope so far exceed the limits together, it has a fault (too many

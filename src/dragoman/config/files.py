@@ -20,20 +20,18 @@ from dragoman.cleaning import one_line
 from dragoman.config import schema
 from dragoman.config.file_reading import check_reachable, parse_object, read_text
 from dragoman.config.masking import masked_name
+from dragoman.config.miswritten_keys import miswritten_key
 from dragoman.config.model import PROBLEM_LIMIT
 from dragoman.config.schema import PermissionRules
 from dragoman.config.scopes import IN_PROJECT, Scope, Sources
 from dragoman.errors import ConfigError, ConfigFileError
-from dragoman.json_values import as_list, as_object
 from dragoman.names import letters_of
+from dragoman.settings import NAMES, fault_of_value
 
 _RAW: Final = frozenset(
     {"allowedMcpServers", "deniedMcpServers", "allowManagedMcpServersOnly", "hooks", "mcpServers"}
 )
 """Keys that other modules check, entry by entry."""
-
-DECIDING_EVENTS: Final = ("PreToolUse", "PermissionRequest")
-"""Events whose hooks can refuse a call."""
 
 CAN_DENY: Final[frozenset[Scope]] = frozenset({"user", "local", "enterprise"})
 """Scopes whose files can forbid something. Project and plugin files hold servers only."""
@@ -203,6 +201,8 @@ class _PartReader:
                 self._take(values, key, value, keys[key])
                 if key == "permissions" and isinstance(value, dict):
                     self._unknown_permissions(cast("dict[str, Any]", value))
+                if key == "env" and isinstance(value, dict) and self._scope == "user":
+                    self._miswritten_settings(cast("dict[str, Any]", value))
         declares = "mcpServers" in values
         servers = self._servers(values.pop("mcpServers", None) if declares else {})
         return FileSettings(
@@ -230,6 +230,17 @@ class _PartReader:
             if name not in known:
                 reason = f"permissions: {_unknown_name(name, known)}"
                 self._add_problem(["permissions", name], reason)
+            elif name == "disableBypassPermissionsMode" and self._scope != "enterprise":
+                reason = f"permissions: {name} has no effect here; it belongs in the managed file"
+                self._add_problem(["permissions", name], reason)
+
+    def _miswritten_settings(self, variables: dict[str, Any]) -> None:
+        settings = {letters_of(name): name for name in NAMES}
+        for name in variables:
+            wanted = settings.get(letters_of(name), name)
+            if wanted != name:
+                reason = f'env: "{one_line(name, 60)}" is a variable, not a setting; the setting is written'
+                self._add_problem(["env", name], f'{reason} "{wanted}"')
 
     def _salvaged(self, place: list[str | int], value: Any, kind: Any) -> Any:
         """The usable items of a list or object: one wrong item does not affect the others."""
@@ -326,7 +337,9 @@ def _unknown_prohibitions(scope: Scope, path: Path, text: str, document: dict[st
         if not isinstance(owner.get(place[-1], kind()), kind):
             name = ": ".join(f'"{one_line(key, 60)}"' for key in place)
             return str(at(path, text, place, f"{name} must be {'a list' if kind is list else 'an object'}"))
-    if (fault := _miswritten(scope, path, text, document)) is not None:
+    if (found := miswritten_key(scope, document)) is not None:
+        return str(at(path, text, *found))
+    if scope == "enterprise" and (fault := _unusable_settings(path, text, document)) is not None:
         return fault
     if (fault := _unknown_rules(path, text, document)) is not None:
         return fault
@@ -337,52 +350,12 @@ def _unknown_prohibitions(scope: Scope, path: Path, text: str, document: dict[st
     return None
 
 
-_FORBIDDING: Final = ("deniedMcpServers", "disabledMcpServers", "disabledMcpjsonServers", "permissions")
-_FORBIDDING_HERE: Final[Mapping[Scope, tuple[str, ...]]] = {
-    "user": (*_FORBIDDING, "allowedMcpServers", "hooks"),
-    "local": _FORBIDDING,
-    "enterprise": (*_FORBIDDING, "allowedMcpServers", "allowManagedMcpServersOnly", "hooks", "mcpServers"),
-}
-"""Keys of a file that restrict something."""
-
-
-def _miswritten(scope: Scope, path: Path, text: str, document: dict[str, Any]) -> str | None:
-    """The error of a misspelled key that restricts something: it has the letters and digits of a known
-    key."""
-    only_here = ("disableBypassPermissionsMode",) if scope == "enterprise" else ()
-    rules = ("ask", "deny", "defaultMode", *only_here)
-    owners: list[tuple[list[str | int], Mapping[str, Any], Iterable[str]]] = [
-        ([], document, _FORBIDDING_HERE[scope]),
-        (["permissions"], document.get("permissions", {}), rules),
-    ]
-    if scope == "user":
-        owners.append((["hooks"], document.get("hooks", {}), DECIDING_EVENTS))
-        owners.extend(_deciding_hooks(document.get("hooks", {})))
-    for place, owner, keys in owners:
-        right = {letters_of(key): key for key in keys}
-        for key in owner:
-            wanted = right.get(letters_of(key), key)
-            if wanted != key:
-                name = ": ".join(f'"{one_line(str(part), 60)}"' for part in [*place, key])
-                return str(at(path, text, [*place, key], f'{name} must be written "{wanted}"'))
+def _unusable_settings(path: Path, text: str, document: dict[str, Any]) -> str | None:
+    """The error of a setting whose value cannot be used: the environment could set another one."""
+    for name, value in document.get("env", {}).items():
+        if name in NAMES and (fault := fault_of_value(name, value)) is not None:
+            return str(at(path, text, ["env", name], f"env: {one_line(fault, 200)}"))
     return None
-
-
-def _deciding_hooks(events: Any) -> Iterator[tuple[list[str | int], Mapping[str, Any], Iterable[str]]]:
-    """Each hook that can refuse a call, as far as it can be read: its place, the object, and its keys."""
-    for event in DECIDING_EVENTS:
-        for number, group in enumerate(_list(events, event)):
-            for place, entry in enumerate(_list(group, "hooks")):
-                if isinstance(entry, dict):
-                    fields = cast("dict[str, Any]", entry)
-                    yield ["hooks", event, number, "hooks", place], fields, _HOOK_KEYS
-
-
-_HOOK_KEYS: Final = ("type", "command", "url", "timeout", "onError")
-
-
-def _list(owner: Any, key: str) -> list[Any]:
-    return as_list(as_object(owner).get(key))
 
 
 def _unknown_rules(path: Path, text: str, document: dict[str, Any]) -> str | None:
@@ -425,6 +398,7 @@ def _prohibitions(scope: Scope, document: dict[str, Any]) -> Iterator[tuple[list
     """
     if scope == "enterprise":
         yield ["mcpServers"], dict
+        yield ["env"], dict
     yield ["permissions"], dict
     yield ["permissions", "ask"], list
     yield ["permissions", "deny"], list

@@ -254,8 +254,8 @@ _RESTRICTING: Final = frozenset(
     {"enabledTools", "disabledTools", "includeTools", "excludeTools", "enabled", "disabled", "roots", "oauth"}
 )
 """Fields that restrict what is offered of a server, or what it gets."""
-_RESTRICTING_OAUTH: Final = frozenset({"issuer", "scopes"})
-"""The same inside `oauth`: where tokens may come from, and what they may be used for."""
+_RESTRICTING_OAUTH: Final = frozenset({"issuer", "scopes", "dpop"})
+"""The same inside `oauth`: where tokens may come from, and what and by whom they may be used for."""
 
 ALIASES_OF_URL: Final = tuple(alias for alias, (field, _) in _ALIASES.items() if field == "url")
 
@@ -291,8 +291,12 @@ def parse_entry(name: str, entry: Mapping[str, Any]) -> ServerConfig:
 
 def check_restrictions(entry: Mapping[str, Any]) -> None:
     """Raises `ConfigError` for a field that restricts a server and would have no effect: one with other case,
-    blanks or punctuation, or beside another one with the same meaning."""
+    blanks or punctuation, in the singular or plural, without a value, or beside another one with the same
+    meaning."""
     _check_spelling(entry, _RESTRICTING)
+    for field in ("enabledTools", "includeTools"):
+        if entry.get(field, ()) is None:
+            raise ConfigError(f"{field!r} has no value: write [] for none, or leave the field out")
     if isinstance(oauth := entry.get("oauth"), Mapping):
         _check_spelling(cast("Mapping[str, Any]", oauth), _RESTRICTING_OAUTH)
     for alias, (field, _) in _ALIASES.items():
@@ -301,9 +305,9 @@ def check_restrictions(entry: Mapping[str, Any]) -> None:
 
 
 def _check_spelling(part: Mapping[str, Any], fields: frozenset[str]) -> None:
-    by_letters = {letters_of(field): field for field in fields}
+    by_letters = {letters_of(field).removesuffix("s"): field for field in fields}
     for key in map(str, part):
-        wanted = by_letters.get(letters_of(key), key)
+        wanted = by_letters.get(letters_of(key).removesuffix("s"), key)
         if wanted != key:
             raise ConfigError(f"the field {one_line(key, 60)!r} must be written {wanted!r}")
 

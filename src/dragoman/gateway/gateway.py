@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping
 from functools import partial
 from time import monotonic
 from typing import Any, Final, get_args
 
 from dragoman.catalog.naming import prefix, qualify
-from dragoman.catalog.tools import ServerTool
+from dragoman.catalog.tools import ServerTool, may_have_argument
 from dragoman.cleaning import one_line
 from dragoman.events import (
     ConfigurationChanged,
@@ -248,16 +248,26 @@ class Gateway:
         return {*names, tool.name}  # with the prefix it is a tool's name in rules
 
     def unused_arguments(self) -> list[str]:
-        """Which views fix arguments of a tool that no server has. Tools of servers to which callers sign in
-        are not known."""
+        """Which views fix arguments of a tool that no server has, or that the tool does not have. Tools of
+        servers to which callers sign in are not known."""
         unknown = tuple(prefix(name).removeprefix(PREFIX) for name in self.host.configuration.set_aside)
         return [
-            f"view {view!r} fixes arguments of {name!r}, but no server has this tool; they have no effect"
+            problem
             for view, chosen in self.views.items()
             for name in chosen.arguments
             if not name.removeprefix(PREFIX).startswith(unknown)
-            and not any(name in self._every_name_of(tool, chosen) for tool in self.host.tools())
+            for problem in self._unused_arguments_of(view, name)
         ]
+
+    def _unused_arguments_of(self, view: str, name: str) -> Iterator[str]:
+        chosen = self.views[view]
+        tools = [tool for tool in self.host.tools() if name in self._every_name_of(tool, chosen)]
+        if not tools:
+            reason = "but no server has this tool; they have no effect"
+            yield f"view {view!r} fixes arguments of {name!r}, {reason}"
+        for argument in chosen.arguments[name] if tools else ():
+            if not any(may_have_argument(tool.input_schema, argument) for tool in tools):
+                yield f"view {view!r} fixes the argument {argument!r} of {name!r}, which has no such argument"
 
     @contextlib.asynccontextmanager
     async def client(

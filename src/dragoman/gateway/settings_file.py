@@ -65,15 +65,18 @@ def read_settings(path: Path) -> GatewaySettings:
 
 
 def _converted(path: Path, value: Mapping[str, Any]) -> GatewaySettings:
+    hint = f"{GUIDE} lists the keys and their values."
     try:
-        return msgspec.convert(value, GatewaySettings)
+        settings = msgspec.convert(value, GatewaySettings)
     except msgspec.ValidationError as error:
-        cause = next(_unusable_entries(value), str(error))
-        raise ConfigFileError(str(path), cause, hint=f"{GUIDE} lists the keys and their values.") from None
+        raise ConfigFileError(str(path), next(_unusable_entries(value), str(error)), hint=hint) from None
+    for cause in _lists_without_value(value):
+        raise ConfigFileError(str(path), cause, hint=hint)
+    return settings
 
 
-def _unusable_entries(value: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with the entries that have names, which errors about the whole file leave out."""
+def _named_entries(value: Mapping[str, Any]) -> Iterator[tuple[str, Any, type]]:
+    """The entries that have names: each as it is called in messages, its value, and its type."""
     oauth: Any = value.get("oauth")
     scopes: Any = cast("Mapping[str, Any]", oauth).get("scopes") if isinstance(oauth, dict) else None
     sections: list[tuple[str, Any, type]] = [
@@ -83,11 +86,25 @@ def _unusable_entries(value: Mapping[str, Any]) -> Iterator[str]:
     ]
     for kind, entries, entry_type in sections:
         named = cast("dict[str, Any]", entries) if isinstance(entries, dict) else {}
-        for name, entry in named.items():
-            try:
-                msgspec.convert(entry, entry_type)
-            except msgspec.ValidationError as error:
-                yield f"{kind} {name!r}: {error}"
+        yield from ((f"{kind} {name!r}", entry, entry_type) for name, entry in named.items())
+
+
+def _unusable_entries(value: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with the entries that have names, which errors about the whole file leave out."""
+    for name, entry, entry_type in _named_entries(value):
+        try:
+            msgspec.convert(entry, entry_type)
+        except msgspec.ValidationError as error:
+            yield f"{name}: {error}"
+
+
+def _lists_without_value(value: Mapping[str, Any]) -> Iterator[str]:
+    """The lists of rights and views that are null. Without the key, everything may be used: `null` may be
+    left from a program that was to write a list."""
+    for name, entry, _ in _named_entries(value):
+        for key in ("servers", "tools", "views"):
+            if entry.get(key, ()) is None:
+                yield f'{name}: "{key}" is null: write [] for none, or leave the key out for all'
 
 
 def problems_of(settings: GatewaySettings) -> list[Problem]:

@@ -35,6 +35,7 @@ from dragoman.hooks.declared import (
     name_of_command,
 )
 from dragoman.hooks.events import EVENTS
+from dragoman.names import letters_of
 from dragoman.urls import parse_url
 
 _SCOPES: Final = ("user", "enterprise")
@@ -270,4 +271,5 @@ def _unknown_event(event: str) -> str:
 def _near(event: str) -> list[str]:
     import difflib  # only for an event that is not known
 
-    return difflib.get_close_matches(event, EVENTS, 1)
+    events = {letters_of(each): each for each in EVENTS}
+    return [events[found] for found in difflib.get_close_matches(letters_of(event), events, 1)]

@@ -8,6 +8,7 @@ hooks that an event triggers; `merging.py` combines their answers.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import inspect
 import json
@@ -285,9 +286,12 @@ def _decided(hook: Hook, output: bytes) -> HookAnswer:
     if text.startswith(b"{"):
         try:
             repaired = replace_lone_surrogates(text) or text
-            return _read(hook, decode_as(dict[str, Any], repaired)) or HookAnswer(hook=hook.name)
+            document = decode_as(dict[str, Any], repaired)
         except Unreadable as error:
             return _unreadable(hook, both, f"its JSON cannot be read: {error.detail}")
+        if _has_a_key_twice(repaired):
+            return _unreadable(hook, both, "its JSON has a key twice")
+        return _read(hook, document) or HookAnswer(hook=hook.name)
     if any(key in both for key in _ANSWER_KEYS) or _RESTRICTS.search(both) or _ENDS.search(both):
         return _unreadable(hook, both, "it wrote something before its JSON, which must be its only output")
     if hook.event not in _TEXT_IS_CONTEXT or not text:
@@ -315,6 +319,19 @@ _RESTRICTS: Final = re.compile(
 )
 _ENDS: Final = re.compile(rb"""["']continue["']\s*:\s*["']?(?:false|no|0)\b""", re.IGNORECASE)
 _ANSWER_KEYS: Final = (b'"hookSpecificOutput"', b'"decision"', b'"permissionDecision"', b'"continue"')
+
+
+def _has_a_key_twice(text: bytes) -> bool:
+    """Whether an object in the JSON text has a key twice: the value that is not used may be a refusal."""
+    repeated = False
+
+    def read_object(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal repeated
+        repeated = repeated or len({key for key, _ in pairs}) != len(pairs)
+
+    with contextlib.suppress(ValueError, RecursionError):  # a number with too many digits
+        json.loads(text, object_pairs_hook=read_object)
+    return repeated
 
 
 def _as_utf8(output: bytes) -> bytes:

@@ -140,7 +140,7 @@ class _Reader:
             read(self, found)
         self._top_level(found)
         said, behaviour = set(_decisions(self._document)), found.get("behaviour")
-        if behaviour != "deny" and said & {"deny", "block", "end"}:
+        if behaviour != "deny" and said & _REFUSING:
             self.problems.append("it refuses in an invalid form; taken as a refusal")
             found |= {"behaviour": "deny", "reason": "", "ends": "end" in said}
         elif behaviour not in ("deny", "ask") and "ask" in said:
@@ -304,6 +304,11 @@ def _decisions(answer: object, depth: int = 4) -> Iterator[str]:
 
 
 _DECIDING_KEYS: Final = frozenset({"permissiondecision", "decision", "behavior", "behaviour"})
+_REFUSING: Final = frozenset(
+    {"deny", "denied", "block", "blocked", "reject", "rejected", "refuse", "refused", "forbid", "forbidden",
+     "no", "end"}
+)  # fmt: skip
+"""Decisions that refuse, also in other words than those of the documentation; see `_decisions`."""
 _NO: Final = ("false", "no", "0")
 _PASSED_ON: Final = frozenset({"updatedinput", "updatedmcptooloutput", "content"})
 
