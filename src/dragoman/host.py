@@ -239,7 +239,7 @@ class Host:
             raise HostClosed
         self._stage = "open"
         self._loop, self._pid = asyncio.get_running_loop(), os.getpid()
-        self._pipeline.loop = self._loop
+        self._pipeline.open_in(self._loop)
         tracing.start()
         if self._parent is None:
             self._access.start()

@@ -5,6 +5,7 @@ caller got an error of asyncio."""
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,3 +61,18 @@ async def test_t840_a_thread_can_pass_its_call_to_the_loop_of_the_host():
             return asyncio.run_coroutine_threadsafe(host.call("mcp__box__echo"), loop).result(20).text
 
         assert await asyncio.to_thread(call) == "hi"
+
+
+def test_t840_a_call_in_another_loop_of_the_same_thread_is_refused(home: Path):
+    calls: list[str] = []
+    box = InMemoryServer("box")
+    box.add_tool("echo", lambda arguments, context: calls.append("call") or "hi")
+    host = Host({"box": box}, permission_mode="bypassPermissions")
+    with asyncio.Runner() as first, asyncio.Runner() as second:
+        first.run(host.__aenter__())
+        first.run(host.ready(timeout=20))
+        with pytest.raises(WrongLoop):
+            second.run(host.call("mcp__box__echo"))
+        assert first.run(host.call("mcp__box__echo")).text == "hi"
+        first.run(host.close())
+    assert calls == ["call"]

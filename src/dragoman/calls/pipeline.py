@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Coroutine, Mapping
 from functools import partial
+from threading import get_ident
 from typing import Any, Final
 
 from msgspec import UNSET, DecodeError, structs
@@ -68,6 +69,10 @@ _UNWRITTEN: Final = AuditEntry(tool="", caller="")
 """The entry that is filled in, and not written, where there is no audit log."""
 
 
+def _always() -> bool:
+    return True
+
+
 class Pipeline:
     def __init__(
         self,
@@ -89,8 +94,12 @@ class Pipeline:
         self._checker = Checker()
         self._delivery = Delivery(servers, elicitor)
         self.tasks = self._delivery.tasks
-        self.loop: asyncio.AbstractEventLoop | None = None
-        """The event loop of the host; known once it is open."""
+        self._thread, self._loop_runs = get_ident(), _always
+        """The thread of the host's event loop, and whether that loop runs; see `open_in`."""
+
+    def open_in(self, loop: asyncio.AbstractEventLoop) -> None:
+        """From now on, calls are refused outside of this loop, which runs in the current thread."""
+        self._thread, self._loop_runs = get_ident(), loop.is_running
 
     def call(self, request: ToolCall) -> Coroutine[Any, Any, CallOutcome]:
         """The outcome of the call. Raises only when the connection or the host fails."""
@@ -119,7 +128,8 @@ class Pipeline:
         `JudgedCall.check` runs before each sending: if the tool or its server has been replaced by then, the
         call starts again from the beginning.
         """
-        if self.loop is not None and self.loop is not asyncio.get_running_loop():
+        # Not compared with `get_running_loop`, which in Python 3.11 asks the system for the pid each time.
+        if get_ident() != self._thread or not self._loop_runs():
             raise WrongLoop  # the server would get the call, and the caller no answer
         hooks, hook_decision, context = self._hooks, None, ()
         servers, permissions = self._servers, self._permissions
