@@ -21,6 +21,7 @@ ISSUER = "https://login.example.com"
         ({"oauth": {"Issuer": ISSUER}}, "Issuer", "issuer"),
         ({"oauth": {"issuer ": ISSUER}}, "issuer ", "issuer"),
         ({"oauth": {"Scopes": "read"}}, "Scopes", "scopes"),
+        ({"oauth": {"issuer": ISSUER, "scopes": "read", "scope": "write"}}, "scope", "scopes"),
     ],
     ids=str,
 )
@@ -34,9 +35,9 @@ def test_t715_the_entry_is_refused_with_the_name_of_the_field(
 
 
 def test_t715_other_fields_inside_are_kept_as_before():
-    oauth = {"issuer": ISSUER, "scopes": "read", "clientid": "x", "scope": "read"}
+    oauth = {"issuer": ISSUER, "scopes": "read", "clientid": "x", "audience": "read"}
     config = parse_entry("box", {"url": "https://box.example.com/mcp", "roots": False, "oauth": oauth})
     assert config.roots is False
     assert config.oauth is not None
     assert (config.oauth.issuer, config.oauth.scopes) == (ISSUER, "read")
-    assert config.oauth.unknown == {"clientid": "x", "scope": "read"}
+    assert config.oauth.unknown == {"clientid": "x", "audience": "read"}
