@@ -1,5 +1,5 @@
 """T830: a view fixes the arguments of a tool also under its name in rules (`mcp__tickets__search`), and what
-it fixes for a tool that no server has is reported. Clients could choose such arguments, and nobody was told.
+it fixes for a tool that no server has is reported. Otherwise clients could choose such arguments.
 """
 
 from typing import Any

@@ -15,7 +15,9 @@ def answer(document: Any, **options: bool) -> HookAnswer:
     return read("PreToolUse", "h", document, **options)
 
 
-@pytest.mark.parametrize("key", ["permission_decision", "Permission_Decision", "permission-decision"])
+@pytest.mark.parametrize(
+    "key", ["permission_decision", "Permission_Decision", "permission-decision", "permission decision"]
+)
 @pytest.mark.parametrize("value", ["deny", "ask", "DENY"])
 @pytest.mark.parametrize("place", ["hookSpecificOutput", "hook_specific_output", None])
 @pytest.mark.parametrize("blocks", [False, True])

@@ -1,5 +1,5 @@
 """T852: a program writes the file of a gateway and leaves `null` where a list was meant. A caller with
-`"tools": null` could use every tool, and nobody was told."""
+`"tools": null` could use every tool. That is an error."""
 
 import json
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""T858: a view fixes `Project`, and the tool's argument is `project`. Clients could choose it, and nobody was
-told."""
+"""T858: a view fixes `Project`, and the tool's argument is `project`. That is reported: clients
+can choose it."""
 
 from typing import Any
 

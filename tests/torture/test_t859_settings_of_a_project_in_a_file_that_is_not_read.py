@@ -1,5 +1,5 @@
 """T859: a project has its deny rules in `.dragoman/settings.json`, as the person's file is called. Only
-`settings.local.json` is read in a project, and nobody was told that the rules have no effect."""
+`settings.local.json` is read in a project, so its rules have no effect. That is reported."""
 
 from pathlib import Path
 

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, cast, get_args
 from msgspec import Struct, structs
 
 from dragoman.cleaning import for_model, one_line
+from dragoman.names import letters_of
 
 CONTEXT_LIMIT: Final = 10_000
 """The maximum length of the context that one hook may add, in characters."""
@@ -276,7 +277,7 @@ def _misspelt(place: Mapping[str, Any]) -> list[str]:
 
 
 def _plain(key: object) -> str:
-    return _folded(key).replace("_", "").replace("-", "")
+    return letters_of(str(key))
 
 
 _CHANGING_KEYS: Final = frozenset({"hookSpecificOutput", "updatedInput", "updatedMCPToolOutput"})
