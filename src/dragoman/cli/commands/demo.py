@@ -128,7 +128,7 @@ def _picture(outcome: CallOutcome) -> Iterator[str]:
 
 def _table(outcome: CallOutcome) -> Iterator[str]:
     saved = sum(file.size_bytes for file in outcome.saved)
-    yield f"{saved:,} bytes saved; a model is given {len(outcome.text):,} characters and how to read the rest"
+    yield f"{saved:,} bytes saved; a model gets {len(outcome.text):,} characters of them"
     yield from map(_dim, outcome.text.splitlines()[:3])
     yield _dim("…")
 
