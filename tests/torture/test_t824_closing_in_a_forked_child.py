@@ -20,7 +20,9 @@ async def serve():
     async with Host({"box": box}, permission_mode="bypassPermissions") as host:
         await host.ready()
         hosts.append(host)
-        opened.set()
+        # In a thread, so that asyncio has imported its thread pool before the fork: an import during a fork
+        # runs one of its two fork handlers without the other, and Python reports an unlocked lock.
+        await asyncio.to_thread(opened.set)
         await asyncio.to_thread(forked.wait)
         print(json.dumps(host.servers["box"].status), flush=True)
 
